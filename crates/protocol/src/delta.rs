@@ -1,0 +1,48 @@
+//! Text that arrives in pieces. For a connection that lags, pieces of the same text are merged; these
+//! impls say which pieces belong together.
+
+use crate::{
+    AgentMessageDeltaNotification, CommandExecutionOutputDeltaNotification, FileChangeOutputDeltaNotification,
+    PlanDeltaNotification, ReasoningSummaryTextDeltaNotification, ReasoningTextDeltaNotification,
+};
+
+/// A piece of a text that grows.
+pub trait TextDelta {
+    fn thread_id(&self) -> &str;
+    fn text(&self) -> &str;
+}
+
+macro_rules! text_deltas {
+    ($($params:ident { $($same:ident),* })*) => {
+        $(
+            impl TextDelta for $params {
+                fn thread_id(&self) -> &str {
+                    &self.thread_id
+                }
+
+                fn text(&self) -> &str {
+                    &self.delta
+                }
+            }
+
+            impl $params {
+                pub(crate) fn merge(&mut self, next: &Self) -> bool {
+                    let same = self.thread_id == next.thread_id $(&& self.$same == next.$same)*;
+                    if same {
+                        self.delta.push_str(&next.delta);
+                    }
+                    same
+                }
+            }
+        )*
+    };
+}
+
+text_deltas! {
+    AgentMessageDeltaNotification { turn_id, item_id }
+    PlanDeltaNotification { turn_id, item_id }
+    CommandExecutionOutputDeltaNotification { turn_id, item_id }
+    FileChangeOutputDeltaNotification { turn_id, item_id }
+    ReasoningSummaryTextDeltaNotification { turn_id, item_id, summary_index }
+    ReasoningTextDeltaNotification { turn_id, item_id, content_index }
+}

@@ -1,0 +1,284 @@
+//! The envelope: JSON-RPC 2.0 without the `jsonrpc` member.
+//!
+//! [`Incoming::parse`] says what kind of message a line or frame is, without looking into its params.
+//! The `encode_*` functions write the messages that go out; each gives one line without its newline.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{JsonValue, RpcError};
+
+/// The id of a request. It is answered with the same value of the same type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RequestId {
+    String(String),
+    Integer(i64),
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String(id) => write!(f, "{id:?}"),
+            Self::Integer(id) => write!(f, "{id}"),
+        }
+    }
+}
+
+/// The caller's place in a distributed trace (W3C Trace Context).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct W3cTraceContext {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+}
+
+/// A message as it came in, its params not yet looked at.
+#[derive(Debug)]
+pub enum Incoming<'a> {
+    Request { id: RequestId, method: Cow<'a, str>, params: Option<&'a RawValue>, trace: Option<W3cTraceContext> },
+    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+    Response { id: RequestId, result: &'a RawValue },
+    Error { id: RequestId, error: RpcError },
+}
+
+impl<'a> Incoming<'a> {
+    /// Classifies one message. A member that stands twice spoils only the kinds of message that use
+    /// it, so a request with two ids is a notification.
+    pub fn parse(text: &'a [u8]) -> Result<Self, ParseError> {
+        let text = std::str::from_utf8(text).map_err(|_| ParseError::NotUtf8)?;
+        let members: Members<'a> = serde_json::from_str(text).map_err(ParseError::NotJson)?;
+        members.classify().ok_or(ParseError::NoMessage)
+    }
+}
+
+/// Why a line or frame is no message. Peers are never told; logs are.
+#[derive(Debug)]
+pub enum ParseError {
+    NotUtf8,
+    NotJson(serde_json::Error),
+    /// JSON, but neither request, notification, response nor error.
+    NoMessage,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUtf8 => write!(f, "not UTF-8"),
+            Self::NotJson(error) => write!(f, "not a JSON object: {error}"),
+            Self::NoMessage => write!(f, "neither request, notification, response nor error"),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// A member of the envelope: what was said, or that it was said more than once.
+#[derive(Default)]
+enum Member<'a> {
+    #[default]
+    Absent,
+    Once(&'a RawValue),
+    Twice,
+}
+
+impl<'a> Member<'a> {
+    fn put(&mut self, value: &'a RawValue) {
+        *self = match self {
+            Self::Absent => Self::Once(value),
+            Self::Once(_) | Self::Twice => Self::Twice,
+        };
+    }
+
+    fn read<T: Deserialize<'a>>(&self) -> Option<T> {
+        match self {
+            Self::Once(raw) => serde_json::from_str(raw.get()).ok(),
+            Self::Absent | Self::Twice => None,
+        }
+    }
+
+    /// An optional member: `Some(None)` when absent or null, `None` when it spoils the message.
+    fn optional(&self) -> Option<Option<&'a RawValue>> {
+        match self {
+            Self::Absent => Some(None),
+            Self::Once(raw) if raw.get() == "null" => Some(None),
+            Self::Once(raw) => Some(Some(raw)),
+            Self::Twice => None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Members<'a> {
+    id: Member<'a>,
+    method: Member<'a>,
+    params: Member<'a>,
+    trace: Member<'a>,
+    result: Member<'a>,
+    error: Member<'a>,
+}
+
+impl<'a> Members<'a> {
+    fn classify(self) -> Option<Incoming<'a>> {
+        let id = self.id.read::<RequestId>();
+        if let (Some(BorrowedStr(method)), Some(params)) = (self.method.read(), self.params.optional()) {
+            let trace = match self.trace.optional() {
+                Some(None) => Some(None),
+                Some(Some(raw)) => serde_json::from_str(raw.get()).ok().map(Some),
+                None => None,
+            };
+            return Some(match (id, trace) {
+                (Some(id), Some(trace)) => Incoming::Request { id, method, params, trace },
+                _ => Incoming::Notification { method, params },
+            });
+        }
+        let id = id?;
+        match self.result {
+            Member::Once(result) => Some(Incoming::Response { id, result }),
+            _ => self.error.read().map(|error| Incoming::Error { id, error }),
+        }
+    }
+}
+
+/// A string that is borrowed from the input when it has no escapes.
+#[derive(Deserialize)]
+struct BorrowedStr<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Members::default();
+                while let Some(BorrowedStr(name)) = map.next_key()? {
+                    let member = match &*name {
+                        "id" => &mut members.id,
+                        "method" => &mut members.method,
+                        "params" => &mut members.params,
+                        "trace" => &mut members.trace,
+                        "result" => &mut members.result,
+                        "error" => &mut members.error,
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    member.put(map.next_value()?);
+                }
+                Ok(members)
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+/// `{"id", "result"}`
+pub fn encode_response(id: &RequestId, result: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Response<'a, R> {
+        id: &'a RequestId,
+        result: &'a R,
+    }
+    serde_json::to_vec(&Response { id, result })
+}
+
+/// `{"id", "error"}`
+pub fn encode_error(id: &RequestId, error: &RpcError) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        id: &'a RequestId,
+        error: &'a RpcError,
+    }
+    serde_json::to_vec(&Failure { id, error }).unwrap_or_default()
+}
+
+/// `{"method", "params"}`; no `params` when there are none.
+pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Notification<'a, P> {
+        method: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<&'a P>,
+    }
+    serde_json::to_vec(&Notification { method, params })
+}
+
+/// `{"method", "id", "params"}`
+pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        method: &'a str,
+        id: &'a RequestId,
+        params: &'a P,
+    }
+    serde_json::to_vec(&Request { method, id, params })
+}
+
+/// The four kinds of message as types, for the generated schemas.
+pub(crate) mod schema {
+    use super::*;
+
+    /// Any message.
+    #[derive(JsonSchema)]
+    #[schemars(rename = "JSONRPCMessage", untagged)]
+    #[allow(dead_code, reason = "only its schema is used")]
+    pub(crate) enum Message {
+        Request(Request),
+        Notification(Notification),
+        Response(Response),
+        Error(Failure),
+    }
+
+    /// A request that expects an answer.
+    #[derive(JsonSchema)]
+    #[schemars(rename = "JSONRPCRequest")]
+    #[allow(dead_code, reason = "only its schema is used")]
+    pub(crate) struct Request {
+        id: RequestId,
+        method: String,
+        params: Option<JsonValue>,
+        /// The caller's place in a distributed trace.
+        trace: Option<W3cTraceContext>,
+    }
+
+    /// A message that expects no answer.
+    #[derive(JsonSchema)]
+    #[schemars(rename = "JSONRPCNotification")]
+    #[allow(dead_code, reason = "only its schema is used")]
+    pub(crate) struct Notification {
+        method: String,
+        params: Option<JsonValue>,
+    }
+
+    /// The successful answer to a request.
+    #[derive(JsonSchema)]
+    #[schemars(rename = "JSONRPCResponse")]
+    #[allow(dead_code, reason = "only its schema is used")]
+    pub(crate) struct Response {
+        id: RequestId,
+        result: JsonValue,
+    }
+
+    /// The failed answer to a request.
+    #[derive(JsonSchema)]
+    #[schemars(rename = "JSONRPCError")]
+    #[allow(dead_code, reason = "only its schema is used")]
+    pub(crate) struct Failure {
+        error: RpcError,
+        id: RequestId,
+    }
+}

@@ -1,0 +1,63 @@
+//! The error object of the wire, and the codes in use.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::JsonValue;
+
+/// An error answer: a code, a sentence, and sometimes data for programs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "JSONRPCErrorError")]
+pub struct RpcError {
+    pub code: i64,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<JsonValue>,
+}
+
+impl RpcError {
+    /// The caller did something wrong: unknown method, bad params, bad state, not found.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// Params that decode but contradict themselves.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something failed that is not the caller's fault.
+    pub const INTERNAL: i64 = -32603;
+    /// The server has too much to do; the request was not started and may be repeated.
+    pub const OVERLOADED: i64 = -32001;
+
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self { code: Self::INVALID_REQUEST, message: message.into(), data: None }
+    }
+
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self { code: Self::INVALID_PARAMS, message: message.into(), data: None }
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self { code: Self::INTERNAL, message: message.into(), data: None }
+    }
+
+    /// The data names the condition in the spelling that clients look for.
+    pub fn overloaded() -> Self {
+        Self {
+            code: Self::OVERLOADED,
+            message: "Server overloaded; retry later.".into(),
+            data: Some(serde_json::json!({ "codex_error_info": "server_overloaded" })),
+        }
+    }
+
+    pub fn with_data(mut self, data: JsonValue) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for RpcError {}

@@ -1,0 +1,29 @@
+//! The app-server protocol: every message that clients and server exchange, as types, and one table of
+//! methods ([`methods`]) from which the rest is derived.
+//!
+//! Does no IO and knows no runtime. Where to start: [`methods`] for what can be said, [`Incoming`] for
+//! how a message is told apart, [`ThreadItem`] for what a turn is made of.
+
+mod delta;
+mod envelope;
+mod error;
+mod methods;
+mod open;
+mod path;
+mod serde_util;
+mod table;
+mod types;
+
+pub use delta::TextDelta;
+pub use envelope::*;
+pub use error::RpcError;
+pub use methods::*;
+pub use open::*;
+pub use path::AbsolutePathBuf;
+pub use table::{Call, DecodeError, MethodInfo, NoParams, Stability};
+pub use types::*;
+
+/// Any JSON.
+pub type JsonValue = serde_json::Value;
+/// A JSON object; members keep their order.
+pub type JsonObject = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,374 @@
+//! How a row of the method table becomes code. The rows themselves are in `methods.rs`.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{AskForApproval, JsonValue, RpcError};
+
+/// A method, as a type: what goes in and what comes out.
+pub trait Call {
+    const METHOD: &'static str;
+    type Params: Serialize + DeserializeOwned;
+    type Result: Serialize + DeserializeOwned;
+}
+
+/// One row of a table, for schema export and documentation.
+pub struct MethodInfo {
+    pub method: &'static str,
+    pub stability: Stability,
+    /// Fields of the params that the stable schemas leave out.
+    pub hidden_fields: &'static [&'static str],
+    pub params: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    /// `None` for notifications.
+    pub result: Option<fn(&mut schemars::SchemaGenerator) -> schemars::Schema>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stability {
+    Stable,
+    /// Only with the `experimentalApi` capability.
+    Experimental,
+    /// Spoken, but in no JSON Schema.
+    Unlisted,
+}
+
+/// Params of a method that has none. Whatever a client sends in their place is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NoParams;
+
+impl Serialize for NoParams {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for NoParams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl schemars::JsonSchema for NoParams {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NoParams".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "null" })
+    }
+}
+
+/// Why a method or its params could not be decoded. The text is what peers are told.
+#[derive(Debug, PartialEq)]
+pub struct DecodeError(String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl From<DecodeError> for RpcError {
+    fn from(error: DecodeError) -> Self {
+        Self::invalid_request(format!("Invalid request: {error}"))
+    }
+}
+
+impl DecodeError {
+    pub(crate) fn unknown_method(method: &str, known: &[&str]) -> Self {
+        let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        Self(format!("unknown variant `{method}`, expected one of {}", known.join(", ")))
+    }
+}
+
+/// Decodes params. Missing params are taken as `{}` when every field is optional.
+pub(crate) fn decode_params<P: DeserializeOwned>(params: Option<&RawValue>) -> Result<P, DecodeError> {
+    let Some(params) = params else {
+        return serde_json::from_str("{}").map_err(|_| DecodeError("missing field `params`".into()));
+    };
+    if let Ok(params) = serde_json::from_str(params.get()) {
+        return Ok(params);
+    }
+    // The slow path says what is wrong in words without a position, which would be one inside the
+    // params and mean nothing to the sender. It also takes the last of two equal members.
+    let value: JsonValue = serde_json::from_str(params.get()).map_err(|error| DecodeError(without_position(&error)))?;
+    P::deserialize(value).map_err(|error| DecodeError(error.to_string()))
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+/// Whether an optional field says anything: null and empty collections do not.
+pub(crate) fn present(field: &Option<impl Present>) -> bool {
+    field.as_ref().is_some_and(Present::present)
+}
+
+pub(crate) trait Present {
+    fn present(&self) -> bool;
+}
+
+impl Present for String {
+    fn present(&self) -> bool {
+        true
+    }
+}
+
+impl<T> Present for Vec<T> {
+    fn present(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+pub(crate) fn is_granular(policy: &Option<AskForApproval>) -> bool {
+    matches!(policy, Some(AskForApproval::Granular { .. }))
+}
+
+macro_rules! stability {
+    (stable) => {
+        Stability::Stable
+    };
+    (plain) => {
+        Stability::Stable
+    };
+    (text) => {
+        Stability::Stable
+    };
+    (experimental) => {
+        Stability::Experimental
+    };
+    (unlisted) => {
+        Stability::Unlisted
+    };
+}
+
+macro_rules! client_requests {
+    ($(
+        $stability:ident $variant:ident $method:literal ($params:ty) -> $result:ty
+        $({ $($reason:literal if |$p:ident| $test:expr $(, hides $field:literal)?;)* })?;
+    )*) => {
+        /// A request of a client, decoded.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ClientRequest {
+            $(#[doc = concat!("`", $method, "`")] $variant($params),)*
+        }
+
+        impl ClientRequest {
+            /// Every method that clients may call, in the order of the table.
+            pub const METHODS: &[&str] = &[$($method),*];
+
+            pub fn decode(method: &str, params: Option<&serde_json::value::RawValue>) -> Result<Self, DecodeError> {
+                match method {
+                    $($method => $crate::table::decode_params(params).map(Self::$variant),)*
+                    _ => Err(DecodeError::unknown_method(method, Self::METHODS)),
+                }
+            }
+
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $method,)*
+                }
+            }
+
+            /// What in this request needs the `experimentalApi` capability, if anything does.
+            pub fn experimental_use(&self) -> Option<&'static str> {
+                match self {
+                    $(Self::$variant(params) => {
+                        if $crate::table::stability!($stability) == Stability::Experimental {
+                            return Some($method);
+                        }
+                        let _ = params;
+                        $($({
+                            let $p = params;
+                            if $test {
+                                return Some($reason);
+                            }
+                        })*)?
+                        None
+                    })*
+                }
+            }
+        }
+
+        /// The rows of the client request table.
+        pub fn client_requests() -> Vec<MethodInfo> {
+            vec![$(MethodInfo {
+                method: $method,
+                stability: $crate::table::stability!($stability),
+                hidden_fields: &[$($($($field,)?)*)?],
+                params: |generator| generator.subschema_for::<$params>(),
+                result: Some(|generator| generator.subschema_for::<$result>()),
+            },)*]
+        }
+
+        /// The client's calls, one type per method.
+        pub mod call {
+            use super::*;
+
+            $(
+                #[doc = concat!("`", $method, "`")]
+                #[derive(Clone, Copy, Debug)]
+                pub struct $variant;
+
+                impl Call for $variant {
+                    const METHOD: &'static str = $method;
+                    type Params = $params;
+                    type Result = $result;
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! server_requests {
+    ($($variant:ident $method:literal ($params:ty) -> $result:ty;)*) => {
+        /// A request of the server to a client.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ServerRequest {
+            $(#[doc = concat!("`", $method, "`")] $variant($params),)*
+        }
+
+        impl ServerRequest {
+            pub const METHODS: &[&str] = &[$($method),*];
+
+            pub fn decode(method: &str, params: Option<&serde_json::value::RawValue>) -> Result<Self, DecodeError> {
+                match method {
+                    $($method => $crate::table::decode_params(params).map(Self::$variant),)*
+                    _ => Err(DecodeError::unknown_method(method, Self::METHODS)),
+                }
+            }
+
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $method,)*
+                }
+            }
+
+            /// One line, without its newline.
+            pub fn encode(&self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
+                match self {
+                    $(Self::$variant(params) => encode_request(id, $method, params),)*
+                }
+            }
+        }
+
+        /// The rows of the server request table.
+        pub fn server_requests() -> Vec<MethodInfo> {
+            vec![$(MethodInfo {
+                method: $method,
+                stability: Stability::Stable,
+                hidden_fields: &[],
+                params: |generator| generator.subschema_for::<$params>(),
+                result: Some(|generator| generator.subschema_for::<$result>()),
+            },)*]
+        }
+
+        /// The server's calls, one type per method.
+        pub mod ask {
+            use super::*;
+
+            $(
+                #[doc = concat!("`", $method, "`")]
+                #[derive(Clone, Copy, Debug)]
+                pub struct $variant;
+
+                impl Call for $variant {
+                    const METHOD: &'static str = $method;
+                    type Params = $params;
+                    type Result = $result;
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! server_notifications {
+    ($($kind:ident $variant:ident $method:literal ($params:ty);)*) => {
+        /// A notification of the server.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ServerNotification {
+            $(#[doc = concat!("`", $method, "`")] $variant($params),)*
+        }
+
+        impl ServerNotification {
+            pub const METHODS: &[&str] = &[$($method),*];
+
+            pub fn decode(method: &str, params: Option<&serde_json::value::RawValue>) -> Result<Self, DecodeError> {
+                match method {
+                    $($method => $crate::table::decode_params(params).map(Self::$variant),)*
+                    _ => Err(DecodeError::unknown_method(method, Self::METHODS)),
+                }
+            }
+
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $method,)*
+                }
+            }
+
+            /// One line, without its newline.
+            pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+                match self {
+                    $(Self::$variant(params) => encode_notification($method, Some(params)),)*
+                }
+            }
+
+            /// The growing text that this notification carries a piece of, if it does.
+            pub fn text_delta(&self) -> Option<&dyn TextDelta> {
+                match self {
+                    $(Self::$variant(_params) => $crate::table::text_delta!($kind _params),)*
+                }
+            }
+
+            /// Appends the text of `next` when both grow the same text; says whether it did.
+            pub fn merge_text(&mut self, next: &Self) -> bool {
+                match (self, next) {
+                    $((Self::$variant(_this), Self::$variant(_next)) => $crate::table::merge_text!($kind _this _next),)*
+                    _ => false,
+                }
+            }
+        }
+
+        /// The rows of the notification table.
+        pub fn server_notifications() -> Vec<MethodInfo> {
+            vec![$(MethodInfo {
+                method: $method,
+                stability: $crate::table::stability!($kind),
+                hidden_fields: &[],
+                params: |generator| generator.subschema_for::<$params>(),
+                result: None,
+            },)*]
+        }
+    };
+}
+
+macro_rules! text_delta {
+    (text $params:ident) => {
+        Some($params)
+    };
+    ($other:ident $params:ident) => {
+        None
+    };
+}
+
+macro_rules! merge_text {
+    (text $this:ident $next:ident) => {
+        $this.merge($next)
+    };
+    ($other:ident $this:ident $next:ident) => {
+        false
+    };
+}
+
+pub(crate) use {client_requests, merge_text, server_notifications, server_requests, stability, text_delta};

@@ -1,0 +1,42 @@
+//! The handshake: `initialize`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::AbsolutePathBuf;
+
+/// Who the client is. The name goes into HTTP headers of model calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientInfo {
+    pub name: String,
+    pub title: Option<String>,
+    pub version: String,
+}
+
+/// What the client can deal with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeCapabilities {
+    #[serde(default)]
+    pub experimental_api: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opt_out_notification_methods: Option<Vec<String>>,
+}
+
+/// Params of `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeParams {
+    pub client_info: ClientInfo,
+    pub capabilities: Option<InitializeCapabilities>,
+}
+
+/// Result of `initialize`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeResponse {
+    pub user_agent: String,
+    pub codex_home: AbsolutePathBuf,
+    pub platform_family: String,
+    pub platform_os: String,
+}

@@ -1,0 +1,101 @@
+//! The `Thread` object: who started it, where, and what state it is in.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Turn;
+
+/// The position of a sub-agent in the tree of agents.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct AgentPath(pub String);
+
+/// The git state that was recorded when a thread was created.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitInfo {
+    pub sha: Option<String>,
+    pub branch: Option<String>,
+    pub origin_url: Option<String>,
+}
+
+/// What kind of client started a thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SessionSource {
+    Cli,
+    Vscode,
+    Exec,
+    AppServer,
+    Custom(String),
+    SubAgent(SubAgentSource),
+    Unknown,
+}
+
+/// Why a sub-agent thread exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubAgentSource {
+    Review,
+    Compact,
+    ThreadSpawn {
+        agent_nickname: Option<String>,
+        agent_path: Option<AgentPath>,
+        agent_role: Option<String>,
+        depth: i32,
+        parent_thread_id: ThreadId,
+    },
+    MemoryConsolidation,
+    Other(String),
+}
+
+/// A conversation with an agent, as clients see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Thread {
+    pub id: String,
+    pub preview: String,
+    pub ephemeral: bool,
+    pub model_provider: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub status: ThreadStatus,
+    pub path: Option<String>,
+    pub cwd: String,
+    pub cli_version: String,
+    pub source: SessionSource,
+    pub agent_nickname: Option<String>,
+    pub agent_role: Option<String>,
+    pub git_info: Option<GitInfo>,
+    pub name: Option<String>,
+    pub turns: Vec<Turn>,
+    /// Sent for newer clients, which require it.
+    #[serde(default)]
+    pub session_id: String,
+    /// Sent for newer clients, which require it.
+    #[serde(default)]
+    pub project_id: Option<String>,
+}
+
+/// Why an active thread is waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadActiveFlag {
+    WaitingOnApproval,
+    WaitingOnUserInput,
+}
+
+/// The id of a thread, where the wire gives it a type of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ThreadId(pub String);
+
+/// Whether a thread is loaded and working.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ThreadStatus {
+    NotLoaded,
+    Idle,
+    SystemError,
+    Active { active_flags: Vec<ThreadActiveFlag> },
+}
