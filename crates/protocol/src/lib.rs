@@ -10,6 +10,7 @@ mod error;
 mod methods;
 mod open;
 mod path;
+pub mod schema;
 mod serde_util;
 mod table;
 mod types;

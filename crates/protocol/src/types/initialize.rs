@@ -14,7 +14,7 @@ pub struct ClientInfo {
 }
 
 /// What the client can deal with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeCapabilities {
     #[serde(default)]
@@ -39,4 +39,14 @@ pub struct InitializeResponse {
     pub codex_home: AbsolutePathBuf,
     pub platform_family: String,
     pub platform_os: String,
+    /// The program itself. The version in `userAgent` is the protocol level, which differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<ServerInfo>,
+}
+
+/// The name and version of the server program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerInfo {
+    pub name: String,
+    pub version: String,
 }

@@ -104,6 +104,7 @@ pub enum ResponseItem {
         end_turn: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<MessagePhase>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     Reasoning {
@@ -116,6 +117,7 @@ pub enum ResponseItem {
         call_id: Option<String>,
         status: LocalShellStatus,
         action: LocalShellAction,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     FunctionCall {
@@ -124,6 +126,7 @@ pub enum ResponseItem {
         namespace: Option<String>,
         arguments: String,
         call_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     ToolSearchCall {
@@ -132,6 +135,7 @@ pub enum ResponseItem {
         status: Option<String>,
         execution: String,
         arguments: JsonValue,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     FunctionCallOutput {
@@ -144,6 +148,7 @@ pub enum ResponseItem {
         call_id: String,
         name: String,
         input: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     CustomToolCallOutput {
@@ -163,6 +168,7 @@ pub enum ResponseItem {
         status: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         action: Option<ResponsesApiWebSearchAction>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
     ImageGenerationCall {

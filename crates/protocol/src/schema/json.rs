@@ -1,0 +1,127 @@
+//! The folder of JSON Schema files.
+
+use std::collections::BTreeSet;
+
+use schemars::generate::Contract;
+use serde_json::{Map, Value, json};
+
+use super::definitions::{Definitions, Unlisted, ref_name};
+use super::namespace::{outside_v2, version_one};
+use super::{File, Surface};
+
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+const BUNDLE: &str = "codex_app_server_protocol.schemas.json";
+const FLAT_BUNDLE: &str = "codex_app_server_protocol.v2.schemas.json";
+
+/// One file per entry type, and the two bundles.
+pub fn json_schemas(surface: Surface) -> Vec<File> {
+    let all = Definitions::collect(surface, Unlisted::Leave, Contract::Deserialize);
+    let mut files: Vec<File> = all.entries.iter().map(|name| single(&all, name)).collect();
+    files.push(file(BUNDLE, &bundle(&all)));
+    files.push(file(FLAT_BUNDLE, &flat_bundle(&all)));
+    files
+}
+
+fn file(path: impl Into<String>, schema: &Value) -> File {
+    File { path: path.into(), text: format!("{schema:#}") }
+}
+
+/// A type with everything that it refers to.
+fn single(all: &Definitions, name: &str) -> File {
+    let folder = if version_one(name) {
+        "v1/"
+    } else if outside_v2(name) {
+        ""
+    } else {
+        "v2/"
+    };
+    let mut schema = Map::from_iter([("$schema".into(), json!(DRAFT)), ("title".into(), json!(name))]);
+    schema.extend(all.types[name].as_object().cloned().unwrap_or_default());
+    let mut definitions: Map<String, Value> = Map::new();
+    for part in all.closure([name]) {
+        if part != name {
+            definitions.insert(part.to_owned(), all.types[part].clone());
+        }
+    }
+    if !definitions.is_empty() {
+        schema.insert("definitions".into(), definitions.into());
+    }
+    file(format!("{folder}{name}.json"), &schema.into())
+}
+
+/// All types, those of v2 one level down.
+pub(super) fn bundle(all: &Definitions) -> Value {
+    let inside = all.closure(all.types.keys().map(String::as_str).filter(|name| !outside_v2(name)));
+    let mut definitions = Map::new();
+    for (name, schema) in &all.types {
+        if outside_v2(name) {
+            definitions.insert(name.clone(), move_refs(schema, &|name| !outside_v2(name) || shared(&inside, name)));
+        }
+    }
+    let v2: Map<String, Value> =
+        inside.iter().map(|name| ((*name).to_owned(), move_refs(&all.types[*name], &|_| true))).collect();
+    definitions.insert("v2".into(), v2.into());
+    json!({ "$schema": DRAFT, "title": "CodexAppServerProtocol", "type": "object", "definitions": definitions })
+}
+
+/// The request id stands in both levels; unions refer to the inner one.
+fn shared(inside: &BTreeSet<&str>, name: &str) -> bool {
+    name == "RequestId" && inside.contains(name)
+}
+
+/// The types of v2 and what the two big unions reach, all on one level.
+fn flat_bundle(all: &Definitions) -> Value {
+    let roots = all.types.keys().map(String::as_str).filter(|name| !outside_v2(name));
+    let names = all.closure(roots.chain(["ClientRequest", "ServerNotification"]));
+    let definitions: Map<String, Value> =
+        names.into_iter().map(|name| (name.to_owned(), all.types[name].clone())).collect();
+    json!({ "$schema": DRAFT, "title": "CodexAppServerProtocolV2", "type": "object", "definitions": definitions })
+}
+
+fn move_refs(schema: &Value, inside: &impl Fn(&str) -> bool) -> Value {
+    let mut moved = schema.clone();
+    fn walk(schema: &mut Value, inside: &impl Fn(&str) -> bool) {
+        if let Some(name) = ref_name(schema).filter(|name| inside(name)) {
+            schema["$ref"] = json!(format!("#/definitions/v2/{name}"));
+        }
+        match schema {
+            Value::Object(members) => members.values_mut().for_each(|member| walk(member, inside)),
+            Value::Array(elements) => elements.iter_mut().for_each(|element| walk(element, inside)),
+            _ => {}
+        }
+    }
+    walk(&mut moved, inside);
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::definitions::visit_refs;
+
+    #[test]
+    fn every_reference_in_every_file_leads_somewhere() {
+        for surface in [Surface::Stable, Surface::Experimental] {
+            for file in json_schemas(surface) {
+                let schema: Value = serde_json::from_str(&file.text).unwrap();
+                visit_refs(&schema, &mut |name| {
+                    let pointer = format!("/definitions/{name}");
+                    assert!(schema.pointer(&pointer).is_some(), "{}: {pointer}", file.path);
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn the_folder_has_the_known_layout() {
+        let count = |surface, folder: &str| {
+            json_schemas(surface)
+                .iter()
+                .filter(|file| file.path.rsplit_once('/').map_or("", |(f, _)| f) == folder)
+                .count()
+        };
+        assert_eq!((count(Surface::Stable, ""), count(Surface::Experimental, "")), (35, 41));
+        assert_eq!((count(Surface::Stable, "v1"), count(Surface::Experimental, "v1")), (2, 2));
+        assert_eq!((count(Surface::Stable, "v2"), count(Surface::Experimental, "v2")), (159, 177));
+    }
+}

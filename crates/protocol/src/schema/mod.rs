@@ -1,0 +1,26 @@
+//! The protocol described for other languages: JSON Schemas and TypeScript, made from the method table
+//! and the types' own schemas. Gives file names and contents; writing them is the caller's work.
+
+mod definitions;
+pub mod inventory;
+mod json;
+mod namespace;
+mod typescript;
+
+pub use json::json_schemas;
+pub use typescript::typescript;
+
+/// Which surface to describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    Stable,
+    /// Everything, with what needs the `experimentalApi` capability.
+    Experimental,
+}
+
+/// A generated file: its path relative to the output folder, with `/` between parts, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub path: String,
+    pub text: String,
+}

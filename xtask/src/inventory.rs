@@ -1,0 +1,18 @@
+//! Records what a release of the protocol offers, in the compact form that the protocol's tests compare with.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result};
+use loomd_protocol::schema::inventory::{inventory, render};
+
+pub fn record(stable: &str, experimental: &str) -> Result<()> {
+    let text = render(&read(stable)?, &read(experimental)?);
+    let path = crate::root().join("crates/protocol/inventory/0.118.0.txt");
+    fs::write(&path, text).with_context(|| path.display().to_string())
+}
+
+fn read(path: &str) -> Result<BTreeSet<String>> {
+    let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
+    Ok(inventory(&serde_json::from_str(&text).with_context(|| path.to_owned())?))
+}
