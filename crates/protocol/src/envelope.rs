@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -55,6 +55,48 @@ impl<'a> Incoming<'a> {
         let text = std::str::from_utf8(text).map_err(|_| ParseError::NotUtf8)?;
         let members: Members<'a> = serde_json::from_str(text).map_err(ParseError::NotJson)?;
         members.classify().ok_or(ParseError::NoMessage)
+    }
+
+    /// The id of a request of which only the beginning is there, when the id stands in it.
+    pub fn find_request_id(head: &[u8]) -> Option<RequestId> {
+        let mut found = Found::default();
+        // The text breaks off, so this always fails; what was read until then stays in `found`.
+        _ = (&mut found).deserialize(&mut serde_json::Deserializer::from_slice(head));
+        found.method.and(found.id)
+    }
+}
+
+/// The two members that make a request, as far as they were read.
+#[derive(Default)]
+struct Found {
+    id: Option<RequestId>,
+    method: Option<IgnoredAny>,
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Found {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Found {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "id" => self.id = Some(map.next_value()?),
+                "method" => self.method = Some(map.next_value()?),
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(())
     }
 }
 

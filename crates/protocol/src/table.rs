@@ -35,7 +35,7 @@ pub enum Stability {
     Unlisted,
 }
 
-/// Params of a method that has none. Whatever a client sends in their place is accepted.
+/// Params of a method that has none: absent, null or an object, whatever is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NoParams;
 
@@ -47,7 +47,10 @@ impl Serialize for NoParams {
 
 impl<'de> Deserialize<'de> for NoParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+        match JsonValue::deserialize(deserializer)? {
+            JsonValue::Null | JsonValue::Object(_) => Ok(Self),
+            other => <()>::deserialize(other).map(|()| Self).map_err(serde::de::Error::custom),
+        }
     }
 }
 

@@ -59,6 +59,16 @@ fn each_line_is_told_apart() {
 }
 
 #[test]
+fn the_id_is_found_in_the_beginning_of_a_request() {
+    let found = |head: &str| Incoming::find_request_id(head.as_bytes());
+    assert_eq!(found(r#"{"method":"a","id":7,"params":{"x":"yyyy"#), Some(RequestId::Integer(7)));
+    assert_eq!(found(r#"{"id":"s","jsonrpc":"2.0","method":"a","params":"#), Some(RequestId::String("s".into())));
+    assert_eq!(found(r#"{"id":7,"result":{"x":"yyyy"#), None);
+    assert_eq!(found(r#"{"params":{"x":"yyyy"#), None);
+    assert_eq!(found("yyyy"), None);
+}
+
+#[test]
 fn deep_nesting_is_no_danger() {
     let deep = "[".repeat(1_000_000);
     assert_eq!(kind(&deep), "nothing");
@@ -116,9 +126,11 @@ fn missing_params_are_taken_as_empty_where_nothing_is_required() {
         assert_eq!(decode(method, None), decode(method, Some("{}")), "{method}");
         assert!(decode(method, None).is_ok(), "{method}");
     }
-    for params in [None, Some("{}"), Some("[1]"), Some("\"x\"")] {
+    for params in [None, Some("null"), Some("{}"), Some(r#"{"a":1}"#)] {
         assert!(decode("account/logout", params).is_ok(), "{params:?}");
     }
+    assert_eq!(refusal("account/logout", Some("[1]")), "invalid type: sequence, expected unit");
+    assert_eq!(refusal("account/logout", Some("\"x\"")), "invalid type: string \"x\", expected unit");
 }
 
 #[test]

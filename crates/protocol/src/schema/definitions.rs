@@ -64,10 +64,10 @@ impl Definitions {
                     continue;
                 }
                 entries.extend(names);
-                if let Some(name) = ref_name(&params) {
-                    if !row.hidden_fields.is_empty() {
-                        hidden.insert(name.to_owned(), row.hidden_fields);
-                    }
+                if let Some(name) = ref_name(&params)
+                    && !row.hidden_fields.is_empty()
+                {
+                    hidden.insert(name.to_owned(), row.hidden_fields);
                 }
                 if in_union(row) {
                     alternatives.push(alternative(row.method, params, with_id));

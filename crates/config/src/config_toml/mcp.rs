@@ -1,0 +1,206 @@
+//! `[mcp_servers.<name>]`: a program to start or an address to talk to, and what to do with its tools.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loomd_protocol::AppToolApproval;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::{Secret, as_written};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct McpServer {
+    pub transport: McpTransport,
+    /// A disabled server is never started.
+    pub enabled: bool,
+    /// A thread cannot start without it.
+    pub required: bool,
+    pub startup_timeout: Option<Duration>,
+    pub tool_timeout: Option<Duration>,
+    /// Of the raw tool names: the allow list, then the deny list.
+    pub enabled_tools: Option<Vec<String>>,
+    pub disabled_tools: Option<Vec<String>>,
+    pub scopes: Option<Vec<String>>,
+    pub tools: BTreeMap<String, McpTool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum McpTransport {
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        env: Option<BTreeMap<String, Secret>>,
+        /// Variables that the server passes on.
+        env_vars: Vec<String>,
+        cwd: Option<PathBuf>,
+    },
+    StreamableHttp {
+        url: String,
+        bearer_token_env_var: Option<String>,
+        http_headers: Option<BTreeMap<String, Secret>>,
+        /// Header to variable.
+        env_http_headers: Option<BTreeMap<String, String>>,
+        oauth_resource: Option<String>,
+    },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct McpTool {
+    pub approval_mode: Option<AppToolApproval>,
+}
+
+impl McpServer {
+    pub fn startup_timeout(&self) -> Duration {
+        self.startup_timeout.unwrap_or(Duration::from_secs(30))
+    }
+
+    pub fn tool_timeout(&self) -> Duration {
+        self.tool_timeout.unwrap_or(Duration::from_secs(120))
+    }
+}
+
+/// The table as it stands in the file, before it is known to make sense.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_written")]
+    env: Option<BTreeMap<String, Secret>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env_vars: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing)]
+    bearer_token: Option<Secret>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bearer_token_env_var: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_written")]
+    http_headers: Option<BTreeMap<String, Secret>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env_http_headers: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oauth_resource: Option<String>,
+    enabled: Option<bool>,
+    required: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    startup_timeout_sec: Option<f64>,
+    #[serde(skip_serializing)]
+    startup_timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_timeout_sec: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled_tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tools: BTreeMap<String, McpTool>,
+}
+
+impl TryFrom<Written> for McpServer {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let startup_timeout = match (written.startup_timeout_sec, written.startup_timeout_ms) {
+            (Some(seconds), _) => Some(duration("startup_timeout_sec", seconds)?),
+            (None, millis) => millis.map(Duration::from_millis),
+        };
+        let tool_timeout = written.tool_timeout_sec.map(|seconds| duration("tool_timeout_sec", seconds)).transpose()?;
+        let refuse = |transport: &str, fields: &[(&str, bool)]| match fields.iter().find(|(_, set)| *set) {
+            Some((field, _)) => Err(format!("{field} is not supported for {transport}")),
+            None => Ok(()),
+        };
+        let transport = if let Some(command) = written.command {
+            refuse(
+                "stdio",
+                &[
+                    ("url", written.url.is_some()),
+                    ("bearer_token_env_var", written.bearer_token_env_var.is_some()),
+                    ("bearer_token", written.bearer_token.is_some()),
+                    ("http_headers", written.http_headers.is_some()),
+                    ("env_http_headers", written.env_http_headers.is_some()),
+                    ("oauth_resource", written.oauth_resource.is_some()),
+                ],
+            )?;
+            McpTransport::Stdio {
+                command,
+                args: written.args.unwrap_or_default(),
+                env: written.env,
+                env_vars: written.env_vars.unwrap_or_default(),
+                cwd: written.cwd,
+            }
+        } else if let Some(url) = written.url {
+            refuse(
+                "streamable_http",
+                &[
+                    ("args", written.args.is_some()),
+                    ("env", written.env.is_some()),
+                    ("env_vars", written.env_vars.is_some()),
+                    ("cwd", written.cwd.is_some()),
+                    ("bearer_token", written.bearer_token.is_some()),
+                ],
+            )?;
+            McpTransport::StreamableHttp {
+                url,
+                bearer_token_env_var: written.bearer_token_env_var,
+                http_headers: written.http_headers,
+                env_http_headers: written.env_http_headers,
+                oauth_resource: written.oauth_resource,
+            }
+        } else {
+            return Err("invalid transport".into());
+        };
+        Ok(Self {
+            transport,
+            enabled: written.enabled.unwrap_or(true),
+            required: written.required.unwrap_or(false),
+            startup_timeout,
+            tool_timeout,
+            enabled_tools: written.enabled_tools,
+            disabled_tools: written.disabled_tools,
+            scopes: written.scopes,
+            tools: written.tools,
+        })
+    }
+}
+
+fn duration(field: &str, seconds: f64) -> Result<Duration, String> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| format!("{field}: {error}"))
+}
+
+impl From<McpServer> for Written {
+    fn from(server: McpServer) -> Self {
+        let rest = Self {
+            enabled: Some(server.enabled),
+            required: Some(server.required),
+            startup_timeout_sec: server.startup_timeout.map(|timeout| timeout.as_secs_f64()),
+            tool_timeout_sec: server.tool_timeout.map(|timeout| timeout.as_secs_f64()),
+            enabled_tools: server.enabled_tools,
+            disabled_tools: server.disabled_tools,
+            scopes: server.scopes,
+            tools: server.tools,
+            ..Self::default()
+        };
+        match server.transport {
+            McpTransport::Stdio { command, args, env, env_vars, cwd } => {
+                Self { command: Some(command), args: Some(args), env, env_vars: Some(env_vars), cwd, ..rest }
+            }
+            McpTransport::StreamableHttp {
+                url,
+                bearer_token_env_var,
+                http_headers,
+                env_http_headers,
+                oauth_resource,
+            } => Self { url: Some(url), bearer_token_env_var, http_headers, env_http_headers, oauth_resource, ..rest },
+        }
+    }
+}

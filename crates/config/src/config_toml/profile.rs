@@ -1,0 +1,79 @@
+//! `[profiles.<name>]`: values that win over the same keys at the top level when the profile is selected.
+
+use std::collections::BTreeMap;
+
+use loomd_protocol::{
+    AbsolutePathBuf, AnalyticsConfig, ApprovalsReviewer, AskForApproval, Personality, ReasoningEffort,
+    ReasoningSummary, SandboxMode, ServiceTier, Verbosity, WebSearchMode,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigToml, Opaque, Tools};
+
+/// `replaced` keys stand for the whole value; `merged` ones are laid over it.
+macro_rules! profile {
+    (replaced { $($key:ident: $type:ty,)* } merged { $($merged:ident: $merged_type:ty,)* }) => {
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Profile {
+            $(pub $key: Option<$type>,)*
+            $(pub $merged: $merged_type,)*
+        }
+
+        impl Profile {
+            fn replace(&self, config: &mut ConfigToml) {
+                $(if let Some(value) = &self.$key {
+                    config.$key = Some(value.clone());
+                })*
+            }
+        }
+    };
+}
+
+profile! {
+    replaced {
+        model: String,
+        model_provider: String,
+        service_tier: ServiceTier,
+        approval_policy: AskForApproval,
+        approvals_reviewer: ApprovalsReviewer,
+        sandbox_mode: SandboxMode,
+        model_reasoning_effort: ReasoningEffort,
+        plan_mode_reasoning_effort: ReasoningEffort,
+        model_reasoning_summary: ReasoningSummary,
+        model_verbosity: Verbosity,
+        model_catalog_json: AbsolutePathBuf,
+        personality: Personality,
+        chatgpt_base_url: String,
+        model_instructions_file: AbsolutePathBuf,
+        experimental_compact_prompt_file: AbsolutePathBuf,
+        js_repl_node_path: AbsolutePathBuf,
+        js_repl_node_module_dirs: Vec<AbsolutePathBuf>,
+        zsh_path: AbsolutePathBuf,
+        tools_view_image: bool,
+        include_apply_patch_tool: bool,
+        experimental_use_freeform_apply_patch: bool,
+        experimental_use_unified_exec_tool: bool,
+        web_search: WebSearchMode,
+        analytics: AnalyticsConfig,
+        windows: Opaque,
+        oss_provider: String,
+    }
+    merged {
+        tools: Option<Tools>,
+        features: BTreeMap<String, bool>,
+    }
+}
+
+impl Profile {
+    /// Lays this profile over the top level.
+    pub(crate) fn apply(&self, config: &mut ConfigToml) {
+        self.replace(config);
+        if let Some(tools) = &self.tools {
+            let top = config.tools.get_or_insert_default();
+            top.web_search = tools.web_search.clone().or(top.web_search.take());
+            top.view_image = tools.view_image.or(top.view_image);
+        }
+        config.features.extend(self.features.iter().map(|(name, enabled)| (name.clone(), *enabled)));
+    }
+}

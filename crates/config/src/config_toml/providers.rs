@@ -1,0 +1,129 @@
+//! `[model_providers.<id>]`: how a model is reached. The built-in providers are described here, too.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loomd_protocol::AbsolutePathBuf;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::{Secret, as_written};
+
+/// More attempts than this help nobody.
+const MAX_RETRIES: u64 = 100;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelProvider {
+    pub name: String,
+    /// Without it the address follows from the account.
+    pub base_url: Option<String>,
+    /// The variable that holds the key.
+    pub env_key: Option<String>,
+    /// Shown to the user when that variable is missing.
+    pub env_key_instructions: Option<String>,
+    #[serde(default, serialize_with = "as_written")]
+    pub experimental_bearer_token: Option<Secret>,
+    pub auth: Option<ProviderAuth>,
+    #[serde(default)]
+    pub wire_api: WireApi,
+    pub query_params: Option<BTreeMap<String, String>>,
+    #[serde(default, serialize_with = "as_written")]
+    pub http_headers: Option<BTreeMap<String, Secret>>,
+    /// Header to variable.
+    pub env_http_headers: Option<BTreeMap<String, String>>,
+    pub request_max_retries: Option<u64>,
+    pub stream_max_retries: Option<u64>,
+    pub stream_idle_timeout_ms: Option<u64>,
+    pub websocket_connect_timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub requires_openai_auth: bool,
+    #[serde(default)]
+    pub supports_websockets: bool,
+}
+
+/// The language that a provider speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WireApi {
+    #[default]
+    Responses,
+    /// Chat Completions.
+    Chat,
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+/// A program that prints a bearer token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderAuth {
+    pub command: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    pub timeout_ms: Option<u64>,
+    pub refresh_interval_ms: Option<u64>,
+    /// The server's working directory when unset.
+    pub cwd: Option<AbsolutePathBuf>,
+}
+
+impl ModelProvider {
+    /// The ids that a file cannot define.
+    pub const RESERVED: [&str; 3] = ["openai", "ollama", "lmstudio"];
+
+    /// The provider that exists without being configured.
+    pub fn built_in(id: &str) -> Option<Self> {
+        let provider = |name: &str, base_url: Option<&str>| Self {
+            name: name.into(),
+            base_url: base_url.map(Into::into),
+            ..Self::default()
+        };
+        Some(match id {
+            "openai" => Self { requires_openai_auth: true, supports_websockets: true, ..provider("OpenAI", None) },
+            "ollama" => provider("Ollama", Some("http://localhost:11434/v1")),
+            "lmstudio" => provider("LM Studio", Some("http://localhost:1234/v1")),
+            "rehearsal" => provider("Rehearsal", None),
+            _ => return None,
+        })
+    }
+
+    pub fn request_max_retries(&self) -> u64 {
+        self.request_max_retries.unwrap_or(4).min(MAX_RETRIES)
+    }
+
+    pub fn stream_max_retries(&self) -> u64 {
+        self.stream_max_retries.unwrap_or(5).min(MAX_RETRIES)
+    }
+
+    pub fn stream_idle_timeout(&self) -> Duration {
+        Duration::from_millis(self.stream_idle_timeout_ms.unwrap_or(300_000))
+    }
+
+    pub fn websocket_connect_timeout(&self) -> Duration {
+        Duration::from_millis(self.websocket_connect_timeout_ms.unwrap_or(15_000))
+    }
+
+    /// Why this provider cannot work, if so.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let auth = self.auth.as_ref()?;
+        if auth.command.trim().is_empty() {
+            return Some("provider auth.command must not be empty".into());
+        }
+        let others: Vec<_> = [
+            ("env_key", self.env_key.is_some()),
+            ("experimental_bearer_token", self.experimental_bearer_token.is_some()),
+            ("requires_openai_auth", self.requires_openai_auth),
+        ]
+        .into_iter()
+        .filter_map(|(key, set)| set.then_some(key))
+        .collect();
+        (!others.is_empty()).then(|| format!("provider auth cannot be combined with {}", others.join(", ")))
+    }
+}
+
+impl ProviderAuth {
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.unwrap_or(5_000))
+    }
+
+    pub fn refresh_interval(&self) -> Duration {
+        Duration::from_millis(self.refresh_interval_ms.unwrap_or(300_000))
+    }
+}

@@ -1,0 +1,14 @@
+//! `[sandbox_workspace_write]`: what the workspace-write sandbox adds to the workspace.
+
+use loomd_protocol::AbsolutePathBuf;
+use serde::{Deserialize, Serialize};
+
+/// The wire's `SandboxWorkspaceWrite` with its roots resolved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkspaceWrite {
+    pub writable_roots: Vec<AbsolutePathBuf>,
+    pub network_access: bool,
+    pub exclude_tmpdir_env_var: bool,
+    pub exclude_slash_tmp: bool,
+}

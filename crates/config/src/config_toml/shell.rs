@@ -1,0 +1,26 @@
+//! `[shell_environment_policy]`: which variables a command gets.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShellEnvironmentPolicy {
+    pub inherit: Option<Inherit>,
+    pub ignore_default_excludes: Option<bool>,
+    pub exclude: Option<Vec<String>>,
+    pub set: Option<BTreeMap<String, String>>,
+    pub include_only: Option<Vec<String>>,
+    pub experimental_use_profile: Option<bool>,
+}
+
+/// What a command's environment starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inherit {
+    Core,
+    #[default]
+    All,
+    None,
+}

@@ -1,0 +1,24 @@
+//! Where credentials are kept.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CliCredentialsStore {
+    #[default]
+    File,
+    Keyring,
+    Auto,
+    /// In memory only.
+    Ephemeral,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpCredentialsStore {
+    /// The keyring, else the file.
+    #[default]
+    Auto,
+    File,
+    Keyring,
+}

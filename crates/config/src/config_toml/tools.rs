@@ -1,0 +1,39 @@
+//! `[tools]`: switches and settings of built-in tools.
+
+use std::fmt;
+
+use loomd_protocol::WebSearchToolConfig;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tools {
+    #[serde(deserialize_with = "table_or_switch")]
+    pub web_search: Option<WebSearchToolConfig>,
+    pub view_image: Option<bool>,
+}
+
+/// Old files have `web_search = true`, which says no more than that the tool is wanted.
+fn table_or_switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WebSearchToolConfig>, D::Error> {
+    struct TableOrSwitch;
+
+    impl<'de> Visitor<'de> for TableOrSwitch {
+        type Value = Option<WebSearchToolConfig>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table or a boolean")
+        }
+
+        fn visit_bool<E>(self, wanted: bool) -> Result<Self::Value, E> {
+            Ok(wanted.then_some(WebSearchToolConfig { context_size: None, allowed_domains: None, location: None }))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            WebSearchToolConfig::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+
+    deserializer.deserialize_any(TableOrSwitch)
+}

@@ -1,0 +1,76 @@
+//! What can be wrong with a configuration. The cases are told apart because methods word the same
+//! mistake differently.
+
+use std::io;
+
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
+use thiserror::Error;
+
+use crate::{OverrideError, Place};
+
+/// Displays as `<path>:<line>:<column>: <message>` when the mistake has a place.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("failed to read {}: {source}", path.display())]
+    Unreadable { path: AbsolutePathBuf, source: io::Error },
+    /// A file is not TOML.
+    #[error("{place}: {message}")]
+    Syntax { message: String, place: Place },
+    /// A value has a wrong type or is out of range.
+    #[error("{}", match place { Some(place) => format!("{place}: {message}"), None => text.clone() })]
+    Type {
+        message: String,
+        /// The message and the key it is about, on two lines.
+        text: String,
+        /// `None` when the value came from a flag or a thread's overrides.
+        place: Option<Place>,
+    },
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+    #[error("config profile `{0}` not found")]
+    UnknownProfile(String),
+    #[error("Model provider `{0}` not found")]
+    UnknownProvider(String),
+    /// The values are fine one by one, but not together or not on this machine.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl ConfigError {
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Syntax { place, .. } => Some(place),
+            Self::Type { place, .. } => place.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub fn path(&self) -> Option<&AbsolutePathBuf> {
+        match self {
+            Self::Unreadable { path, .. } => Some(path),
+            other => other.place().map(|place| &place.path),
+        }
+    }
+
+    /// What clients are told when the server starts in spite of this error.
+    pub fn warning(&self) -> ConfigWarningNotification {
+        ConfigWarningNotification {
+            summary: "Invalid configuration; using defaults.".into(),
+            details: Some(self.to_string()),
+            path: self.path().map(|path| path.display().to_string()),
+            range: self.place().map(|place| place.range.clone()),
+        }
+    }
+
+    /// The words of `config/read` for this error.
+    pub fn read_message(&self) -> String {
+        match self {
+            Self::Unreadable { .. } | Self::Syntax { .. } | Self::Override(_) => {
+                format!("failed to read configuration layers: {self}")
+            }
+            Self::Type { text, .. } => format!("invalid configuration: {text}"),
+            Self::UnknownProfile(_) => format!("failed to resolve feature override precedence: {self}"),
+            Self::UnknownProvider(_) | Self::Invalid(_) => format!("invalid configuration: {self}"),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Feature flags: the table of all of them, their old names, and which are on.
+
+use std::collections::BTreeMap;
+
+use loomd_protocol::ExperimentalFeatureStage as Stage;
+use loomd_protocol::ExperimentalFeatureStage::*;
+use toml::Table;
+
+macro_rules! features {
+    ($($feature:ident = $name:literal, $stage:ident, $default:expr;)*) => {
+        /// A feature flag. The order is that of `experimentalFeature/list`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Feature {
+            $($feature,)*
+        }
+
+        impl Feature {
+            pub const ALL: &[Self] = &[$(Self::$feature,)*];
+
+            /// The key in `[features]`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$feature => $name,)*
+                }
+            }
+
+            pub fn stage(self) -> Stage {
+                match self {
+                    $(Self::$feature => $stage,)*
+                }
+            }
+
+            pub fn default_enabled(self) -> bool {
+                match self {
+                    $(Self::$feature => $default,)*
+                }
+            }
+        }
+    };
+}
+
+const ON: bool = true;
+const OFF: bool = false;
+
+features! {
+    Undo = "undo", Stable, OFF;
+    ShellTool = "shell_tool", Stable, ON;
+    UnifiedExec = "unified_exec", Stable, cfg!(not(windows));
+    ShellZshFork = "shell_zsh_fork", UnderDevelopment, OFF;
+    ShellSnapshot = "shell_snapshot", Stable, ON;
+    JsRepl = "js_repl", Beta, OFF;
+    CodeMode = "code_mode", UnderDevelopment, OFF;
+    CodeModeOnly = "code_mode_only", UnderDevelopment, OFF;
+    JsReplToolsOnly = "js_repl_tools_only", UnderDevelopment, OFF;
+    WebSearchRequest = "web_search_request", Deprecated, OFF;
+    WebSearchCached = "web_search_cached", Deprecated, OFF;
+    SearchTool = "search_tool", Removed, OFF;
+    CodexGitCommit = "codex_git_commit", UnderDevelopment, OFF;
+    RuntimeMetrics = "runtime_metrics", UnderDevelopment, OFF;
+    Sqlite = "sqlite", Removed, ON;
+    Memories = "memories", UnderDevelopment, OFF;
+    ChildAgentsMd = "child_agents_md", UnderDevelopment, OFF;
+    ImageDetailOriginal = "image_detail_original", UnderDevelopment, OFF;
+    ApplyPatchFreeform = "apply_patch_freeform", UnderDevelopment, OFF;
+    ExecPermissionApprovals = "exec_permission_approvals", UnderDevelopment, OFF;
+    CodexHooks = "codex_hooks", UnderDevelopment, OFF;
+    RequestPermissionsTool = "request_permissions_tool", UnderDevelopment, OFF;
+    UseLinuxSandboxBwrap = "use_linux_sandbox_bwrap", Removed, OFF;
+    UseLegacyLandlock = "use_legacy_landlock", Stable, OFF;
+    RequestRule = "request_rule", Removed, OFF;
+    ExperimentalWindowsSandbox = "experimental_windows_sandbox", Removed, OFF;
+    ElevatedWindowsSandbox = "elevated_windows_sandbox", Removed, OFF;
+    RemoteModels = "remote_models", Removed, OFF;
+    EnableRequestCompression = "enable_request_compression", Stable, ON;
+    MultiAgent = "multi_agent", Stable, ON;
+    MultiAgentV2 = "multi_agent_v2", UnderDevelopment, OFF;
+    EnableFanout = "enable_fanout", UnderDevelopment, OFF;
+    Apps = "apps", Stable, ON;
+    ToolSearch = "tool_search", UnderDevelopment, OFF;
+    ToolSuggest = "tool_suggest", Stable, ON;
+    Plugins = "plugins", Stable, ON;
+    ImageGeneration = "image_generation", UnderDevelopment, OFF;
+    SkillMcpDependencyInstall = "skill_mcp_dependency_install", Stable, ON;
+    SkillEnvVarDependencyPrompt = "skill_env_var_dependency_prompt", UnderDevelopment, OFF;
+    Steer = "steer", Removed, ON;
+    DefaultModeRequestUserInput = "default_mode_request_user_input", UnderDevelopment, OFF;
+    GuardianApproval = "guardian_approval", Beta, OFF;
+    CollaborationModes = "collaboration_modes", Removed, ON;
+    ToolCallMcpElicitation = "tool_call_mcp_elicitation", Stable, ON;
+    Personality = "personality", Stable, ON;
+    Artifact = "artifact", UnderDevelopment, OFF;
+    FastMode = "fast_mode", Stable, ON;
+    RealtimeConversation = "realtime_conversation", UnderDevelopment, OFF;
+    TuiAppServer = "tui_app_server", Removed, ON;
+    PreventIdleSleep = "prevent_idle_sleep", Beta, OFF;
+    ResponsesWebsockets = "responses_websockets", Removed, OFF;
+    ResponsesWebsocketsV2 = "responses_websockets_v2", Removed, OFF;
+}
+
+/// Old names in `[features]`.
+const ALIASES: &[(&str, Feature)] = &[
+    ("collab", Feature::MultiAgent),
+    ("connectors", Feature::Apps),
+    ("enable_experimental_windows_sandbox", Feature::ExperimentalWindowsSandbox),
+    ("experimental_use_freeform_apply_patch", Feature::ApplyPatchFreeform),
+    ("experimental_use_unified_exec_tool", Feature::UnifiedExec),
+    ("include_apply_patch_tool", Feature::ApplyPatchFreeform),
+    ("memory_tool", Feature::Memories),
+    ("request_permissions", Feature::ExecPermissionApprovals),
+    ("web_search", Feature::WebSearchRequest),
+];
+
+/// Old names that also stand outside of `[features]`, at the top level or in a profile.
+const TOGGLES: &[&str] =
+    &["include_apply_patch_tool", "experimental_use_freeform_apply_patch", "experimental_use_unified_exec_tool"];
+
+impl Feature {
+    /// The feature with this name, current or old; `None` for a name that means nothing.
+    pub fn find(name: &str) -> Option<Self> {
+        let current = Self::ALL.iter().find(|feature| feature.name() == name);
+        current.copied().or_else(|| ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, feature)| *feature))
+    }
+}
+
+/// The features that are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureSet(u64);
+
+const _: () = assert!(Feature::ALL.len() <= u64::BITS as usize);
+
+impl Default for FeatureSet {
+    fn default() -> Self {
+        let mut set = Self(0);
+        for feature in Feature::ALL {
+            set.set(*feature, feature.default_enabled());
+        }
+        set
+    }
+}
+
+impl FeatureSet {
+    pub fn enabled(self, feature: Feature) -> bool {
+        self.0 & 1 << feature as u64 != 0
+    }
+
+    pub fn set(&mut self, feature: Feature, enabled: bool) {
+        let bit = 1 << feature as u64;
+        self.0 = if enabled { self.0 | bit } else { self.0 & !bit };
+    }
+
+    /// Asks `state` for each name, and nothing about names that it does not know. When a feature is named
+    /// twice its current name wins.
+    pub fn set_named(&mut self, state: impl Fn(&str) -> Option<bool>) {
+        let current = Feature::ALL.iter().map(|feature| (feature.name(), *feature));
+        for (name, feature) in ALIASES.iter().copied().chain(current) {
+            if let Some(enabled) = state(name) {
+                self.set(feature, enabled);
+            }
+        }
+    }
+
+    /// What a configuration table, or a profile in one, says about features.
+    pub(crate) fn set_from(&mut self, table: &Table) {
+        self.set_named(|name| TOGGLES.contains(&name).then(|| table.get(name)?.as_bool())?);
+        if let Some(features) = table.get("features").and_then(|value| value.as_table()) {
+            self.set_named(|name| features.get(name)?.as_bool());
+        }
+    }
+
+    /// Turns on what an enabled feature implies, and off what lacks the feature it needs.
+    pub(crate) fn settle(&mut self) {
+        for (feature, implied) in
+            [(Feature::EnableFanout, Feature::MultiAgent), (Feature::CodeModeOnly, Feature::CodeMode)]
+        {
+            if self.enabled(feature) {
+                self.set(implied, true);
+            }
+        }
+        if !self.enabled(Feature::JsRepl) {
+            self.set(Feature::JsReplToolsOnly, false);
+        }
+    }
+}
+
+/// An old name in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeprecatedKey {
+    pub alias: &'static str,
+    pub feature: Feature,
+}
+
+impl DeprecatedKey {
+    /// What the user is told.
+    pub fn summary(&self) -> String {
+        format!("`[features].{}` is deprecated. Use `[features].{}` instead.", self.alias, self.feature.name())
+    }
+}
+
+/// The old names in a `[features]` table, sorted.
+pub fn deprecated_keys(features: &BTreeMap<String, bool>) -> Vec<DeprecatedKey> {
+    let used = ALIASES.iter().filter(|(alias, _)| features.contains_key(*alias));
+    used.map(|(alias, feature)| DeprecatedKey { alias, feature: *feature }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The features whose state differs from the default, `+name` or `-name`.
+    fn check(config: &str, expected: &[&str]) {
+        let mut set = FeatureSet::default();
+        set.set_from(&config.parse().unwrap());
+        set.settle();
+        let changed: Vec<_> = Feature::ALL
+            .iter()
+            .filter(|feature| set.enabled(**feature) != feature.default_enabled())
+            .map(|feature| format!("{}{}", if set.enabled(*feature) { '+' } else { '-' }, feature.name()))
+            .collect();
+        assert_eq!(changed, expected, "{config}");
+    }
+
+    #[test]
+    fn there_are_52_features_with_distinct_names() {
+        let names: std::collections::BTreeSet<_> =
+            Feature::ALL.iter().map(|f| f.name()).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
+        assert_eq!((Feature::ALL.len(), names.len()), (52, 52 + ALIASES.len()));
+        assert!(ALIASES.is_sorted_by_key(|(alias, _)| *alias));
+    }
+
+    #[test]
+    fn features_are_found_by_both_names() {
+        assert_eq!(Feature::find("apps"), Some(Feature::Apps));
+        assert_eq!(Feature::find("connectors"), Some(Feature::Apps));
+        assert_eq!(Feature::find("nope"), None);
+    }
+
+    #[test]
+    fn a_table_switches_features() {
+        check("", &[]);
+        check("features = { js_repl = true, shell_snapshot = false, nope = true }", &["-shell_snapshot", "+js_repl"]);
+        check("features.connectors = false", &["-apps"]);
+        check("features = { connectors = false, apps = true }", &[]);
+        check("experimental_use_unified_exec_tool = false", &["-unified_exec"]);
+        check("experimental_use_unified_exec_tool = false\nfeatures.unified_exec = true", &[]);
+    }
+
+    #[test]
+    fn features_bring_and_need_others() {
+        check("features = { enable_fanout = true, multi_agent = false }", &["+enable_fanout"]);
+        check("features.code_mode_only = true", &["+code_mode", "+code_mode_only"]);
+        check("features.js_repl_tools_only = true", &[]);
+        check("features = { js_repl_tools_only = true, js_repl = true }", &["+js_repl", "+js_repl_tools_only"]);
+    }
+
+    #[test]
+    fn old_names_in_use_are_reported() {
+        let features = BTreeMap::from([("memory_tool".into(), true), ("apps".into(), true), ("collab".into(), false)]);
+        let summaries: Vec<_> = deprecated_keys(&features).iter().map(DeprecatedKey::summary).collect();
+        assert_eq!(
+            summaries,
+            [
+                "`[features].collab` is deprecated. Use `[features].multi_agent` instead.",
+                "`[features].memory_tool` is deprecated. Use `[features].memories` instead."
+            ]
+        );
+    }
+}

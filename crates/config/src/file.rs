@@ -1,0 +1,67 @@
+//! One configuration file: its text, the table in it, and the place of a mistake in it. What the table
+//! means is decided elsewhere.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use loomd_protocol::AbsolutePathBuf;
+use serde::Deserialize as _;
+use toml::Table;
+use toml::de::DeTable;
+
+use crate::paths::PathBase;
+use crate::{ConfigError, ConfigToml, Place};
+
+/// Far beyond any configuration, and small enough to read without a thought.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// A file as it was read; a missing one is empty.
+pub(crate) struct SourceFile {
+    pub path: AbsolutePathBuf,
+    text: String,
+}
+
+impl SourceFile {
+    pub fn empty(path: AbsolutePathBuf) -> Self {
+        Self { path, text: String::new() }
+    }
+
+    pub fn read(path: AbsolutePathBuf) -> Result<Self, ConfigError> {
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(path)),
+            Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            Ok(_) if bytes.len() as u64 > MAX_BYTES => {
+                return Err(ConfigError::Unreadable { path, source: io::ErrorKind::FileTooLarge.into() });
+            }
+            Ok(_) => {}
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { path, text }),
+            Err(error) => {
+                let end = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(error.as_bytes());
+                Err(ConfigError::Syntax { message: "invalid UTF-8".into(), place: Place::new(path, &text, end..end) })
+            }
+        }
+    }
+
+    /// The table in the file, as it is written.
+    pub fn table(&self) -> Result<Table, ConfigError> {
+        self.text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
+            message: error.message().into(),
+            place: Place::new(self.path.clone(), &self.text, error.span().unwrap_or(0..0)),
+        })
+    }
+
+    /// The place of the value that `mistake` is about, if this file makes the same mistake by itself.
+    pub fn place_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<Place> {
+        let mut table = DeTable::parse(&self.text).ok()?;
+        base.resolve_spanned(table.get_mut());
+        let own = ConfigToml::deserialize(toml::Deserializer::from(table)).err()?;
+        // Without their input both show the message and the key.
+        (own.to_string() == mistake.to_string()).then_some(())?;
+        Some(Place::new(self.path.clone(), &self.text, own.span()?))
+    }
+}

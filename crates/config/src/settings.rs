@@ -1,0 +1,85 @@
+//! The configuration that threads run on: the selected profile applied, the files it names read, and what
+//! only makes sense together checked.
+
+use std::fs;
+
+use loomd_protocol::AbsolutePathBuf;
+
+use crate::config_toml::ModelProvider;
+use crate::{ConfigError, ConfigToml, FeatureSet, Loaded};
+
+/// A configuration that can be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// With the profile applied: each value is the one that counts.
+    pub config: ConfigToml,
+    /// The provider that `config.model_provider()` names.
+    pub provider: ModelProvider,
+    pub features: FeatureSet,
+    /// The text of `model_instructions_file`.
+    pub model_instructions: Option<String>,
+    /// `compact_prompt`, else the text of `experimental_compact_prompt_file`.
+    pub compact_prompt: Option<String>,
+}
+
+/// Applies the selected profile and checks the result.
+pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
+    let features = loaded.features()?;
+    let mut config = loaded.config.clone();
+    if let Some(profile) = loaded.profile()? {
+        profile.apply(&mut config);
+    }
+    check_providers(&config)?;
+    check_permissions(&config)?;
+    let provider = find_provider(&config)?;
+    let model_instructions = read_prompt("model_instructions_file", &config.model_instructions_file)?;
+    let compact_file = read_prompt("experimental_compact_prompt_file", &config.experimental_compact_prompt_file)?;
+    let compact_prompt = config.compact_prompt.clone().or(compact_file);
+    Ok(Settings { config, provider, features, model_instructions, compact_prompt })
+}
+
+fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {
+    for (id, provider) in &config.model_providers {
+        let problem = if ModelProvider::RESERVED.contains(&id.as_str()) {
+            Some("this provider is built in and cannot be defined again".into())
+        } else {
+            provider.contradiction()
+        };
+        if let Some(problem) = problem {
+            return Err(ConfigError::Invalid(format!("model_providers.{id}: {problem}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_permissions(config: &ConfigToml) -> Result<(), ConfigError> {
+    let unused = config.default_permissions.is_none() && config.sandbox_mode.is_none();
+    if unused && !config.permissions.is_empty() {
+        return Err(ConfigError::Invalid("`permissions` needs `default_permissions`, the profile to use".into()));
+    }
+    Ok(())
+}
+
+fn find_provider(config: &ConfigToml) -> Result<ModelProvider, ConfigError> {
+    let id = config.model_provider();
+    let mut provider = config
+        .model_providers
+        .get(id)
+        .cloned()
+        .or_else(|| ModelProvider::built_in(id))
+        .ok_or_else(|| ConfigError::UnknownProvider(id.into()))?;
+    if id == "openai" {
+        provider.base_url = config.openai_base_url.clone();
+    }
+    Ok(provider)
+}
+
+/// Trimmed, and not blank.
+fn read_prompt(key: &str, path: &Option<AbsolutePathBuf>) -> Result<Option<String>, ConfigError> {
+    let Some(path) = path else { return Ok(None) };
+    match fs::read_to_string(path).as_deref().map(str::trim) {
+        Err(error) => Err(ConfigError::Invalid(format!("failed to read {key} {}: {error}", path.display()))),
+        Ok("") => Err(ConfigError::Invalid(format!("{key} {} is empty", path.display()))),
+        Ok(text) => Ok(Some(text.into())),
+    }
+}

@@ -1,0 +1,120 @@
+//! Profiles, providers, files that are named, features: what threads run on.
+
+use std::fs;
+
+use loomd_config::config_toml::ModelProvider;
+use loomd_config::{Feature, Settings};
+use loomd_protocol::{AskForApproval, SandboxMode};
+use serde_json::json;
+
+use crate::{bare, user};
+
+fn settings(text: &str) -> Settings {
+    user(text).settings().unwrap()
+}
+
+#[test]
+fn a_profile_wins_over_the_top_level() {
+    let text = "
+        profile = 'p'
+        model = 'top'
+        review_model = 'top'
+        sandbox_mode = 'read-only'
+        tools = { view_image = true, web_search = { context_size = 'low' } }
+        [features]
+        apps = false
+        undo = true
+        [profiles.p]
+        model = 'profile'
+        approval_policy = 'untrusted'
+        tools = { view_image = false }
+        features = { apps = true }
+        review_model = 'not a key of profiles'
+    ";
+    let Settings { config, features, .. } = settings(text);
+    assert_eq!(
+        (config.model.as_deref(), config.review_model.as_deref(), config.approval_policy, config.sandbox_mode),
+        (Some("profile"), Some("top"), Some(AskForApproval::Untrusted), Some(SandboxMode::ReadOnly))
+    );
+    let tools = config.tools.unwrap();
+    assert_eq!((tools.view_image, tools.web_search.is_some()), (Some(false), true));
+    assert_eq!((features.enabled(Feature::Apps), features.enabled(Feature::Undo)), (true, true));
+}
+
+#[test]
+fn a_thread_can_select_a_profile() {
+    let fixture = user("[profiles.p]\nmodel = 'profile'").thread(json!({"profile": "p"}));
+    assert_eq!(fixture.settings().unwrap().config.model.as_deref(), Some("profile"));
+    assert_eq!(bare().thread(json!({"profile": "nope"})).error(), "config profile `nope` not found");
+}
+
+#[test]
+fn the_selected_provider_is_looked_up() {
+    let provider = |text: &str| settings(text).provider;
+    assert_eq!(provider(""), ModelProvider::built_in("openai").unwrap());
+    assert_eq!(provider("openai_base_url = 'http://o'").base_url.as_deref(), Some("http://o"));
+    assert_eq!(provider("model_provider = 'ollama'").base_url.as_deref(), Some("http://localhost:11434/v1"));
+    let mine = "model_provider = 'm'\n[model_providers.m]\nname = 'Mine'";
+    assert_eq!(provider(mine), ModelProvider { name: "Mine".into(), ..ModelProvider::default() });
+    assert_eq!(settings("model_provider = 'rehearsal'").provider.name, "Rehearsal");
+    assert_eq!(user("model_provider = 'nope'").error(), "Model provider `nope` not found");
+}
+
+#[test]
+fn providers_that_contradict_themselves_are_refused() {
+    let refused = |provider: &str| user(format!("model_providers.m = {{ name = 'M', {provider} }}")).error();
+    assert_eq!(
+        refused("auth = { command = 'x' }, env_key = 'K', requires_openai_auth = true"),
+        "model_providers.m: provider auth cannot be combined with env_key, requires_openai_auth"
+    );
+    assert_eq!(refused("auth = { command = ' ' }"), "model_providers.m: provider auth.command must not be empty");
+    for id in ModelProvider::RESERVED {
+        assert_eq!(
+            user(format!("[model_providers.{id}]\nname = 'x'")).error(),
+            format!("model_providers.{id}: this provider is built in and cannot be defined again")
+        );
+    }
+}
+
+#[test]
+fn retries_have_a_default_and_a_bound() {
+    let retries = |provider: ModelProvider| (provider.request_max_retries(), provider.stream_max_retries());
+    assert_eq!(retries(ModelProvider::default()), (4, 5));
+    let many = ModelProvider { request_max_retries: Some(1000), stream_max_retries: Some(0), ..Default::default() };
+    assert_eq!(retries(many), (100, 0));
+}
+
+#[test]
+fn prompts_are_read_from_their_files() {
+    let fixture = user("model_instructions_file = 'i.md'\nexperimental_compact_prompt_file = '~/c.md'");
+    assert!(fixture.error().starts_with("failed to read model_instructions_file <home>/i.md: "), "{}", fixture.error());
+    fs::write(fixture.home.join("i.md"), " \n").unwrap();
+    assert_eq!(fixture.error(), "model_instructions_file <home>/i.md is empty");
+    fs::write(fixture.home.join("i.md"), "be brief\n").unwrap();
+    fs::write(fixture.root.join("c.md"), "sum up").unwrap();
+    let settings = fixture.settings().unwrap();
+    assert_eq!(
+        (settings.model_instructions.as_deref(), settings.compact_prompt.as_deref()),
+        (Some("be brief"), Some("sum up"))
+    );
+    let inline = fixture.flags(&["compact_prompt=inline"]).settings().unwrap();
+    assert_eq!(inline.compact_prompt.as_deref(), Some("inline"));
+}
+
+#[test]
+fn permission_profiles_need_one_that_is_selected() {
+    let permissions = "[permissions.p.filesystem]\n':root' = 'read'";
+    assert_eq!(user(permissions).error(), "`permissions` needs `default_permissions`, the profile to use");
+    settings(&format!("default_permissions = 'p'\n{permissions}"));
+    settings(&format!("sandbox_mode = 'read-only'\n{permissions}"));
+}
+
+#[test]
+fn features_follow_their_layers() {
+    let enabled = |fixture: crate::Fixture, feature| fixture.settings().unwrap().features.enabled(feature);
+    assert!(enabled(bare().enablement("tool_search", true), Feature::ToolSearch));
+    assert!(!enabled(user("features.tool_search = false").enablement("tool_search", true), Feature::ToolSearch));
+    assert!(!enabled(bare().enablement("apps", true).flags(&["features.apps=false"]), Feature::Apps));
+    // An old name in a higher layer beats the current name in a lower one.
+    assert!(enabled(user("features.multi_agent = false").flags(&["features.collab=true"]), Feature::MultiAgent));
+}

@@ -1,0 +1,91 @@
+//! `loomd app-server`: from the command line to a running server.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use loomd_config::{OverrideError, Overrides, find_home, load_or_default, system_file};
+use loomd_protocol::AbsolutePathBuf;
+use loomd_server::{App, ConfigSources, ListenUrl};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cli::{self, AppServer, Tool};
+use crate::{generate, logging};
+
+/// Turns are mostly waiting; more threads than this only cost memory.
+const MAX_WORKERS: usize = 8;
+
+pub fn run(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
+    match arguments.tool {
+        Some(Tool::GenerateTs { out, prettier, experimental }) => generate::ts(&out, prettier.as_deref(), experimental),
+        Some(Tool::GenerateJsonSchema { out, experimental }) => generate::json_schema(&out, experimental),
+        Some(Tool::Proxy { sock }) => proxy(sock),
+        None => serve(top, arguments),
+    }
+}
+
+fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
+    let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
+    let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
+    let cli::Overrides { config, enable, disable } = top.with(arguments.overrides);
+    let flags = Overrides::parse(&config, &enable, &disable).map_err(|error| match error {
+        unknown @ OverrideError::UnknownFeature(_) => anyhow!(unknown),
+        other => anyhow!("error parsing -c overrides: {other}"),
+    })?;
+    let sources = ConfigSources {
+        home: home()?,
+        system_file: system_file(|name| env::var_os(name)),
+        user_home: env::var_os("HOME").map(PathBuf::from),
+        flags,
+    };
+    let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
+    logging::init();
+    raise_file_limit();
+    let runtime = runtime()?;
+    let app = Arc::new(App::new(sources, &start.loaded, start.warnings));
+    let served = runtime.block_on(loomd_server::serve(app, listen, policy));
+    // A thread may still be blocked on stdin; it ends with the process.
+    runtime.shutdown_background();
+    Ok(served?)
+}
+
+fn home() -> Result<AbsolutePathBuf> {
+    Ok(find_home(|name| env::var_os(name))?)
+}
+
+fn runtime() -> Result<Runtime> {
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_WORKERS));
+    Ok(Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
+}
+
+/// Each client, process and watch takes descriptors; the usual soft limit is for small programs.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}
+
+/// Bytes from stdin to the socket and from the socket to stdout, until either side ends.
+fn proxy(sock: Option<PathBuf>) -> Result<()> {
+    let path = match sock {
+        Some(path) => path,
+        None => home()?.join(loomd_server::CONTROL_SOCKET),
+    };
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        let connected = tokio::net::UnixStream::connect(&path).await;
+        let stream = connected.with_context(|| format!("failed to connect to socket at {}", path.display()))?;
+        let (mut from_server, mut to_server) = stream.into_split();
+        let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
+        tokio::select! {
+            sent = tokio::io::copy(&mut stdin, &mut to_server) => sent,
+            received = tokio::io::copy(&mut from_server, &mut stdout) => received,
+        }
+        .map_err(anyhow::Error::from)
+    });
+    runtime.shutdown_background();
+    done.map(drop)
+}

@@ -1,0 +1,42 @@
+//! `generate-ts` and `generate-json-schema`: writing what the protocol crate generates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use loomd_protocol::schema::{File, Surface, json_schemas, typescript};
+
+pub fn json_schema(out: &Path, experimental: bool) -> Result<()> {
+    write(out, &json_schemas(surface(experimental))).map(drop)
+}
+
+pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()> {
+    let files = write(out, &typescript(surface(experimental)))?;
+    let Some(prettier) = prettier else { return Ok(()) };
+    let status = Command::new(prettier)
+        .args(["--write", "--log-level", "warn"])
+        .args(files)
+        .status()
+        .with_context(|| format!("Failed to invoke Prettier at {}", prettier.display()))?;
+    ensure!(status.success(), "Prettier failed: {status}");
+    Ok(())
+}
+
+fn surface(experimental: bool) -> Surface {
+    if experimental { Surface::Experimental } else { Surface::Stable }
+}
+
+/// Files that are not ours stay.
+fn write(out: &Path, files: &[File]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for file in files {
+        let path = out.join(&file.path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("Failed to create {}", folder.display()))?;
+        }
+        fs::write(&path, &file.text).with_context(|| format!("Failed to write {}", path.display()))?;
+        paths.push(path);
+    }
+    Ok(paths)
+}

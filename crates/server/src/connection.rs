@@ -1,0 +1,243 @@
+//! One connection, from its first byte to its last: the handshake, the gates, and the requests in
+//! progress.
+//!
+//! Requests start in the order they come: each is polled once where it is read, so whatever it sends
+//! to others is sent in that order. What is not done then goes on beside the others; a slow request
+//! delays nobody.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt, poll};
+use loomd_protocol::{
+    ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
+    encode_error, encode_response,
+};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, error, info, info_span, warn};
+
+use crate::app::App;
+use crate::connections::{Client, ConnectionId, Member};
+use crate::dispatch::{Context, dispatch};
+use crate::identity;
+use crate::limits;
+use crate::outbox::{Notification, Outbox};
+
+/// What a transport delivers.
+pub(crate) enum Inbound {
+    Message(Bytes),
+    /// The beginning of a message that was too long to keep.
+    Oversized(Bytes),
+}
+
+/// Where a connection's messages come from; `None` is the end. Dropping the future loses nothing.
+pub(crate) trait Source: Send {
+    fn next(&mut self) -> impl Future<Output = Option<Inbound>> + Send;
+}
+
+/// Serves a connection until its peer is gone, it is cut, or the server stops. Everything that was
+/// received is answered first, as far as that can be done in bounded time.
+pub(crate) async fn serve(
+    app: Arc<App>,
+    transport: &'static str,
+    mut source: impl Source,
+    outbox: Arc<Outbox>,
+    stop: CancellationToken,
+) {
+    let id = app.connections.next_id();
+    let span = info_span!("connection", rpc.transport = transport, id = id.0);
+    let mut connection =
+        Connection { app, id, transport, outbox, client: None, requests: FuturesUnordered::new(), ignored: 0 };
+    async {
+        loop {
+            let outbox = Arc::clone(&connection.outbox);
+            let next = async {
+                outbox.has_room().await;
+                source.next().await
+            };
+            tokio::select! {
+                biased;
+                Some(reply) = connection.requests.next(), if !connection.requests.is_empty() => outbox.reply(reply),
+                () = outbox.is_cut() => break,
+                () = stop.cancelled() => break,
+                inbound = next => match inbound {
+                    Some(Inbound::Message(message)) => connection.receive(&message).await,
+                    Some(Inbound::Oversized(head)) => connection.refuse_oversized(&head),
+                    None => break,
+                },
+            }
+        }
+        connection.end().await;
+    }
+    .instrument(span)
+    .await;
+}
+
+struct Connection {
+    app: Arc<App>,
+    id: ConnectionId,
+    transport: &'static str,
+    outbox: Arc<Outbox>,
+    /// Known after the handshake.
+    client: Option<Arc<Client>>,
+    requests: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
+    /// Messages that were no messages.
+    ignored: u64,
+}
+
+impl Connection {
+    async fn receive(&mut self, message: &[u8]) {
+        match Incoming::parse(message) {
+            Ok(Incoming::Request { id, method, params, trace }) => {
+                if let Some(parent) = trace.and_then(|trace| trace.traceparent)
+                    && !is_traceparent(&parent)
+                {
+                    warn!(%id, "ignoring a malformed traceparent");
+                }
+                match ClientRequest::decode(&method, params) {
+                    Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
+                    Ok(request) => self.request(id, request).await,
+                    Err(error) => self.refuse(&id, error.into()),
+                }
+            }
+            Ok(Incoming::Notification { method, .. }) => info!(%method, "ignoring a client notification"),
+            Ok(Incoming::Response { id, .. } | Incoming::Error { id, .. }) => {
+                warn!(%id, "ignoring an answer to a request that was not made");
+            }
+            Err(error) => {
+                self.ignored += 1;
+                // A peer that sends nothing but garbage must not fill the log as well.
+                if self.ignored <= 10 || self.ignored.is_power_of_two() {
+                    error!(%error, bytes = message.len(), count = self.ignored, "ignoring a message");
+                }
+            }
+        }
+    }
+
+    /// The handshake: the result, the warnings of the start, and only then the broadcasts.
+    fn initialize(&mut self, id: &RequestId, params: InitializeParams) {
+        if self.client.is_some() {
+            return self.refuse(id, RpcError::invalid_request("Already initialized"));
+        }
+        if let Err(error) = identity::check_name(&params.client_info.name) {
+            return self.refuse(id, error);
+        }
+        let result = InitializeResponse {
+            user_agent: self.app.identity.user_agent(&params.client_info),
+            codex_home: self.app.sources.home.clone(),
+            platform_family: std::env::consts::FAMILY.into(),
+            platform_os: std::env::consts::OS.into(),
+            server_info: Some(ServerInfo { name: "loomd".into(), version: env!("CARGO_PKG_VERSION").into() }),
+        };
+        match encode_response(id, &result) {
+            Ok(reply) => self.outbox.reply(reply),
+            Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
+        }
+        let capabilities = params.capabilities.unwrap_or_default();
+        let client = Arc::new(Client {
+            name: params.client_info.name,
+            version: params.client_info.version,
+            experimental: capabilities.experimental_api,
+            opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
+        });
+        let member = Member { client: Arc::clone(&client), outbox: Arc::clone(&self.outbox) };
+        for warning in &self.app.warnings {
+            match Notification::new(ServerNotification::ConfigWarning(warning.clone())) {
+                Ok(warning) if member.wants(&warning) => self.outbox.send_now(&warning),
+                Ok(_) => {}
+                Err(error) => error!(%error, "cannot serialize a warning"),
+            }
+        }
+        self.app.connections.join(self.id, member);
+        self.client = Some(client);
+    }
+
+    async fn request(&mut self, id: RequestId, request: ClientRequest) {
+        let Some(client) = &self.client else {
+            return self.refuse(&id, RpcError::invalid_request("Not initialized"));
+        };
+        if !client.experimental
+            && let Some(name) = request.experimental_use()
+        {
+            let message = format!("{name} requires experimentalApi capability");
+            return self.refuse(&id, RpcError::invalid_request(message));
+        }
+        if self.requests.len() >= limits::MAX_IN_FLIGHT {
+            return self.refuse(&id, RpcError::overloaded());
+        }
+        let span = info_span!(
+            "request",
+            rpc.system = "jsonrpc",
+            rpc.method = request.method(),
+            rpc.transport = self.transport,
+            rpc.request_id = %id,
+            api_version = "v2",
+            client.name = client.name,
+            client.version = client.version,
+        );
+        let cx = Context { app: Arc::clone(&self.app) };
+        let method = request.method();
+        let work = AssertUnwindSafe(dispatch(cx, id.clone(), request)).catch_unwind();
+        let mut work = Box::pin(
+            async move {
+                work.await.unwrap_or_else(|_| {
+                    error!(method, "a handler panicked");
+                    encode_error(&id, &RpcError::internal(format!("internal error in {method}")))
+                })
+            }
+            .instrument(span),
+        );
+        match poll!(&mut work) {
+            Poll::Ready(reply) => self.outbox.reply(reply),
+            Poll::Pending => self.requests.push(work),
+        }
+    }
+
+    fn refuse(&self, id: &RequestId, error: RpcError) {
+        debug!(%id, %error, "refused");
+        self.outbox.reply(encode_error(id, &error));
+    }
+
+    fn refuse_oversized(&mut self, head: &[u8]) {
+        error!(limit = limits::MAX_LINE, "refusing a message that is too long");
+        if let Some(id) = Incoming::find_request_id(head) {
+            let message = format!("message is too long: limit is {} bytes", limits::MAX_LINE);
+            self.refuse(&id, RpcError::invalid_request(message));
+        }
+    }
+
+    /// Leaves the broadcasts, then waits for what is still being worked on.
+    async fn end(&mut self) {
+        self.app.connections.leave(self.id);
+        let drain = async {
+            while let Some(reply) = self.requests.next().await {
+                self.outbox.reply(reply);
+            }
+        };
+        if timeout(limits::DRAIN, drain).await.is_err() {
+            warn!(left = self.requests.len(), "giving up on requests in progress");
+        }
+        self.outbox.finish();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.app.connections.leave(self.id);
+    }
+}
+
+/// `version-traceid-parentid-flags`, lower-case hex.
+fn is_traceparent(text: &str) -> bool {
+    let lengths = [2, 32, 16, 2];
+    let parts: Vec<&str> = text.split('-').collect();
+    parts.len() == lengths.len()
+        && parts.iter().zip(lengths).all(|(part, length)| {
+            part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        })
+}

@@ -1,0 +1,65 @@
+//! The connections that have shaken hands, and sending to all of them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::outbox::{Notification, Outbox};
+
+/// Counts from 0 for the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConnectionId(pub u64);
+
+/// Who is at the other end, as it said in its handshake.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub name: String,
+    pub version: String,
+    pub experimental: bool,
+    pub opted_out: HashSet<String>,
+}
+
+/// A connection that takes part in broadcasts.
+#[derive(Clone)]
+pub(crate) struct Member {
+    pub client: Arc<Client>,
+    pub outbox: Arc<Outbox>,
+}
+
+impl Member {
+    pub fn wants(&self, notification: &Notification) -> bool {
+        !self.client.opted_out.contains(notification.method)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Connections {
+    next_id: AtomicU64,
+    members: Mutex<BTreeMap<ConnectionId, Member>>,
+}
+
+impl Connections {
+    pub fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub fn join(&self, id: ConnectionId, member: Member) {
+        self.lock().insert(id, member);
+    }
+
+    pub fn leave(&self, id: ConnectionId) {
+        self.lock().remove(&id);
+    }
+
+    /// Sends to all members, each waited for or not as its outbox says.
+    pub async fn broadcast(&self, notification: &Notification) {
+        let members: Vec<Member> = self.lock().values().filter(|member| member.wants(notification)).cloned().collect();
+        for member in members {
+            member.outbox.send(notification).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,6 @@
+//! What each method does, one file per family. A handler checks its params, asks whoever owns the state,
+//! and maps the error.
+
+pub(crate) mod config;
+pub(crate) mod mock;
+pub(crate) mod thread;

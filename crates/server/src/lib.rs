@@ -1,0 +1,25 @@
+//! The app-server: transports, connections, dispatch, fan-out, shutdown.
+//!
+//! A request comes in through a [`transport`], is told apart and gated by its connection
+//! ([`connection`]), and is answered by a plain function in [`handlers`] that [`dispatch`] picks.
+//! Nothing in here knows how an agent works.
+
+mod app;
+pub mod auth;
+mod connection;
+mod connections;
+mod dispatch;
+mod handlers;
+mod identity;
+mod limits;
+pub mod listen;
+mod outbox;
+mod shutdown;
+mod transport;
+
+pub use app::{App, ConfigSources};
+pub use listen::ListenUrl;
+pub use transport::{CONTROL_SOCKET, ServeError, serve};
+
+/// The protocol level that clients are told. Their minimum-version checks compare with it.
+pub const PROTOCOL_VERSION: &str = "0.118.0";

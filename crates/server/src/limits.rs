@@ -1,0 +1,50 @@
+//! Every bound of the server, with its reason.
+
+use std::time::Duration;
+
+const MIB: usize = 1024 * 1024;
+
+/// The longest line on stdio. Images and file contents travel inside messages, so lines of tens of
+/// megabytes are normal; a longer one than this is refused instead of filling the memory.
+pub(crate) const MAX_LINE: usize = 256 * MIB;
+
+/// How much of a line beyond [`MAX_LINE`] is kept, to find the id that the refusal must carry.
+pub(crate) const OVERSIZED_HEAD: usize = 64 * 1024;
+
+/// The largest websocket frame and message. A peer that sends more is cut.
+pub(crate) const MAX_FRAME: usize = 16 * MIB;
+pub(crate) const MAX_MESSAGE: usize = 64 * MIB;
+
+/// Messages read from stdin but not yet looked at. The reader waits beyond it.
+pub(crate) const INBOUND_QUEUE: usize = 128;
+
+/// Requests of one connection that are being worked on. One more is refused with `-32001`.
+pub(crate) const MAX_IN_FLIGHT: usize = 1024;
+
+/// Unsent bytes of a connection above which no further request of it is read. Its peer must read
+/// answers before it gets to ask more, so answers never pile up.
+pub(crate) const OUTBOX_PAUSE: usize = 4 * MIB;
+
+/// Unsent bytes above which text deltas of the same item are merged. Below it the peer keeps up and
+/// sees each delta as it was made.
+pub(crate) const OUTBOX_MERGE: usize = 64 * 1024;
+
+/// Unsent bytes at which a network peer is cut, and a stdio peer makes the senders wait.
+pub(crate) const OUTBOX_FULL: usize = 64 * MIB;
+
+/// How many queued deltas are looked at to find one to merge with: as many as there may be texts
+/// growing at the same time.
+pub(crate) const MERGE_REACH: usize = 64;
+
+/// The most bytes handed to a transport at once.
+pub(crate) const WRITE_BATCH: usize = 64 * 1024;
+
+/// A network peer that takes none of a batch for this long is cut.
+pub(crate) const STALLED: Duration = Duration::from_secs(30);
+
+/// How often a websocket peer is pinged, and how many pings in a row may stay unanswered.
+pub(crate) const PING_EVERY: Duration = Duration::from_secs(30);
+pub(crate) const UNANSWERED_PINGS: u32 = 3;
+
+/// How long requests in progress, and then unsent messages, are waited for at the end.
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);

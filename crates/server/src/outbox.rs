@@ -1,0 +1,280 @@
+//! The outbox of a connection: what is waiting to be sent.
+//!
+//! Senders never wait for a network peer. While the peer keeps up, messages pass as they are; when it
+//! lags, consecutive text deltas are merged; when it stays behind [`limits::OUTBOX_FULL`], it is cut.
+//! The peer on stdio is never cut: senders wait for it instead (see [`Outbox::send`]).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use loomd_protocol::ServerNotification;
+use tokio::sync::Notify;
+
+use crate::limits;
+
+/// A notification, turned into bytes once for all who get it.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    pub method: &'static str,
+    json: Bytes,
+    /// Kept for text deltas, which may have to be merged.
+    delta: Option<Arc<ServerNotification>>,
+}
+
+impl Notification {
+    pub fn new(notification: ServerNotification) -> Result<Self, serde_json::Error> {
+        let json = notification.encode()?.into();
+        let method = notification.method();
+        let delta = notification.text_delta().is_some().then(|| Arc::new(notification));
+        Ok(Self { method, json, delta })
+    }
+}
+
+/// What happens when a peer does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// It is cut: others must not suffer and it can reconnect.
+    Cut,
+    /// Senders wait: it is the only peer and cannot reconnect.
+    Wait,
+}
+
+/// Why nothing more is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// What is queued is still sent.
+    Finished,
+    /// The peer stayed behind; what is queued is dropped.
+    Cut,
+}
+
+pub(crate) struct Outbox {
+    when_full: WhenFull,
+    queue: Mutex<Queue>,
+    /// Something to send, or the end.
+    ready: Notify,
+    /// Bytes have left.
+    drained: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    /// The part of `bytes` that are answers. They do not count for cutting: a peer may well ask for
+    /// more than the bound at once.
+    reply_bytes: usize,
+    end: Option<End>,
+}
+
+enum Entry {
+    Reply(Bytes),
+    Notification(Bytes),
+    Delta(Notification),
+    /// Deltas of one text in one; serialised when it is sent.
+    Merged {
+        delta: ServerNotification,
+        bytes: usize,
+    },
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Reply(json) | Self::Notification(json) => json.len(),
+            Self::Delta(notification) => notification.json.len(),
+            Self::Merged { bytes, .. } => *bytes,
+        }
+    }
+
+    fn into_json(self) -> Bytes {
+        match self {
+            Self::Reply(json) | Self::Notification(json) => json,
+            Self::Delta(notification) => notification.json,
+            Self::Merged { delta, .. } => delta.encode().unwrap_or_default().into(),
+        }
+    }
+}
+
+impl Outbox {
+    pub fn new(when_full: WhenFull) -> Self {
+        Self { when_full, queue: Mutex::default(), ready: Notify::new(), drained: Notify::new() }
+    }
+
+    /// Queues the answer to a request. It never waits: requests are only read while there is room.
+    pub fn reply(&self, json: Vec<u8>) {
+        self.push(Entry::Reply(json.into()));
+    }
+
+    /// Queues a notification, after waiting for a peer that senders must wait for.
+    pub async fn send(&self, notification: &Notification) {
+        if self.when_full == WhenFull::Wait {
+            self.below(limits::OUTBOX_FULL).await;
+        }
+        self.send_now(notification);
+    }
+
+    /// Queues a notification at once.
+    pub fn send_now(&self, notification: &Notification) {
+        self.push(match notification.delta {
+            Some(_) => Entry::Delta(notification.clone()),
+            None => Entry::Notification(notification.json.clone()),
+        });
+    }
+
+    fn push(&self, entry: Entry) {
+        let mut queue = self.lock();
+        if queue.end.is_some() {
+            return;
+        }
+        queue.push(entry);
+        let cut = self.when_full == WhenFull::Cut && queue.bytes - queue.reply_bytes > limits::OUTBOX_FULL;
+        if cut {
+            queue.cut();
+        }
+        drop(queue);
+        self.ready.notify_one();
+        if cut {
+            self.drained.notify_waiters();
+        }
+    }
+
+    /// Sends what is queued, then ends.
+    pub fn finish(&self) {
+        self.lock().end.get_or_insert(End::Finished);
+        self.ready.notify_one();
+        self.drained.notify_waiters();
+    }
+
+    /// Drops what is queued and ends.
+    pub fn cut(&self) {
+        self.lock().cut();
+        self.ready.notify_one();
+        self.drained.notify_waiters();
+    }
+
+    /// The next messages to write, a batch at a time; an error when there will be no more.
+    pub async fn next(&self) -> Result<Vec<Bytes>, End> {
+        loop {
+            let ready = self.ready.notified();
+            {
+                let mut queue = self.lock();
+                if !queue.entries.is_empty() {
+                    let batch = queue.take_batch();
+                    drop(queue);
+                    self.drained.notify_waiters();
+                    return Ok(batch);
+                }
+                if let Some(end) = queue.end {
+                    return Err(end);
+                }
+            }
+            ready.await;
+        }
+    }
+
+    /// Resolves when few enough bytes are unsent for further requests to be read.
+    pub async fn has_room(&self) {
+        self.below(limits::OUTBOX_PAUSE).await;
+    }
+
+    /// Resolves when the peer has been cut.
+    pub async fn is_cut(&self) {
+        loop {
+            let drained = self.drained.notified();
+            if self.lock().end == Some(End::Cut) {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    async fn below(&self, limit: usize) {
+        loop {
+            let drained = self.drained.notified();
+            {
+                let queue = self.lock();
+                if queue.bytes < limit || queue.end.is_some() {
+                    return;
+                }
+            }
+            drained.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn push(&mut self, entry: Entry) {
+        if self.bytes > limits::OUTBOX_MERGE
+            && let Entry::Delta(notification) = &entry
+            && self.merge(notification)
+        {
+            return;
+        }
+        self.bytes += entry.bytes();
+        if let Entry::Reply(json) = &entry {
+            self.reply_bytes += json.len();
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// Joins a delta with a queued one of the same text, if nothing but deltas is queued behind that.
+    fn merge(&mut self, notification: &Notification) -> bool {
+        let Some(next) = notification.delta.as_deref() else { return false };
+        for entry in self.entries.iter_mut().rev().take(limits::MERGE_REACH) {
+            let bytes = entry.bytes();
+            match entry {
+                Entry::Reply(_) | Entry::Notification(_) => return false,
+                Entry::Delta(queued) => {
+                    let Some(mut delta) = queued.delta.as_deref().cloned() else { return false };
+                    if delta.merge_text(next) {
+                        let bytes = bytes + text_len(next);
+                        self.bytes += text_len(next);
+                        *entry = Entry::Merged { delta, bytes };
+                        return true;
+                    }
+                }
+                Entry::Merged { delta, bytes } => {
+                    if delta.merge_text(next) {
+                        *bytes += text_len(next);
+                        self.bytes += text_len(next);
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn take_batch(&mut self) -> Vec<Bytes> {
+        let mut batch = Vec::new();
+        let mut taken = 0;
+        while taken < limits::WRITE_BATCH
+            && let Some(entry) = self.entries.pop_front()
+        {
+            taken += entry.bytes();
+            if let Entry::Reply(json) = &entry {
+                self.reply_bytes -= json.len();
+            }
+            batch.push(entry.into_json());
+        }
+        self.bytes -= taken;
+        batch
+    }
+
+    fn cut(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+        self.reply_bytes = 0;
+        self.end = Some(End::Cut);
+    }
+}
+
+fn text_len(notification: &ServerNotification) -> usize {
+    notification.text_delta().map_or(0, |delta| delta.text().len())
+}

@@ -1,0 +1,51 @@
+//! Bytes to messages and back: stdio, websocket, unix socket.
+
+mod lines;
+mod stdio;
+mod websocket;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::auth::{AuthError, Guard, Policy};
+use crate::listen::ListenUrl;
+use crate::shutdown::{HangUp, on_signals};
+
+/// The default unix socket, inside the home folder.
+pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
+
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("{} is in use by another server", .0.display())]
+    SocketInUse(PathBuf),
+}
+
+/// Serves clients until there is nobody left to serve: the end of stdin, or a signal.
+pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
+    let stop = CancellationToken::new();
+    let hang_up = match listen {
+        ListenUrl::Websocket(_) => HangUp::IsOthers,
+        _ => HangUp::Stops,
+    };
+    let signals = tokio::spawn(on_signals(stop.clone(), hang_up));
+    match listen {
+        ListenUrl::Stdio => stdio::serve(app, stop).await,
+        ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,
+        ListenUrl::Unix(path) => {
+            let path = path.unwrap_or_else(|| app.sources.home.join(CONTROL_SOCKET));
+            websocket::serve_unix(app, path, stop).await?;
+        }
+        ListenUrl::Off => stop.cancelled().await,
+    }
+    signals.abort();
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! Any number of clients on a websocket listener (TCP or unix socket), a JSON object per text frame,
+//! and the health probes beside them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use super::ServeError;
+use crate::app::App;
+use crate::auth::{Guard, Policy};
+use crate::connection::{self, Inbound, Source};
+use crate::limits;
+use crate::outbox::{End, Outbox, WhenFull};
+
+pub(super) async fn serve_tcp(
+    app: Arc<App>,
+    address: SocketAddr,
+    guard: Guard,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    announce(address);
+    let guard = Arc::new(guard);
+    let reload = tokio::spawn(reload_on_hang_up(Arc::clone(&guard)));
+    let clients = TaskTracker::new();
+    let router = router(Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport: "websocket" });
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+        // Deltas are small and must not wait for each other.
+        _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?;
+    reload.abort();
+    end(clients).await;
+    Ok(())
+}
+
+pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationToken) -> Result<(), ServeError> {
+    let listener = bind_unix(&path).await?;
+    eprintln!("loomd app-server\n  listening on: unix://{}", path.display());
+    let guard = Arc::new(Guard::new(Policy::Open)?);
+    let clients = TaskTracker::new();
+    let router = router(Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport: "unix" });
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+    _ = std::fs::remove_file(&path);
+    end(clients).await;
+    Ok(served?)
+}
+
+/// A socket that only its owner can reach. One that a dead server left behind is replaced.
+async fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(ServeError::SocketInUse(path.to_owned()));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Waits for the clients, which have been told to go.
+async fn end(clients: TaskTracker) {
+    clients.close();
+    if timeout(limits::DRAIN * 2, clients.wait()).await.is_err() {
+        warn!(left = clients.len(), "giving up on clients that do not leave");
+    }
+}
+
+/// Tools read the port from here, so it is printed whatever the log level is.
+fn announce(address: SocketAddr) {
+    let note = if address.ip().is_loopback() {
+        "reachable from this machine only"
+    } else {
+        warn!(%address, "listening beyond this machine");
+        "reachable from other machines: use --ws-auth, and TLS in front"
+    };
+    eprintln!(
+        "loomd app-server\n  listening on: ws://{address}\n  readyz: http://{address}/readyz\n  healthz: http://{address}/healthz\n  note: {note}"
+    );
+}
+
+async fn reload_on_hang_up(guard: Arc<Guard>) -> io::Result<()> {
+    let mut hang_up = signal(SignalKind::hangup())?;
+    while hang_up.recv().await.is_some() {
+        match guard.reload() {
+            Ok(()) => info!("read the websocket secret again"),
+            Err(error) => warn!(%error, "keeping the old websocket secret"),
+        }
+    }
+    Ok(())
+}
+
+/// What the router's handlers need.
+#[derive(Clone)]
+struct Door {
+    app: Arc<App>,
+    guard: Arc<Guard>,
+    clients: TaskTracker,
+    stop: CancellationToken,
+    transport: &'static str,
+}
+
+fn router(door: Door) -> Router {
+    let healthy = || get(|| async { StatusCode::OK });
+    Router::new()
+        .route("/readyz", healthy())
+        .route("/healthz", healthy())
+        .fallback(upgrade)
+        .with_state(door)
+        .layer(from_fn(forbid_origin))
+}
+
+/// Browsers send an Origin and nothing else does: no web page may talk to this server.
+async fn forbid_origin(request: Request, next: Next) -> Response {
+    if request.headers().contains_key(header::ORIGIN) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    next.run(request).await
+}
+
+/// Every other path is a websocket.
+async fn upgrade(State(door): State<Door>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    if let Err(reason) = door.guard.check(&parts.headers) {
+        debug!(reason, "refused a websocket");
+        return Response::builder()
+            .status(StatusCode::UNAUTHORIZED)
+            .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+            .body(Body::from(reason))
+            .unwrap_or_default();
+    }
+    let tracked = door.clients.token();
+    upgrade.max_frame_size(limits::MAX_FRAME).max_message_size(limits::MAX_MESSAGE).on_upgrade(async move |socket| {
+        serve_client(door, socket).await;
+        drop(tracked);
+    })
+}
+
+async fn serve_client(door: Door, socket: WebSocket) {
+    let (sink, stream) = socket.split();
+    let outbox = Arc::new(Outbox::new(WhenFull::Cut));
+    let pings = Arc::new(AtomicU32::new(0));
+    let frames = Frames { stream, pings: Arc::clone(&pings) };
+    let writing = write(sink, Arc::clone(&outbox), &pings);
+    let serving = connection::serve(door.app, door.transport, frames, Arc::clone(&outbox), door.stop);
+    tokio::join!(serving, writing);
+}
+
+struct Frames {
+    stream: SplitStream<WebSocket>,
+    /// Pings since the peer was last heard of.
+    pings: Arc<AtomicU32>,
+}
+
+impl Source for Frames {
+    async fn next(&mut self) -> Option<Inbound> {
+        loop {
+            let message = match self.stream.next().await? {
+                Ok(message) => message,
+                Err(error) => {
+                    debug!(%error, "a websocket ended");
+                    return None;
+                }
+            };
+            self.pings.store(0, Ordering::Relaxed);
+            match message {
+                Message::Text(text) => return Some(Inbound::Message(text.into())),
+                Message::Binary(frame) => warn!(bytes = frame.len(), "ignoring a binary frame"),
+                // Pongs are sent by the library.
+                Message::Ping(_) | Message::Pong(_) => {}
+                Message::Close(_) => return None,
+            }
+        }
+    }
+}
+
+async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pings: &AtomicU32) {
+    let mut ticks = interval(limits::PING_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    let reason = loop {
+        let sent = tokio::select! {
+            batch = outbox.next() => match batch {
+                Ok(batch) => timeout(limits::STALLED, send(&mut sink, batch)).await,
+                Err(End::Finished) => break CloseFrame { code: close_code::AWAY, reason: "".into() },
+                Err(End::Cut) => break CloseFrame { code: close_code::POLICY, reason: "too far behind".into() },
+            },
+            _ = ticks.tick() => {
+                if pings.fetch_add(1, Ordering::Relaxed) >= limits::UNANSWERED_PINGS {
+                    outbox.cut();
+                    break CloseFrame { code: close_code::AWAY, reason: "no answer to pings".into() };
+                }
+                timeout(limits::STALLED, sink.send(Message::Ping(bytes::Bytes::new()))).await
+            },
+        };
+        match sent {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                debug!(%error, "cannot send to a websocket");
+                outbox.cut();
+                return;
+            }
+            Err(_) => {
+                warn!("cutting a websocket that takes nothing");
+                outbox.cut();
+                return;
+            }
+        }
+    };
+    // Also answers a Close of the peer. It may be gone already.
+    _ = timeout(limits::STALLED, sink.send(Message::Close(Some(reason)))).await;
+}
+
+async fn send(sink: &mut SplitSink<WebSocket, Message>, batch: Vec<bytes::Bytes>) -> Result<(), axum::Error> {
+    for message in batch {
+        match message.try_into() {
+            Ok(text) => sink.feed(Message::Text(text)).await?,
+            Err(error) => warn!(?error, "dropping a message that is not UTF-8"),
+        }
+    }
+    sink.flush().await
+}

@@ -1,0 +1,82 @@
+//! What a process wrote to a pipe, kept for assertions and for the words of a failing test.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::TIMEOUT;
+use crate::watched::Watched;
+
+/// Only this much of the end is kept, so that a chatty server cannot fill the test's memory.
+const MAX_KEPT: usize = 4 << 20;
+
+/// The output of a process so far. Clones share it, and it stays readable when the process is gone.
+#[derive(Clone)]
+pub struct Captured(Arc<Watched<Output>>);
+
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Captured {
+    /// Reads until the pipe ends. The task ends with the pipe, not with this handle: a process whose
+    /// pipe nobody reads would block.
+    pub(crate) fn of(mut pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        let output = Arc::new(Watched::<Output>::default());
+        let kept = Arc::clone(&output);
+        tokio::spawn(async move {
+            let mut chunk = vec![0; 16 << 10];
+            while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
+                kept.update(|output| output.append(&chunk[..length]));
+            }
+            kept.update(|output| output.ended = true);
+        });
+        Self(output)
+    }
+
+    /// All that was written so far.
+    pub fn text(&self) -> String {
+        self.0.read(Output::text)
+    }
+
+    /// All that was ever written: waits until every process that could write more is gone.
+    pub async fn to_end(&self) -> String {
+        let ended = self.0.until(|output| output.ended.then(|| output.text()));
+        let Ok(text) = tokio::time::timeout(TIMEOUT, ended).await else {
+            panic!("a process still holds this output open after {TIMEOUT:?}; so far: {}", self.tail());
+        };
+        text
+    }
+
+    /// The first thing that `look` finds in the text, or `None` when the output ends without it.
+    pub(crate) async fn find<R>(&self, look: impl Fn(&str) -> Option<R>) -> Option<R> {
+        self.0
+            .until(|output| match look(&output.text()) {
+                Some(found) => Some(Some(found)),
+                None => output.ended.then_some(None),
+            })
+            .await
+    }
+
+    /// The last lines, for a panic message.
+    pub(crate) fn tail(&self) -> String {
+        let text = self.text();
+        let start = text.char_indices().rev().nth(2000).map_or(0, |(index, _)| index);
+        text[start..].trim_end().to_owned()
+    }
+}
+
+impl Output {
+    fn append(&mut self, chunk: &[u8]) {
+        self.bytes.extend_from_slice(chunk);
+        if self.bytes.len() > 2 * MAX_KEPT {
+            self.bytes.drain(..self.bytes.len() - MAX_KEPT);
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}

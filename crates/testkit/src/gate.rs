@@ -1,0 +1,32 @@
+//! A gate: something waits at it until the test opens it, once and for all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::watched::Watched;
+
+#[derive(Clone)]
+pub struct Gate(Arc<Watched<bool>>);
+
+impl Gate {
+    /// A closed gate.
+    #[allow(clippy::new_without_default, reason = "a default gate would not say whether it is open")]
+    pub fn new() -> Self {
+        Self(Arc::new(Watched::new(false)))
+    }
+
+    /// Lets everyone through, now and later.
+    pub fn open(&self) {
+        self.0.update(|open| *open = true);
+    }
+
+    pub(crate) async fn passed(&self) {
+        self.0.until(|open| open.then_some(())).await;
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.read(|open| *open) { "Gate(open)" } else { "Gate(closed)" })
+    }
+}

@@ -1,0 +1,126 @@
+//! Everything that a server sent on one connection, in order, and the one way to wait for a part of it.
+//!
+//! A message can be taken once, so that two waits for the same method give two messages. Transports
+//! put messages in; what they mean is up to [`Peer`](crate::Peer).
+
+use std::fmt::Write;
+
+use loomd_protocol::{Incoming, JsonValue};
+
+use crate::watched::Watched;
+use crate::{Captured, TIMEOUT};
+
+/// A failing wait names this many messages, the latest ones.
+const MAX_NAMED: usize = 60;
+
+pub(crate) struct Inbox {
+    seen: Watched<Seen>,
+    stderr: Option<Captured>,
+}
+
+#[derive(Default)]
+struct Seen {
+    forgotten: usize,
+    messages: Vec<Entry>,
+    end: Option<End>,
+}
+
+struct Entry {
+    message: JsonValue,
+    taken: bool,
+}
+
+#[derive(Clone)]
+enum End {
+    Closed,
+    Broken(String),
+}
+
+impl Inbox {
+    /// `stderr` is quoted when a wait fails.
+    pub(crate) fn new(stderr: Option<Captured>) -> Self {
+        Self { seen: Watched::default(), stderr }
+    }
+
+    /// Takes in one message. The first thing that is no message ends the inbox, and every later wait says so.
+    pub(crate) fn receive(&self, bytes: &[u8]) {
+        let message = Incoming::parse(bytes)
+            .map_err(|error| error.to_string())
+            .and_then(|_| serde_json::from_slice::<JsonValue>(bytes).map_err(|error| error.to_string()));
+        match message {
+            Ok(message) => self.seen.update(|seen| seen.messages.push(Entry { message, taken: false })),
+            Err(reason) => self.spoil(format!("{reason}: {}", String::from_utf8_lossy(bytes))),
+        }
+    }
+
+    pub(crate) fn spoil(&self, reason: String) {
+        self.seen.update(|seen| seen.end.get_or_insert(End::Broken(reason)).clone());
+    }
+
+    pub(crate) fn close(&self) {
+        self.seen.update(|seen| seen.end.get_or_insert(End::Closed).clone());
+    }
+
+    /// The first message, past or future, that matches and that nobody has taken.
+    pub(crate) async fn take(&self, what: &str, matches: impl Fn(&JsonValue) -> bool) -> JsonValue {
+        let mut next = 0;
+        let found = self.seen.until(|seen| {
+            next = next.max(seen.forgotten);
+            while let Some(entry) = seen.messages.get_mut(next - seen.forgotten) {
+                next += 1;
+                if !entry.taken && matches(&entry.message) {
+                    entry.taken = true;
+                    return Some(Ok(entry.message.clone()));
+                }
+            }
+            seen.end.clone().map(Err)
+        });
+        match tokio::time::timeout(TIMEOUT, found).await {
+            Ok(Ok(message)) => message,
+            Ok(Err(End::Closed)) => panic!("the server ended the connection before {what}{}", self.context()),
+            Ok(Err(End::Broken(reason))) => panic!("expected {what}, got no message: {reason}{}", self.context()),
+            Err(_) => panic!("no {what} within {TIMEOUT:?}{}", self.context()),
+        }
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) async fn closed(&self) {
+        let end = self.seen.until(|seen| seen.end.clone());
+        match tokio::time::timeout(TIMEOUT, end).await {
+            Ok(End::Closed) => {}
+            Ok(End::Broken(reason)) => panic!("expected the end, got no message: {reason}{}", self.context()),
+            Err(_) => panic!("the connection is still open after {TIMEOUT:?}{}", self.context()),
+        }
+    }
+
+    pub(crate) fn messages(&self) -> Vec<JsonValue> {
+        self.seen.read(|seen| seen.messages.iter().map(|entry| entry.message.clone()).collect())
+    }
+
+    pub(crate) fn forget(&self) {
+        self.seen.update(|seen| {
+            seen.forgotten += seen.messages.len();
+            seen.messages.clear();
+        });
+    }
+
+    /// What a failing wait adds to its first sentence.
+    pub(crate) fn context(&self) -> String {
+        let messages = self.messages();
+        let named: Vec<String> = messages.iter().skip(messages.len().saturating_sub(MAX_NAMED)).map(name).collect();
+        let mut context = format!("; seen so far ({}): [{}]", messages.len(), named.join(", "));
+        if let Some(stderr) = &self.stderr {
+            let _ = write!(context, "; stderr: {}", stderr.tail());
+        }
+        context
+    }
+}
+
+fn name(message: &JsonValue) -> String {
+    match (&message["method"], &message["id"]) {
+        (JsonValue::String(method), JsonValue::Null) => method.clone(),
+        (JsonValue::String(method), id) => format!("{method} (request {id})"),
+        (_, id) if message.get("error").is_some() => format!("error to {id}"),
+        (_, id) => format!("response to {id}"),
+    }
+}

@@ -1,0 +1,56 @@
+//! What tests of a server need: a way to start and drive one, and a model for it to talk to.
+//!
+//! [`Launch`] starts the program under test on a [`Home`] of its own and gives a [`Server`] (stdio) or a
+//! [`WsServer`]; both are driven through a [`Peer`]. [`ScriptedModel`] is the provider that the home's
+//! configuration points at. Nothing here ships, everything panics with what it expected, and every wait
+//! ends after [`TIMEOUT`].
+//!
+//! ```no_run
+//! # async fn example() {
+//! use loomd_testkit::model::{message, shell};
+//! use loomd_testkit::{Home, Launch, ScriptedModel};
+//!
+//! let model = ScriptedModel::start().await;
+//! model.reply(shell("echo hi")).reply(message("done"));
+//! let home = Home::new(&model).with(r#"sandbox_mode = "danger-full-access""#);
+//! let server = Launch::new("loomd").args(["app-server"]).stdio(&home);
+//! server.initialize().await;
+//! let thread = server.start_thread(Default::default()).await;
+//! server.run_turn(&thread.id, "say hi").await;
+//! assert_eq!(model.call(0).await.user_texts().last(), Some(&"say hi"));
+//! # }
+//! ```
+
+mod capture;
+mod flow;
+mod gate;
+mod home;
+mod http;
+mod inbox;
+mod launch;
+pub mod model;
+mod outlet;
+mod peer;
+mod process;
+#[cfg(target_os = "linux")]
+pub mod soak;
+mod stdio;
+mod task;
+mod watched;
+mod ws;
+
+use std::time::Duration;
+
+pub use capture::Captured;
+pub use gate::Gate;
+pub use home::Home;
+pub use http::{Headers, HttpReply};
+pub use launch::Launch;
+pub use model::ScriptedModel;
+pub use peer::Peer;
+pub use process::{Process, Signal};
+pub use stdio::Server;
+pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
+
+/// How long anything is waited for before the test fails.
+pub const TIMEOUT: Duration = Duration::from_secs(20);

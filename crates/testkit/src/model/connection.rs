@@ -1,0 +1,159 @@
+//! One connection of a client to the scripted model: requests in, replies out byte by byte.
+
+use std::io;
+use std::sync::Arc;
+
+use loomd_protocol::JsonValue;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::items::{Usage, completed_event, created_event};
+use super::reply::{Body, Step};
+use super::{Recorded, Reply, State};
+use crate::http;
+use crate::watched::Watched;
+
+/// Answers requests until the client leaves or a reply closes the connection.
+pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
+    // Without this the kernel may hold back what a gate should have let through.
+    let _ = stream.set_nodelay(true);
+    let (reader, writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    let mut wire = Wire { out: writer, drip: false };
+    while let Ok(Some(request)) = read_request(&mut reader).await {
+        let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let (index, reply) = state.update(|state| state.answer(request));
+        let played = tokio::select! {
+            // A client that leaves after the last byte has left nothing behind.
+            biased;
+            played = wire.play(reply, format!("resp_{index}")) => played,
+            () = gone(&mut reader) => Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        match played {
+            Ok(After::KeepAlive) if !last => {}
+            Ok(_) => return,
+            Err(_) => {
+                state.update(|state| state.requests[index].abandoned = true);
+                return;
+            }
+        }
+    }
+}
+
+async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Recorded>> {
+    let Some(head) = http::read_head(reader).await? else { return Ok(None) };
+    let body = http::read_body(reader, &head.headers).await?.unwrap_or_default();
+    Ok(Some(Recorded::new(head, body)))
+}
+
+/// Ends when the client has closed the connection. A further request is left where it is.
+async fn gone(reader: &mut BufReader<OwnedReadHalf>) {
+    if reader.fill_buf().await.is_ok_and(|bytes| !bytes.is_empty()) {
+        std::future::pending::<()>().await;
+    }
+}
+
+enum After {
+    KeepAlive,
+    Close,
+}
+
+struct Wire {
+    out: OwnedWriteHalf,
+    drip: bool,
+}
+
+impl Wire {
+    async fn play(&mut self, reply: Reply, id: String) -> io::Result<After> {
+        self.drip = reply.drip;
+        for gate in &reply.after {
+            gate.passed().await;
+        }
+        match reply.body {
+            Body::Bytes(bytes) => {
+                self.write(&bytes).await?;
+                Ok(After::Close)
+            }
+            Body::Whole { status, content_type, body } => {
+                let length = format!("content-length: {}", body.len());
+                self.write(&head(status, content_type, &length, &reply.headers)).await?;
+                self.write(&body).await?;
+                Ok(After::KeepAlive)
+            }
+            Body::Stream(steps) => {
+                let chunked = "transfer-encoding: chunked";
+                self.write(&head(200, "text/event-stream", chunked, &reply.headers)).await?;
+                self.stream(complete(steps, &id, reply.unfinished)).await
+            }
+        }
+    }
+
+    async fn stream(&mut self, steps: Vec<Step>) -> io::Result<After> {
+        for step in steps {
+            match step {
+                Step::Event(event) => self.chunk(&encode(&event)).await?,
+                Step::Half(event) => {
+                    let bytes = encode(&event);
+                    self.chunk(&bytes[..bytes.len() / 2]).await?;
+                }
+                Step::Bytes(bytes) => self.chunk(&bytes).await?,
+                Step::Wait(gate) => gate.passed().await,
+                Step::Close => return Ok(After::Close),
+            }
+        }
+        self.write(b"0\r\n\r\n").await?;
+        Ok(After::KeepAlive)
+    }
+
+    async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let most = if self.drip { 1 } else { usize::MAX };
+        for piece in bytes.chunks(most) {
+            let framed = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+            self.write(&framed).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.drip {
+            return self.out.write_all(bytes).await;
+        }
+        for byte in bytes.chunks(1) {
+            self.out.write_all(byte).await?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the first and the last event where the script has none of its own.
+fn complete(mut steps: Vec<Step>, id: &str, unfinished: bool) -> Vec<Step> {
+    let has = |steps: &[Step], kinds: &[&str]| {
+        steps.iter().any(|step| match step {
+            Step::Event(event) | Step::Half(event) => event["type"].as_str().is_some_and(|kind| kinds.contains(&kind)),
+            _ => false,
+        })
+    };
+    if !unfinished && !has(&steps, &["response.completed", "response.failed", "response.incomplete"]) {
+        steps.push(Step::Event(completed_event(id, Usage::default())));
+    }
+    if !has(&steps, &["response.created"]) {
+        let first = steps.iter().position(|step| matches!(step, Step::Event(_) | Step::Half(_)));
+        steps.insert(first.unwrap_or(steps.len()), Step::Event(created_event(id)));
+    }
+    steps
+}
+
+fn encode(event: &JsonValue) -> Vec<u8> {
+    let name = event["type"].as_str().unwrap_or("message");
+    format!("event: {name}\ndata: {event}\n\n").into_bytes()
+}
+
+fn head(status: u16, content_type: &str, framing: &str, headers: &[(String, String)]) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\n{framing}\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    (head + "\r\n").into_bytes()
+}

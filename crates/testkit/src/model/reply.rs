@@ -1,0 +1,111 @@
+//! One answer to one model call, as a list of steps, and how answers are put together.
+
+use loomd_protocol::JsonValue;
+
+use crate::Gate;
+
+/// What the model does about one call. `response.created` and `response.completed` are added when missing.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub(super) after: Vec<Gate>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Body,
+    pub(super) drip: bool,
+    pub(super) unfinished: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    /// A stream of events, in chunks.
+    Stream(Vec<Step>),
+    /// An answer in one piece.
+    Whole { status: u16, content_type: &'static str, body: Vec<u8> },
+    /// Bytes that are no HTTP, or none at all; then the connection is closed.
+    Bytes(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Event(JsonValue),
+    Half(JsonValue),
+    Bytes(Vec<u8>),
+    Wait(Gate),
+    Close,
+}
+
+impl Reply {
+    /// An empty stream.
+    #[allow(clippy::new_without_default, reason = "an empty stream is a choice")]
+    pub fn new() -> Self {
+        Self::of(Body::Stream(Vec::new()))
+    }
+
+    /// A stream of one event.
+    pub fn event(event: JsonValue) -> Self {
+        Self::new().step(Step::Event(event))
+    }
+
+    pub(super) fn of(body: Body) -> Self {
+        Self { after: Vec::new(), headers: Vec::new(), body, drip: false, unfinished: false }
+    }
+
+    /// Continues with the events of another reply.
+    pub fn then(mut self, next: Self) -> Self {
+        let Body::Stream(steps) = next.body else { panic!("only streams can follow a stream: {next:?}") };
+        self.after.extend(next.after);
+        self.headers.extend(next.headers);
+        self.drip |= next.drip;
+        self.unfinished |= next.unfinished;
+        steps.into_iter().fold(self, Self::step)
+    }
+
+    /// Waits at the gate before it answers at all.
+    pub fn after(mut self, gate: &Gate) -> Self {
+        self.after.push(gate.clone());
+        self
+    }
+
+    /// Waits at the gate at this place of the stream. The headers have been sent by then.
+    pub fn wait(self, gate: &Gate) -> Self {
+        self.step(Step::Wait(gate.clone()))
+    }
+
+    /// Puts bytes into the stream that need be no events.
+    pub fn bytes(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.step(Step::Bytes(bytes.into()))
+    }
+
+    /// Sends the first half of an event.
+    pub fn half(self, event: JsonValue) -> Self {
+        self.step(Step::Half(event))
+    }
+
+    /// Closes the connection at this place of the stream.
+    pub fn close(self) -> Self {
+        self.step(Step::Close)
+    }
+
+    /// Ends the stream properly, but without `response.completed`.
+    pub fn unfinished(mut self) -> Self {
+        self.unfinished = true;
+        self
+    }
+
+    /// Sends every byte on its own.
+    pub fn drip(mut self) -> Self {
+        self.drip = true;
+        self
+    }
+
+    /// Adds a response header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        let Body::Stream(steps) = &mut self.body else { panic!("only a stream has steps: {self:?}") };
+        steps.push(step);
+        self
+    }
+}

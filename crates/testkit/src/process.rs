@@ -1,0 +1,52 @@
+//! The process of the program under test. It is killed when the test lets go of it.
+
+use std::process::ExitStatus;
+
+pub use rustix::process::Signal;
+use tokio::process::{Child, Command};
+
+use crate::{Captured, TIMEOUT};
+
+pub struct Process {
+    child: Child,
+    stderr: Captured,
+}
+
+impl Process {
+    /// Starts it with stderr captured; the other pipes are as the command says.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stderr(std::process::Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("cannot start the program under test, {:?}: {error}", command.as_std().get_program())
+        });
+        let stderr = Captured::of(child.stderr.take().expect("stderr is piped"));
+        Self { child, stderr }
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Panics once the process has been waited for: its id may be someone else's by then.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("the process has exited and has no id any more")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.expect("a process id is positive"), signal)
+            .unwrap_or_else(|error| panic!("cannot send {signal:?} to the server: {error}"));
+    }
+
+    /// Waits for the end of the process. May be cancelled and called again.
+    pub async fn wait_exit(&mut self) -> ExitStatus {
+        match tokio::time::timeout(TIMEOUT, self.child.wait()).await {
+            Ok(status) => status.expect("a child can be waited for"),
+            Err(_) => panic!("the server is still running after {TIMEOUT:?}; stderr: {}", self.stderr.tail()),
+        }
+    }
+
+    pub fn stderr(&self) -> &Captured {
+        &self.stderr
+    }
+}

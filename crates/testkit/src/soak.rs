@@ -1,0 +1,51 @@
+//! What a process holds: descriptors, threads, memory. For tests that look for leaks.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::TIMEOUT;
+
+/// Bytes of memory: resident, and resident with shared pages divided among those who share them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub rss: u64,
+    pub pss: u64,
+}
+
+pub fn open_descriptors(pid: u32) -> usize {
+    entries(pid, "fd")
+}
+
+pub fn threads(pid: u32) -> usize {
+    entries(pid, "task")
+}
+
+/// Walks the page tables of the process, which takes a while when it is large.
+pub fn memory(pid: u32) -> Memory {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes =
+            line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|size| size.trim().parse::<u64>().ok());
+        kilobytes.unwrap_or_else(|| panic!("expected a line `{name} N kB` in {path}, got: {text}")) << 10
+    };
+    Memory { rss: bytes("Rss:"), pss: bytes("Pss:") }
+}
+
+/// Waits until a measure has come down to `limit`: a server may let go of things after it has answered.
+pub async fn settles(what: &str, limit: usize, measure: impl Fn() -> usize) {
+    let settled = async {
+        while measure() > limit {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(TIMEOUT, settled).await.is_err() {
+        panic!("expected {what} to come down to {limit}, still {} after {TIMEOUT:?}", measure());
+    }
+}
+
+fn entries(pid: u32, folder: &str) -> usize {
+    let path = format!("/proc/{pid}/{folder}");
+    fs::read_dir(&path).unwrap_or_else(|error| panic!("cannot list {path}: {error}")).count()
+}

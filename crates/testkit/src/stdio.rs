@@ -1,0 +1,56 @@
+//! A server that is driven over its stdin and stdout.
+
+use std::ops::Deref;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::process::Command;
+
+use crate::{Captured, Peer, Process, Signal};
+
+/// A running server; [`Launch::stdio`](crate::Launch::stdio) makes one. Everything that can be said to it is
+/// on [`Peer`].
+pub struct Server {
+    peer: Peer,
+    process: Process,
+}
+
+impl Server {
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Process::spawn(command);
+        let stdout = process.child().stdout.take().expect("stdout is piped");
+        let stdin = process.child().stdin.take().expect("stdin is piped");
+        let peer = Peer::of_process(stdout, stdin, Some(process.stderr().clone()));
+        Self { peer, process }
+    }
+
+    /// Ends its input, which asks it to exit.
+    pub async fn close_stdin(&self) {
+        self.peer.close().await;
+    }
+
+    /// Waits for the end of the process. May be cancelled and called again.
+    pub async fn wait_exit(&mut self) -> ExitStatus {
+        self.process.wait_exit().await
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub fn stderr(&self) -> &Captured {
+        self.process.stderr()
+    }
+}
+
+impl Deref for Server {
+    type Target = Peer;
+
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}
