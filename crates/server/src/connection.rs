@@ -241,3 +241,79 @@ fn is_traceparent(text: &str) -> bool {
             part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use loomd_config::{LoadRequest, Overrides, load};
+    use loomd_protocol::AbsolutePathBuf;
+
+    use super::*;
+    use crate::app::ConfigSources;
+    use crate::outbox::WhenFull;
+
+    fn connection(home: &tempfile::TempDir) -> Connection {
+        let home = AbsolutePathBuf::new(home.path()).unwrap();
+        let flags = Overrides::default();
+        let config = load(&LoadRequest::new(&home, &flags)).unwrap();
+        let sources = ConfigSources { home, system_file: None, user_home: None, flags };
+        let app = Arc::new(App::new(sources, &config, Vec::new()));
+        let id = app.connections.next_id();
+        let outbox = Arc::new(Outbox::new(WhenFull::Cut));
+        Connection { app, id, transport: "test", outbox, client: None, requests: FuturesUnordered::new(), ignored: 0 }
+    }
+
+    async fn reply(connection: &mut Connection, message: &str) -> serde_json::Value {
+        connection.receive(message.as_bytes()).await;
+        let mut batch = connection.outbox.next().await.unwrap();
+        serde_json::from_slice(&batch.remove(0)).unwrap()
+    }
+
+    const INITIALIZE: &str = r#"{"id":0,"method":"initialize","params":{"clientInfo":{"name":"a","version":"1"}}}"#;
+    const PING: &str = r#"{"id":1,"method":"thread/loaded/list"}"#;
+
+    #[tokio::test]
+    async fn a_request_too_many_is_refused_and_may_be_repeated() {
+        let home = tempfile::tempdir().unwrap();
+        let mut connection = connection(&home);
+        reply(&mut connection, INITIALIZE).await;
+        for _ in 0..limits::MAX_IN_FLIGHT {
+            connection.requests.push(Box::pin(pending()));
+        }
+        let error = &reply(&mut connection, PING).await["error"];
+        assert_eq!((&error["code"], &error["message"]), (&(-32001).into(), &"Server overloaded; retry later.".into()));
+        connection.requests.clear();
+        assert_eq!(reply(&mut connection, PING).await["result"]["data"], serde_json::json!([]));
+    }
+
+    #[tokio::test]
+    async fn a_connection_takes_part_in_broadcasts_between_its_handshake_and_its_end() {
+        let home = tempfile::tempdir().unwrap();
+        let mut connection = connection(&home);
+        let warning =
+            || ServerNotification::ThreadClosed(loomd_protocol::ThreadClosedNotification { thread_id: "t".into() });
+        let app = Arc::clone(&connection.app);
+        app.broadcast(warning()).await;
+        let result = reply(&mut connection, INITIALIZE).await;
+        assert_eq!(result["result"]["serverInfo"]["name"], "loomd", "nothing came before the result");
+        app.broadcast(warning()).await;
+        assert_eq!(connection.outbox.next().await.unwrap().len(), 1);
+        connection.end().await;
+        app.broadcast(warning()).await;
+        assert!(connection.outbox.next().await.is_err());
+    }
+
+    #[test]
+    fn a_traceparent_has_four_parts_of_hex() {
+        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        for bad in [
+            "",
+            "nonsense",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+        ] {
+            assert!(!is_traceparent(bad), "{bad}");
+        }
+    }
+}

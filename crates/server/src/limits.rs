@@ -11,6 +11,9 @@ pub(crate) const MAX_LINE: usize = 256 * MIB;
 /// How much of a line beyond [`MAX_LINE`] is kept, to find the id that the refusal must carry.
 pub(crate) const OVERSIZED_HEAD: usize = 64 * 1024;
 
+/// How long an HTTP peer may take to send its request head.
+pub(crate) const HEADERS: Duration = Duration::from_secs(10);
+
 /// The largest websocket frame and message. A peer that sends more is cut.
 pub(crate) const MAX_FRAME: usize = 16 * MIB;
 pub(crate) const MAX_MESSAGE: usize = 64 * MIB;

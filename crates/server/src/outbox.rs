@@ -278,3 +278,135 @@ impl Queue {
 fn text_len(notification: &ServerNotification) -> usize {
     notification.text_delta().map_or(0, |delta| delta.text().len())
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use loomd_protocol::{AgentMessageDeltaNotification, ThreadClosedNotification};
+
+    use super::*;
+
+    fn delta(item: &str, text: &str) -> Notification {
+        Notification::new(ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification {
+            thread_id: "t".into(),
+            turn_id: "u".into(),
+            item_id: item.into(),
+            delta: text.into(),
+        }))
+        .unwrap()
+    }
+
+    fn other() -> Notification {
+        Notification::new(ServerNotification::ThreadClosed(ThreadClosedNotification { thread_id: "t".into() })).unwrap()
+    }
+
+    /// Everything queued, shortened: `item:text` for deltas, else the method or `reply`.
+    fn drain(outbox: &Outbox) -> Vec<String> {
+        let mut out = Vec::new();
+        while let Some(Ok(batch)) = outbox.next().now_or_never() {
+            for json in batch {
+                let message: serde_json::Value = serde_json::from_slice(&json).unwrap();
+                out.push(match (&message["params"]["itemId"], &message["params"]["delta"], &message["method"]) {
+                    (serde_json::Value::String(item), serde_json::Value::String(text), _) => format!("{item}:{text}"),
+                    (_, _, serde_json::Value::String(method)) => method.clone(),
+                    _ => "reply".into(),
+                });
+            }
+        }
+        out
+    }
+
+    /// Fills the queue until merging begins.
+    fn lag(outbox: &Outbox) {
+        outbox.reply(format!("{:?}", "x".repeat(limits::OUTBOX_MERGE)).into_bytes());
+    }
+
+    #[test]
+    fn a_peer_that_keeps_up_sees_every_delta() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        for text in ["a", "b", "c"] {
+            outbox.send_now(&delta("i", text));
+        }
+        assert_eq!(drain(&outbox), ["i:a", "i:b", "i:c"]);
+    }
+
+    #[test]
+    fn deltas_for_a_lagging_peer_are_merged_up_to_the_next_other_message() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        lag(&outbox);
+        for (item, text) in [("i", "a"), ("j", "1"), ("i", "b"), ("j", "2"), ("i", "c")] {
+            outbox.send_now(&delta(item, text));
+        }
+        outbox.send_now(&other());
+        outbox.send_now(&delta("i", "d"));
+        outbox.send_now(&delta("i", "e"));
+        assert_eq!(drain(&outbox), ["reply", "i:abc", "j:12", "thread/closed", "i:de"]);
+        outbox.send_now(&delta("i", "f"));
+        outbox.send_now(&delta("i", "g"));
+        assert_eq!(drain(&outbox), ["i:f", "i:g"], "it keeps up again");
+    }
+
+    #[test]
+    fn bytes_are_accounted_for_through_merging_and_draining() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        lag(&outbox);
+        for _ in 0..100 {
+            outbox.send_now(&delta("i", "text"));
+            outbox.send_now(&other());
+        }
+        drain(&outbox);
+        let queue = outbox.lock();
+        assert_eq!((queue.bytes, queue.reply_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_network_peer_is_cut_when_it_stays_too_far_behind() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        let big = delta("i", &"x".repeat(1024 * 1024));
+        for _ in 0..63 {
+            outbox.send_now(&big);
+            outbox.send_now(&other());
+        }
+        assert!(outbox.is_cut().now_or_never().is_none());
+        outbox.send_now(&big);
+        outbox.send_now(&big);
+        assert!(outbox.is_cut().now_or_never().is_some());
+        assert_eq!(outbox.next().now_or_never(), Some(Err(End::Cut)));
+    }
+
+    #[test]
+    fn answers_alone_never_cut_a_peer() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        outbox.reply(vec![b'1'; limits::OUTBOX_FULL + 1]);
+        outbox.send_now(&other());
+        assert!(outbox.is_cut().now_or_never().is_none());
+        assert!(outbox.has_room().now_or_never().is_none(), "but its requests wait");
+        assert_eq!(outbox.next().now_or_never().unwrap().unwrap().len(), 1);
+        assert!(outbox.has_room().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn senders_wait_for_a_peer_that_is_not_to_be_cut() {
+        let outbox = Arc::new(Outbox::new(WhenFull::Wait));
+        outbox.reply(vec![b'1'; limits::OUTBOX_FULL]);
+        let sender = tokio::spawn({
+            let outbox = Arc::clone(&outbox);
+            async move { outbox.send(&delta("i", "late")).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!sender.is_finished());
+        outbox.next().await.unwrap();
+        sender.await.unwrap();
+        assert_eq!(drain(&outbox), ["i:late"]);
+    }
+
+    #[test]
+    fn what_is_queued_at_the_end_is_still_sent() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        outbox.reply(b"{}".to_vec());
+        outbox.finish();
+        outbox.reply(b"{}".to_vec());
+        assert_eq!(drain(&outbox), ["reply"]);
+        assert_eq!(outbox.next().now_or_never(), Some(Err(End::Finished)));
+    }
+}

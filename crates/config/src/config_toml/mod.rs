@@ -1,5 +1,5 @@
 //! `config.toml`, typed: every key that is known, as it may be written. Unknown keys are ignored here and
-//! kept in their layer. A key that is not set is `None` or empty; [`defaults`] says what that means.
+//! kept in their layer. A key that is not set is `None` or empty; what that means is in `defaults.rs`.
 
 mod agents;
 mod areas;

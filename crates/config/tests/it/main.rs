@@ -1,5 +1,7 @@
 //! The crate from the outside: a home on disk, flags, a thread's overrides, and what comes of them.
 
+#![allow(clippy::unwrap_used)]
+
 mod any_input;
 mod loading;
 mod reading;

@@ -27,6 +27,11 @@ enum Secret {
 }
 
 impl Guard {
+    /// Lets everybody in.
+    pub fn open() -> Self {
+        Self { policy: Policy::Open, secret: RwLock::new(Secret::None) }
+    }
+
     pub fn new(policy: Policy) -> Result<Self, AuthError> {
         let secret = RwLock::new(load(&policy)?);
         Ok(Self { policy, secret })
@@ -104,4 +109,93 @@ fn bearer(headers: &HeaderMap) -> Result<&str, &'static str> {
 fn now() -> i64 {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::auth::{Flags, Mode};
+
+    const NOW: i64 = 1_000_000;
+
+    fn headers(authorization: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_bytes(authorization.as_bytes()).unwrap())])
+    }
+
+    fn token_guard(file: &Path) -> Guard {
+        Guard::new(Policy::CapabilityToken(Token::File(file.to_owned()))).unwrap()
+    }
+
+    #[test]
+    fn a_capability_token_opens_the_door_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        fs::write(&file, "  s3cret \n").unwrap();
+        let guard = token_guard(&file);
+        assert_eq!(guard.check(&HeaderMap::new()), Err("missing websocket bearer token"));
+        for (header, outcome) in [
+            ("Bearer s3cret", Ok(())),
+            ("bEARER   s3cret ", Ok(())),
+            ("Bearer S3CRET", Err("invalid websocket bearer token")),
+            ("Bearer s3cret2", Err("invalid websocket bearer token")),
+            ("Bearer", Err("invalid authorization header")),
+            ("Bearer  ", Err("invalid authorization header")),
+            ("Basic s3cret", Err("invalid authorization header")),
+            ("s3cret", Err("invalid authorization header")),
+            ("Bearer s3crét", Err("invalid authorization header")),
+        ] {
+            assert_eq!(guard.check(&headers(header)), outcome, "{header}");
+        }
+        fs::write(&file, "changed").unwrap();
+        assert_eq!(guard.check(&headers("Bearer s3cret")), Ok(()));
+        guard.reload().unwrap();
+        assert_eq!(guard.check(&headers("Bearer s3cret")), Err("invalid websocket bearer token"));
+        assert_eq!(guard.check(&headers("Bearer changed")), Ok(()));
+        fs::write(&file, " ").unwrap();
+        guard.reload().unwrap_err();
+        assert_eq!(guard.check(&headers("Bearer changed")), Ok(()));
+    }
+
+    #[test]
+    fn a_digest_stands_for_its_token() {
+        let flags = Flags {
+            mode: Some(Mode::CapabilityToken),
+            token_sha256: Some("2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b".into()),
+            ..Flags::default()
+        };
+        let guard = Guard::new(flags.policy().unwrap()).unwrap();
+        assert_eq!(guard.check(&headers("Bearer secret")), Ok(()));
+        assert_eq!(guard.check(&headers("Bearer other")), Err("invalid websocket bearer token"));
+    }
+
+    #[test]
+    fn claims_are_checked_in_order() {
+        let policy = Policy::SignedBearerToken {
+            secret_file: "unused".into(),
+            issuer: Some("me".into()),
+            audience: Some("you".into()),
+            skew_seconds: 10,
+        };
+        let guard = Guard { policy, secret: RwLock::new(Secret::None) };
+        for (claims, outcome) in [
+            (r#"{"exp":1000000,"iss":"me","aud":"you"}"#, Ok(())),
+            (r#"{"exp":999990,"iss":"me","aud":["x","you"]}"#, Ok(())),
+            (r#"{"exp":9223372036854775807,"iss":"me","aud":"you"}"#, Ok(())),
+            (r#"{"exp":999989,"iss":"x"}"#, Err("expired websocket jwt")),
+            (r#"{"exp":1000000,"nbf":1000010,"iss":"me","aud":"you"}"#, Ok(())),
+            (r#"{"exp":1000000,"nbf":1000011,"iss":"x"}"#, Err("websocket jwt is not valid yet")),
+            (r#"{"exp":1000000,"nbf":-9223372036854775808,"iss":"x"}"#, Err("websocket jwt issuer mismatch")),
+            (r#"{"exp":1000000}"#, Err("websocket jwt issuer mismatch")),
+            (r#"{"exp":1000000,"iss":"me"}"#, Err("websocket jwt audience mismatch")),
+            (r#"{"exp":1000000,"iss":"me","aud":[]}"#, Err("websocket jwt audience mismatch")),
+        ] {
+            let claims = serde_json::from_str(claims).unwrap();
+            assert_eq!(guard.check_claims(&claims, NOW), outcome, "{claims:?}");
+        }
+    }
 }

@@ -49,3 +49,9 @@ pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(
     signals.abort();
     Ok(())
 }
+
+/// Serves websocket clients of a listener that the caller brings, without authentication, until `stop`
+/// is cancelled.
+pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop: CancellationToken) {
+    websocket::serve_on(listener, app, Arc::new(Guard::open()), "websocket", stop).await;
+}

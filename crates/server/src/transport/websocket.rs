@@ -15,8 +15,12 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::{Listener, ListenerExt};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -26,7 +30,7 @@ use tracing::{debug, info, warn};
 
 use super::ServeError;
 use crate::app::App;
-use crate::auth::{Guard, Policy};
+use crate::auth::Guard;
 use crate::connection::{self, Inbound, Source};
 use crate::limits;
 use crate::outbox::{End, Outbox, WhenFull};
@@ -38,32 +42,63 @@ pub(super) async fn serve_tcp(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    announce(address);
-    let guard = Arc::new(guard);
-    let reload = tokio::spawn(reload_on_hang_up(Arc::clone(&guard)));
-    let clients = TaskTracker::new();
-    let router = router(Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport: "websocket" });
-    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+    announce(listener.local_addr()?);
+    let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?;
+    let guard = Arc::new(guard);
+    let reload = tokio::spawn(reload_on_hang_up(Arc::clone(&guard)));
+    serve_on(listener, app, guard, "websocket", stop).await;
     reload.abort();
-    end(clients).await;
     Ok(())
 }
 
 pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationToken) -> Result<(), ServeError> {
     let listener = bind_unix(&path).await?;
     eprintln!("loomd app-server\n  listening on: unix://{}", path.display());
-    let guard = Arc::new(Guard::new(Policy::Open)?);
-    let clients = TaskTracker::new();
-    let router = router(Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport: "unix" });
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+    serve_on(listener, app, Arc::new(Guard::open()), "unix", stop).await;
     _ = std::fs::remove_file(&path);
-    end(clients).await;
-    Ok(served?)
+    Ok(())
+}
+
+/// Accepts clients until told to stop, then waits for them to leave.
+pub(crate) async fn serve_on<L: Listener>(
+    mut listener: L,
+    app: Arc<App>,
+    guard: Arc<Guard>,
+    transport: &'static str,
+    stop: CancellationToken,
+) {
+    let clients = TaskTracker::new();
+    let door = Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
+    let service = TowerToHyperService::new(router(door));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let (io, _) = accepted;
+        let serving = http.serve_connection(TokioIo::new(io), service.clone()).with_upgrades();
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                served = serving => {
+                    if let Err(error) = served {
+                        debug!(%error, "an HTTP connection ended");
+                    }
+                }
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+    drop(listener);
+    clients.close();
+    if timeout(limits::DRAIN * 2, clients.wait()).await.is_err() {
+        warn!(left = clients.len(), "giving up on clients that do not leave");
+    }
 }
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
@@ -81,14 +116,6 @@ async fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     Ok(listener)
-}
-
-/// Waits for the clients, which have been told to go.
-async fn end(clients: TaskTracker) {
-    clients.close();
-    if timeout(limits::DRAIN * 2, clients.wait()).await.is_err() {
-        warn!(left = clients.len(), "giving up on clients that do not leave");
-    }
 }
 
 /// Tools read the port from here, so it is printed whatever the log level is.
