@@ -5,6 +5,7 @@
 //! to others is sent in that order. What is not done then goes on beside the others; a slow request
 //! delays nobody.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt, poll};
+use futures_util::{FutureExt, StreamExt};
 use loomd_protocol::{
     ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
     encode_error, encode_response,
@@ -192,7 +193,7 @@ impl Connection {
             }
             .instrument(span),
         );
-        match poll!(&mut work) {
+        match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
             Poll::Ready(reply) => self.outbox.reply(reply),
             Poll::Pending => self.requests.push(work),
         }
