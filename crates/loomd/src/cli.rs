@@ -81,7 +81,6 @@ fn quoted(text: &str) -> String {
 }
 
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct AppServer {
     #[command(subcommand)]
     pub tool: Option<Tool>,
