@@ -224,3 +224,5 @@ proptest! {
         }
     }
 }
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]

@@ -38,3 +38,5 @@ proptest! {
         message::run(&data);
     }
 }
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]

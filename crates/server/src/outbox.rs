@@ -74,7 +74,7 @@ enum Entry {
     Delta(Notification),
     /// Deltas of one text in one; serialised when it is sent.
     Merged {
-        delta: ServerNotification,
+        delta: Box<ServerNotification>,
         bytes: usize,
     },
 }
@@ -235,7 +235,7 @@ impl Queue {
                     if delta.merge_text(next) {
                         let bytes = bytes + text_len(next);
                         self.bytes += text_len(next);
-                        *entry = Entry::Merged { delta, bytes };
+                        *entry = Entry::Merged { delta: Box::new(delta), bytes };
                         return true;
                     }
                 }
