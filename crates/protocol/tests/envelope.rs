@@ -1,5 +1,7 @@
 //! What kind of message a line is, and what is said when its method or params are wrong.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use loomd_protocol::{ClientRequest, DecodeError, Incoming, RequestId, RpcError, ServerNotification};
 use proptest::prelude::*;
 use serde_json::json;
@@ -224,5 +226,3 @@ proptest! {
         }
     }
 }
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]

@@ -1,5 +1,7 @@
 //! The fuzz target for messages, run on its seeds and on mutations of them.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 #[path = "../../../fuzz/src/message.rs"]
 mod message;
 
@@ -38,5 +40,3 @@ proptest! {
         message::run(&data);
     }
 }
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]

@@ -1,5 +1,7 @@
 //! Clients that do not read, beside clients that do.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
@@ -193,5 +195,3 @@ async fn requests_of_a_client_that_does_not_read_wait_and_are_all_answered() {
     drop(writing.await.unwrap());
     server.stop().await;
 }
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
