@@ -42,8 +42,16 @@ pub(crate) const MERGE_REACH: usize = 64;
 /// The most bytes handed to a transport at once.
 pub(crate) const WRITE_BATCH: usize = 64 * 1024;
 
-/// A network peer that takes none of a batch for this long is cut.
+/// How long a network peer may take for a batch before it is cut: a while, and more for a large answer.
 pub(crate) const STALLED: Duration = Duration::from_secs(30);
+const SLOWEST_BYTES_PER_SECOND: usize = 32 * 1024;
+
+pub(crate) fn time_to_take(bytes: usize) -> Duration {
+    STALLED + Duration::from_secs((bytes / SLOWEST_BYTES_PER_SECOND) as u64)
+}
+
+/// Websocket clients at a time. Each may have [`MAX_IN_FLIGHT`] requests, so this bounds those, too.
+pub(crate) const MAX_CLIENTS: usize = 10_000;
 
 /// How often a websocket peer is pinged, and how many pings in a row may stay unanswered.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(30);

@@ -16,6 +16,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::{Listener, ListenerExt};
+use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper::server::conn::http1;
@@ -103,9 +104,9 @@ pub(crate) async fn serve_on<L: Listener>(
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
         if UnixStream::connect(path).await.is_ok() {
@@ -185,6 +186,9 @@ async fn upgrade(State(door): State<Door>, request: Request) -> Response {
             .body(Body::from(reason))
             .unwrap_or_default();
     }
+    if door.clients.len() >= limits::MAX_CLIENTS {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();
+    }
     let tracked = door.clients.token();
     upgrade.max_frame_size(limits::MAX_FRAME).max_message_size(limits::MAX_MESSAGE).on_upgrade(async move |socket| {
         serve_client(door, socket).await;
@@ -237,7 +241,12 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
     let reason = loop {
         let sent = tokio::select! {
             batch = outbox.next() => match batch {
-                Ok(batch) => timeout(limits::STALLED, send(&mut sink, batch)).await,
+                Ok(batch) => {
+                    // A peer that takes what it is sent is alive, even while its own frames are not read.
+                    pings.store(0, Ordering::Relaxed);
+                    let bytes: usize = batch.iter().map(Bytes::len).sum();
+                    timeout(limits::time_to_take(bytes), send(&mut sink, batch)).await
+                }
                 Err(End::Finished) => break CloseFrame { code: close_code::AWAY, reason: "".into() },
                 Err(End::Cut) => break CloseFrame { code: close_code::POLICY, reason: "too far behind".into() },
             },
@@ -246,7 +255,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
                     outbox.cut();
                     break CloseFrame { code: close_code::AWAY, reason: "no answer to pings".into() };
                 }
-                timeout(limits::STALLED, sink.send(Message::Ping(bytes::Bytes::new()))).await
+                timeout(limits::STALLED, sink.send(Message::Ping(Bytes::new()))).await
             },
         };
         match sent {
@@ -257,7 +266,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
                 return;
             }
             Err(_) => {
-                warn!("cutting a websocket that takes nothing");
+                warn!("cutting a websocket that takes too little");
                 outbox.cut();
                 return;
             }
@@ -267,7 +276,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
     _ = timeout(limits::STALLED, sink.send(Message::Close(Some(reason)))).await;
 }
 
-async fn send(sink: &mut SplitSink<WebSocket, Message>, batch: Vec<bytes::Bytes>) -> Result<(), axum::Error> {
+async fn send(sink: &mut SplitSink<WebSocket, Message>, batch: Vec<Bytes>) -> Result<(), axum::Error> {
     for message in batch {
         match message.try_into() {
             Ok(text) => sink.feed(Message::Text(text)).await?,
