@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use loomd_config::{OverrideError, Overrides, find_home, load_or_default, system_file};
 use loomd_protocol::AbsolutePathBuf;
 use loomd_server::{App, ConfigSources, ListenUrl};
+use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{self, AppServer, Tool};
@@ -68,7 +69,8 @@ fn raise_file_limit() {
     }
 }
 
-/// Bytes from stdin to the socket and from the socket to stdout, until either side ends.
+/// Bytes from stdin to the socket and from the socket to stdout. The end of stdin is passed on; the
+/// server's end is the end.
 fn proxy(sock: Option<PathBuf>) -> Result<()> {
     let path = match sock {
         Some(path) => path,
@@ -79,13 +81,15 @@ fn proxy(sock: Option<PathBuf>) -> Result<()> {
         let connected = tokio::net::UnixStream::connect(&path).await;
         let stream = connected.with_context(|| format!("failed to connect to socket at {}", path.display()))?;
         let (mut from_server, mut to_server) = stream.into_split();
-        let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
-        tokio::select! {
-            sent = tokio::io::copy(&mut stdin, &mut to_server) => sent,
-            received = tokio::io::copy(&mut from_server, &mut stdout) => received,
-        }
-        .map_err(anyhow::Error::from)
+        tokio::spawn(async move {
+            _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to_server).await;
+            _ = to_server.shutdown().await;
+        });
+        let mut stdout = tokio::io::stdout();
+        tokio::io::copy(&mut from_server, &mut stdout).await?;
+        Ok(stdout.flush().await?)
     });
+    // Stdin may still be open, and the thread that reads it cannot be woken.
     runtime.shutdown_background();
-    done.map(drop)
+    done
 }

@@ -5,6 +5,7 @@ mod cli;
 mod generate;
 mod logging;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -16,10 +17,11 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
     };
+    logging::flush();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {error:#}");
+            _ = writeln!(std::io::stderr(), "Error: {error:#}");
             ExitCode::FAILURE
         }
     }

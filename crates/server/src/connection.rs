@@ -28,6 +28,7 @@ use crate::dispatch::{Context, dispatch};
 use crate::identity;
 use crate::limits;
 use crate::outbox::{Notification, Outbox};
+use crate::throttle::{Throttle, short};
 
 /// What a transport delivers.
 pub(crate) enum Inbound {
@@ -52,8 +53,15 @@ pub(crate) async fn serve(
 ) {
     let id = app.connections.next_id();
     let span = info_span!("connection", rpc.transport = transport, id = id.0);
-    let mut connection =
-        Connection { app, id, transport, outbox, client: None, requests: FuturesUnordered::new(), ignored: 0 };
+    let mut connection = Connection {
+        app,
+        id,
+        transport,
+        outbox,
+        client: None,
+        requests: FuturesUnordered::new(),
+        oddities: Throttle::default(),
+    };
     async {
         loop {
             let outbox = Arc::clone(&connection.outbox);
@@ -87,8 +95,8 @@ struct Connection {
     /// Known after the handshake.
     client: Option<Arc<Client>>,
     requests: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
-    /// Messages that were no messages.
-    ignored: u64,
+    /// Messages that make no sense.
+    oddities: Throttle,
 }
 
 impl Connection {
@@ -97,8 +105,9 @@ impl Connection {
             Ok(Incoming::Request { id, method, params, trace }) => {
                 if let Some(parent) = trace.and_then(|trace| trace.traceparent)
                     && !is_traceparent(&parent)
+                    && let Some(count) = self.oddities.admit()
                 {
-                    warn!(%id, "ignoring a malformed traceparent");
+                    warn!(count, "ignoring a malformed traceparent");
                 }
                 match ClientRequest::decode(&method, params) {
                     Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
@@ -106,15 +115,17 @@ impl Connection {
                     Err(error) => self.refuse(&id, error.into()),
                 }
             }
-            Ok(Incoming::Notification { method, .. }) => info!(%method, "ignoring a client notification"),
-            Ok(Incoming::Response { id, .. } | Incoming::Error { id, .. }) => {
-                warn!(%id, "ignoring an answer to a request that was not made");
+            Ok(Incoming::Notification { method, .. }) => {
+                info!(method = ?short(&method), "ignoring a client notification");
+            }
+            Ok(Incoming::Response { .. } | Incoming::Error { .. }) => {
+                if let Some(count) = self.oddities.admit() {
+                    warn!(count, "ignoring an answer to a request that was not made");
+                }
             }
             Err(error) => {
-                self.ignored += 1;
-                // A peer that sends nothing but garbage must not fill the log as well.
-                if self.ignored <= 10 || self.ignored.is_power_of_two() {
-                    error!(%error, bytes = message.len(), count = self.ignored, "ignoring a message");
+                if let Some(count) = self.oddities.admit() {
+                    error!(%error, bytes = message.len(), count, "ignoring a message");
                 }
             }
         }
@@ -176,10 +187,10 @@ impl Connection {
             rpc.system = "jsonrpc",
             rpc.method = request.method(),
             rpc.transport = self.transport,
-            rpc.request_id = %id,
+            rpc.request_id = ?short(&id.to_string()),
             api_version = "v2",
-            client.name = client.name,
-            client.version = client.version,
+            client.name = ?short(&client.name),
+            client.version = ?short(&client.version),
         );
         let cx = Context { app: Arc::clone(&self.app) };
         let method = request.method();
@@ -200,7 +211,7 @@ impl Connection {
     }
 
     fn refuse(&self, id: &RequestId, error: RpcError) {
-        debug!(%id, %error, "refused");
+        debug!(code = error.code, message = ?short(&error.message), "refused");
         self.outbox.reply(encode_error(id, &error));
     }
 
@@ -262,7 +273,15 @@ mod tests {
         let app = Arc::new(App::new(sources, &config, Vec::new()));
         let id = app.connections.next_id();
         let outbox = Arc::new(Outbox::new(WhenFull::Cut));
-        Connection { app, id, transport: "test", outbox, client: None, requests: FuturesUnordered::new(), ignored: 0 }
+        Connection {
+            app,
+            id,
+            transport: "test",
+            outbox,
+            client: None,
+            requests: FuturesUnordered::new(),
+            oddities: Throttle::default(),
+        }
     }
 
     async fn reply(connection: &mut Connection, message: &str) -> serde_json::Value {

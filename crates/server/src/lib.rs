@@ -15,6 +15,7 @@ mod limits;
 pub mod listen;
 mod outbox;
 mod shutdown;
+mod throttle;
 mod transport;
 
 pub use app::{App, ConfigSources};

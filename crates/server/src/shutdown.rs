@@ -1,40 +1,38 @@
 //! When to stop: signals, counted.
 
+use std::io;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// Cancels `stop` at the first SIGINT, SIGTERM or (where asked) SIGHUP; ends the process at the second.
-pub(crate) async fn on_signals(stop: CancellationToken, hang_up: HangUp) -> std::io::Result<()> {
-    let mut signals = Signals {
-        interrupt: signal(SignalKind::interrupt())?,
-        terminate: signal(SignalKind::terminate())?,
-        hang_up: match hang_up {
-            HangUp::Stops => Some(signal(SignalKind::hangup())?),
-            HangUp::IsOthers => None,
-        },
-    };
-    signals.next().await;
-    info!("stopping: waiting for what is in progress");
-    stop.cancel();
-    signals.next().await;
-    info!("stopping at once");
-    std::process::exit(0);
-}
-
-/// Whether SIGHUP means the end.
-pub(crate) enum HangUp {
-    Stops,
-    IsOthers,
-}
-
-struct Signals {
+/// The signals that end the server. From the moment this exists they no longer kill it.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Option<Signal>,
 }
 
 impl Signals {
+    /// SIGHUP is one of them, unless it has another meaning.
+    pub fn catch(hang_up_ends: bool) -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: if hang_up_ends { Some(signal(SignalKind::hangup())?) } else { None },
+        })
+    }
+
+    /// Cancels `stop` at the first signal and ends the process at the second.
+    pub async fn obey(mut self, stop: CancellationToken) {
+        self.next().await;
+        info!("stopping: waiting for what is in progress");
+        stop.cancel();
+        self.next().await;
+        info!("stopping at once");
+        std::process::exit(0);
+    }
+
     async fn next(&mut self) {
         let hang_up = async {
             match &mut self.hang_up {

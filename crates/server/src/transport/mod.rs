@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::auth::{AuthError, Guard, Policy};
 use crate::listen::ListenUrl;
-use crate::shutdown::{HangUp, on_signals};
+use crate::shutdown::Signals;
 
 /// The default unix socket, inside the home folder.
 pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
@@ -32,11 +32,8 @@ pub enum ServeError {
 /// Serves clients until there is nobody left to serve: the end of stdin, or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
-    let hang_up = match listen {
-        ListenUrl::Websocket(_) => HangUp::IsOthers,
-        _ => HangUp::Stops,
-    };
-    let signals = tokio::spawn(on_signals(stop.clone(), hang_up));
+    let signals = Signals::catch(!matches!(listen, ListenUrl::Websocket(_)))?;
+    let signals = tokio::spawn(signals.obey(stop.clone()));
     match listen {
         ListenUrl::Stdio => stdio::serve(app, stop).await,
         ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,

@@ -1,15 +1,15 @@
 //! Any number of clients on a websocket listener (TCP or unix socket), a JSON object per text frame,
 //! and the health probes beside them.
 
-use std::io;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -23,7 +23,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +35,7 @@ use crate::auth::Guard;
 use crate::connection::{self, Inbound, Source};
 use crate::limits;
 use crate::outbox::{End, Outbox, WhenFull};
+use crate::throttle::Throttle;
 
 pub(super) async fn serve_tcp(
     app: Arc<App>,
@@ -43,13 +44,13 @@ pub(super) async fn serve_tcp(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let listener = TcpListener::bind(address).await?;
+    let guard = Arc::new(guard);
+    let reload = tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(&guard)));
     announce(listener.local_addr()?);
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    let guard = Arc::new(guard);
-    let reload = tokio::spawn(reload_on_hang_up(Arc::clone(&guard)));
     serve_on(listener, app, guard, "websocket", stop).await;
     reload.abort();
     Ok(())
@@ -57,7 +58,7 @@ pub(super) async fn serve_tcp(
 
 pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationToken) -> Result<(), ServeError> {
     let listener = bind_unix(&path).await?;
-    eprintln!("loomd app-server\n  listening on: unix://{}", path.display());
+    print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     serve_on(listener, app, Arc::new(Guard::open()), "unix", stop).await;
     _ = std::fs::remove_file(&path);
     Ok(())
@@ -127,20 +128,23 @@ fn announce(address: SocketAddr) {
         warn!(%address, "listening beyond this machine");
         "reachable from other machines: use --ws-auth, and TLS in front"
     };
-    eprintln!(
-        "loomd app-server\n  listening on: ws://{address}\n  readyz: http://{address}/readyz\n  healthz: http://{address}/healthz\n  note: {note}"
-    );
+    print_to_stderr(&format!(
+        "loomd app-server\n  listening on: ws://{address}\n  readyz: http://{address}/readyz\n  healthz: http://{address}/healthz\n  note: {note}\n"
+    ));
 }
 
-async fn reload_on_hang_up(guard: Arc<Guard>) -> io::Result<()> {
-    let mut hang_up = signal(SignalKind::hangup())?;
+/// Nobody may be there to read it.
+fn print_to_stderr(text: &str) {
+    _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
     while hang_up.recv().await.is_some() {
         match guard.reload() {
             Ok(()) => info!("read the websocket secret again"),
             Err(error) => warn!(%error, "keeping the old websocket secret"),
         }
     }
-    Ok(())
 }
 
 /// What the router's handlers need.
@@ -200,8 +204,10 @@ async fn serve_client(door: Door, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let outbox = Arc::new(Outbox::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
-    let frames = Frames { stream, pings: Arc::clone(&pings) };
-    let writing = write(sink, Arc::clone(&outbox), &pings);
+    let farewell = Arc::new(OnceLock::new());
+    let frames =
+        Frames { stream, pings: Arc::clone(&pings), farewell: Arc::clone(&farewell), oddities: Throttle::default() };
+    let writing = write(sink, Arc::clone(&outbox), &pings, &farewell);
     let serving = connection::serve(door.app, door.transport, frames, Arc::clone(&outbox), door.stop);
     tokio::join!(serving, writing);
 }
@@ -210,6 +216,9 @@ struct Frames {
     stream: SplitStream<WebSocket>,
     /// Pings since the peer was last heard of.
     pings: Arc<AtomicU32>,
+    /// The close code that the peer's mistake asks for.
+    farewell: Arc<OnceLock<CloseCode>>,
+    oddities: Throttle,
 }
 
 impl Source for Frames {
@@ -219,13 +228,18 @@ impl Source for Frames {
                 Ok(message) => message,
                 Err(error) => {
                     debug!(%error, "a websocket ended");
+                    _ = self.farewell.set(close_code_of(error));
                     return None;
                 }
             };
             self.pings.store(0, Ordering::Relaxed);
             match message {
                 Message::Text(text) => return Some(Inbound::Message(text.into())),
-                Message::Binary(frame) => warn!(bytes = frame.len(), "ignoring a binary frame"),
+                Message::Binary(frame) => {
+                    if let Some(count) = self.oddities.admit() {
+                        warn!(bytes = frame.len(), count, "ignoring a binary frame");
+                    }
+                }
                 // Pongs are sent by the library.
                 Message::Ping(_) | Message::Pong(_) => {}
                 Message::Close(_) => return None,
@@ -234,7 +248,21 @@ impl Source for Frames {
     }
 }
 
-async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pings: &AtomicU32) {
+fn close_code_of(error: axum::Error) -> CloseCode {
+    match error.into_inner().downcast_ref() {
+        Some(tungstenite::Error::Capacity(_)) => close_code::SIZE,
+        Some(tungstenite::Error::Utf8(_)) => close_code::INVALID,
+        Some(tungstenite::Error::Protocol(_)) => close_code::PROTOCOL,
+        _ => close_code::AWAY,
+    }
+}
+
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    outbox: Arc<Outbox>,
+    pings: &AtomicU32,
+    farewell: &OnceLock<CloseCode>,
+) {
     let mut ticks = interval(limits::PING_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
@@ -247,7 +275,10 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
                     let bytes: usize = batch.iter().map(Bytes::len).sum();
                     timeout(limits::time_to_take(bytes), send(&mut sink, batch)).await
                 }
-                Err(End::Finished) => break CloseFrame { code: close_code::AWAY, reason: "".into() },
+                Err(End::Finished) => {
+                    let code = farewell.get().copied().unwrap_or(close_code::AWAY);
+                    break CloseFrame { code, reason: "".into() };
+                }
                 Err(End::Cut) => break CloseFrame { code: close_code::POLICY, reason: "too far behind".into() },
             },
             _ = ticks.tick() => {
@@ -272,8 +303,13 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, pin
             }
         }
     };
-    // Also answers a Close of the peer. It may be gone already.
-    _ = timeout(limits::STALLED, sink.send(Message::Close(Some(reason)))).await;
+    let farewell = async {
+        // After a Close of the peer this sends nothing, but the library has an answer to flush. The
+        // peer may be gone already.
+        _ = sink.send(Message::Close(Some(reason))).await;
+        _ = sink.flush().await;
+    };
+    _ = timeout(limits::STALLED, farewell).await;
 }
 
 async fn send(sink: &mut SplitSink<WebSocket, Message>, batch: Vec<Bytes>) -> Result<(), axum::Error> {

@@ -1,0 +1,114 @@
+//! Starting the program under test, and what most tests say to it.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use loomd_testkit::{Home, Launch, Peer, Server, Signal, TIMEOUT};
+use rustix::process::{Pid, kill_process};
+use serde_json::json;
+use tokio::process::{Child, Command};
+
+pub const LOOMD: &str = env!("CARGO_BIN_EXE_loomd");
+
+/// A small request that is answered at once.
+pub const PING: &str = "thread/loaded/list";
+
+/// The app-server, as clients start it.
+pub fn launch() -> Launch {
+    Launch::new(LOOMD).args(["app-server"])
+}
+
+/// An app-server on stdio that has shaken hands.
+pub async fn initialized(home: &Home) -> Server {
+    let server = launch().stdio(home);
+    server.initialize().await;
+    server
+}
+
+/// Proves that the server is alive on this connection.
+pub async fn ping(peer: &Peer) {
+    assert_eq!(peer.request(PING, json!({})).await, Ok(json!({ "data": [], "nextCursor": null })));
+}
+
+/// One line of input: [`PING`] with this id, written as JSON.
+pub fn ping_line(id: &str) -> String {
+    format!("{{\"id\":{id},\"method\":\"{PING}\",\"params\":{{}}}}\n")
+}
+
+/// The program on its own, for tests that hold its pipes or look at its end.
+pub fn loomd(home: &Home) -> Command {
+    let mut command = Command::new(LOOMD);
+    command
+        .current_dir(home.work())
+        .env_remove("LOOMD_HOME")
+        .env("CODEX_HOME", home.path())
+        .env("HOME", home.user())
+        .env("RUST_LOG", "warn")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// An app-server on stdio whose three pipes are in the test's hands.
+pub fn piped(home: &Home) -> Child {
+    let mut command = loomd(home);
+    command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("loomd starts")
+}
+
+/// How a run of the program ended.
+#[derive(Debug, PartialEq)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs the program to its end, with nothing on stdin.
+pub async fn run(home: &Home, args: &[&str]) -> Ended {
+    output(loomd(home).args(args)).await
+}
+
+pub async fn output(command: &mut Command) -> Ended {
+    let output = in_time("the end of the program", command.output()).await.expect("loomd starts");
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("stdout is text"),
+        stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+    }
+}
+
+pub async fn exit_code(child: &mut Child) -> Option<i32> {
+    in_time("the end of the program", child.wait()).await.expect("a child can be waited for").code()
+}
+
+/// Sends a signal to a process that has not been waited for.
+pub fn send(signal: Signal, child: &Child) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    kill_process(id.expect("a running process has an id"), signal).expect("a child can be signalled");
+}
+
+pub async fn in_time<F: Future>(what: &str, work: F) -> F::Output {
+    tokio::time::timeout(TIMEOUT, work).await.unwrap_or_else(|_| panic!("no {what} within {TIMEOUT:?}"))
+}
+
+/// Looks again and again until something outside of the protocol has come true.
+pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let looking = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    in_time(what, looking).await;
+}
+
+/// Waits until a process catches a signal, which it would die of before.
+pub async fn until_caught(pid: u32, signal: Signal) {
+    until(&format!("handler of {signal:?}"), async || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process has a status");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask of caught signals");
+        let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask in hexadecimal digits");
+        caught & (1 << (signal.as_raw() - 1)) != 0
+    })
+    .await;
+}

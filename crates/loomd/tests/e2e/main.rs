@@ -1,0 +1,19 @@
+//! The built program as its clients and its operators meet it: started, spoken to, ended.
+//!
+//! What a process holds is read from `/proc`, so these tests run on Linux.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod cli;
+mod common;
+mod every_method;
+mod fuzz_lines;
+mod generate;
+mod leaks;
+mod logging;
+mod pipelining;
+mod signals;
+mod unix_socket;
+mod websocket;
