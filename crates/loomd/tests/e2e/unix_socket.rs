@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio_tungstenite::client_async;
 
-use crate::common::{exit_code, in_time, launch, loomd, ping, run, until, until_caught};
+use crate::common::{exit_code, in_time, launch, loomd, ping, run, until};
 
 fn socket(home: &Home) -> PathBuf {
     home.work().join("loomd.sock")
@@ -49,7 +49,6 @@ async fn the_socket_is_removed_at_the_end() {
         let mut server = listening(&home).await;
         let client = server.connect().await;
         client.initialize().await;
-        until_caught(server.pid(), signal).await;
         server.signal(signal);
         client.frame_where("close frame", Frame::is_close).await;
         assert_eq!(server.wait_exit().await.code(), Some(0), "{signal:?}");
@@ -98,7 +97,6 @@ async fn a_proxy_carries_a_websocket_over_stdio() {
     let client = through(&mut proxy).await;
     client.initialize().await;
     ping(&client).await;
-    until_caught(server.pid(), Signal::TERM).await;
     server.signal(Signal::TERM);
     client.frame_where("close frame", Frame::is_close).await;
     assert_eq!(server.wait_exit().await.code(), Some(0));
