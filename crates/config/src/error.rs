@@ -11,8 +11,8 @@ use crate::{OverrideError, Place};
 /// Displays as `<path>:<line>:<column>: <message>` when the mistake has a place.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    #[error("failed to read {}: {source}", path.display())]
-    Unreadable { path: AbsolutePathBuf, source: io::Error },
+    #[error("failed to read {}: {error}", path.display())]
+    Unreadable { path: AbsolutePathBuf, error: io::Error },
     /// A file is not TOML.
     #[error("{place}: {message}")]
     Syntax { message: String, place: Place },

@@ -31,9 +31,9 @@ impl SourceFile {
         let read = File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(path)),
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            Err(error) => return Err(ConfigError::Unreadable { path, error }),
             Ok(_) if bytes.len() as u64 > MAX_BYTES => {
-                return Err(ConfigError::Unreadable { path, source: io::ErrorKind::FileTooLarge.into() });
+                return Err(ConfigError::Unreadable { path, error: io::ErrorKind::FileTooLarge.into() });
             }
             Ok(_) => {}
         }

@@ -18,9 +18,7 @@ pub fn find_home(env: impl Fn(&str) -> Option<OsString>) -> Result<AbsolutePathB
         }
     }
     let home = PathBuf::from(set("HOME").ok_or(HomeError::Unknown)?).join(".codex");
-    fs::create_dir_all(&home)
-        .and_then(|()| canonical(&home))
-        .map_err(|source| HomeError::Unusable { path: home, source })
+    fs::create_dir_all(&home).and_then(|()| canonical(&home)).map_err(|error| HomeError::Unusable { path: home, error })
 }
 
 /// The configuration file of the whole machine; it need not exist.
@@ -39,8 +37,8 @@ pub enum HomeError {
     Missing { variable: &'static str, path: PathBuf },
     #[error("{variable} points to {path:?}, but that path is not a directory")]
     NotADirectory { variable: &'static str, path: PathBuf },
-    #[error("failed to open the home directory {path:?}: {source}")]
-    Unusable { path: PathBuf, source: io::Error },
+    #[error("failed to open the home directory {path:?}: {error}")]
+    Unusable { path: PathBuf, error: io::Error },
     #[error("no home directory: set LOOMD_HOME, CODEX_HOME or HOME")]
     Unknown,
 }
@@ -50,7 +48,7 @@ fn chosen_home(variable: &'static str, path: PathBuf) -> Result<AbsolutePathBuf,
         Ok(home) if home.is_dir() => Ok(home),
         Ok(_) => Err(HomeError::NotADirectory { variable, path }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(HomeError::Missing { variable, path }),
-        Err(source) => Err(HomeError::Unusable { path, source }),
+        Err(error) => Err(HomeError::Unusable { path, error }),
     }
 }
 

@@ -47,12 +47,38 @@ pub struct TopOverrides {
     /// The profile of config.toml to use
     #[arg(short, long)]
     pub profile: Option<String>,
-    /// The sandbox for commands: read-only, workspace-write or danger-full-access
-    #[arg(short, long, value_name = "MODE")]
+    /// The sandbox for commands
+    #[arg(short, long, value_name = "MODE", value_parser = ["read-only", "workspace-write", "danger-full-access"])]
     pub sandbox: Option<String>,
-    /// When to ask for approval: untrusted, on-failure, on-request or never
-    #[arg(short, long, value_name = "POLICY")]
+    /// When to ask for approval
+    #[arg(short, long, value_name = "POLICY", value_parser = ["untrusted", "on-failure", "on-request", "never"])]
     pub ask_for_approval: Option<String>,
+    #[command(flatten)]
+    _unused: Unused,
+}
+
+/// Flags of other programs with this protocol. They mean nothing to a server and are accepted, so that
+/// whoever starts one need not know which it is.
+#[derive(Args, Clone, Default)]
+struct Unused {
+    #[arg(long, hide = true)]
+    search: bool,
+    #[arg(long, hide = true)]
+    oss: bool,
+    #[arg(long, hide = true)]
+    full_auto: bool,
+    #[arg(long, hide = true)]
+    no_alt_screen: bool,
+    #[arg(long, hide = true, alias = "yolo")]
+    dangerously_bypass_approvals_and_sandbox: bool,
+    #[arg(short = 'C', long, hide = true)]
+    cd: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    add_dir: Vec<PathBuf>,
+    #[arg(short, long, hide = true)]
+    image: Vec<PathBuf>,
+    #[arg(long, hide = true)]
+    local_provider: Option<String>,
 }
 
 impl TopOverrides {

@@ -26,12 +26,12 @@ macro_rules! text_deltas {
             }
 
             impl $params {
-                pub(crate) fn merge(&mut self, next: &Self) -> bool {
-                    let same = self.thread_id == next.thread_id $(&& self.$same == next.$same)*;
-                    if same {
-                        self.delta.push_str(&next.delta);
-                    }
-                    same
+                pub(crate) fn grows_with(&self, next: &Self) -> bool {
+                    self.thread_id == next.thread_id $(&& self.$same == next.$same)*
+                }
+
+                pub(crate) fn append(&mut self, next: &Self) {
+                    self.delta.push_str(&next.delta);
                 }
             }
         )*

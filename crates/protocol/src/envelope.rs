@@ -113,7 +113,16 @@ impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUtf8 => write!(f, "not UTF-8"),
-            Self::NotJson(error) => write!(f, "not a JSON object: {error}"),
+            // Not the parser's own words: they would repeat the text, and it may hold anything.
+            Self::NotJson(error) => {
+                write!(
+                    f,
+                    "not a JSON object ({:?} error at line {}, column {})",
+                    error.classify(),
+                    error.line(),
+                    error.column()
+                )
+            }
             Self::NoMessage => write!(f, "neither request, notification, response nor error"),
         }
     }

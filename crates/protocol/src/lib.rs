@@ -11,6 +11,7 @@ mod methods;
 mod open;
 mod path;
 pub mod schema;
+mod secret;
 mod serde_util;
 mod table;
 mod types;
@@ -21,6 +22,7 @@ pub use error::RpcError;
 pub use methods::*;
 pub use open::*;
 pub use path::AbsolutePathBuf;
+pub use secret::Secret;
 pub use table::{Call, DecodeError, MethodInfo, NoParams, Stability};
 pub use types::*;
 

@@ -20,14 +20,14 @@ client_requests! {
         "thread/start.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadResume "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse {
-        "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/resume.history" if |p| present(&p.history), hides "history";
         "thread/resume.path" if |p| present(&p.path), hides "path";
+        "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/resume.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
-        "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.path" if |p| present(&p.path), hides "path";
+        "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadArchive "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse;

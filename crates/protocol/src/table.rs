@@ -334,11 +334,19 @@ macro_rules! server_notifications {
                 }
             }
 
-            /// Appends the text of `next` when both grow the same text; says whether it did.
-            pub fn merge_text(&mut self, next: &Self) -> bool {
+            /// Whether both are pieces of the same growing text.
+            pub fn same_text(&self, next: &Self) -> bool {
+                match (self, next) {
+                    $((Self::$variant(_this), Self::$variant(_next)) => $crate::table::same_text!($kind _this _next),)*
+                    _ => false,
+                }
+            }
+
+            /// Appends the text of `next` when both grow the same text.
+            pub fn merge_text(&mut self, next: &Self) {
                 match (self, next) {
                     $((Self::$variant(_this), Self::$variant(_next)) => $crate::table::merge_text!($kind _this _next),)*
-                    _ => false,
+                    _ => {}
                 }
             }
         }
@@ -365,13 +373,24 @@ macro_rules! text_delta {
     };
 }
 
-macro_rules! merge_text {
+macro_rules! same_text {
     (text $this:ident $next:ident) => {
-        $this.merge($next)
+        $this.grows_with($next)
     };
     ($other:ident $this:ident $next:ident) => {
         false
     };
 }
 
-pub(crate) use {client_requests, merge_text, server_notifications, server_requests, stability, text_delta};
+macro_rules! merge_text {
+    (text $this:ident $next:ident) => {
+        if $this.grows_with($next) {
+            $this.append($next)
+        }
+    };
+    ($other:ident $this:ident $next:ident) => {
+        ()
+    };
+}
+
+pub(crate) use {client_requests, merge_text, same_text, server_notifications, server_requests, stability, text_delta};

@@ -145,6 +145,11 @@ fn newer_clients_are_understood() {
         {"type":"function","name":"a","description":"b","inputSchema":{}},
         {"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"a","description":"b","inputSchema":{}}]}]}"#;
     assert!(decode("thread/start", Some(tools)).is_ok());
+    assert!(decode("thread/start", Some(r#"{"approvalsReviewer":"auto_review"}"#)).is_ok());
+    assert!(decode("thread/list", Some(r#"{"cwd":["/a","/b"],"sortKey":"recency_at"}"#)).is_ok());
+    assert!(decode("turn/start", Some(r#"{"threadId":"t","input":[{"type":"localAudio","path":"/a"}]}"#)).is_ok());
+    assert!(decode("feedback/upload", Some(r#"{"classification":"bug"}"#)).is_ok());
+    assert!(decode("plugin/read", Some(r#"{"pluginName":"p"}"#)).is_ok());
     assert_eq!(
         refusal("turn/start", Some(r#"{"threadId":"t","input":[],"effort":5}"#)),
         "invalid type: integer `5`, expected a string"
@@ -170,6 +175,11 @@ fn experimental_use_is_named() {
             Some("askForApproval.granular"),
         ),
         ("thread/resume", r#"{"threadId":"x","history":[]}"#, None),
+        (
+            "thread/resume",
+            r#"{"threadId":"x","path":"/p","approvalPolicy":{"granular":{"sandbox_approval":true,"rules":true,"mcp_elicitations":true}}}"#,
+            Some("thread/resume.path"),
+        ),
         ("thread/resume", r#"{"threadId":"x","path":"/p","persistExtendedHistory":true}"#, Some("thread/resume.path")),
         ("thread/fork", r#"{"threadId":"x","path":"/p"}"#, Some("thread/fork.path")),
         (
@@ -189,6 +199,12 @@ fn experimental_use_is_named() {
 }
 
 #[test]
+fn secrets_in_messages_are_not_shown() {
+    let login = decode("account/login/start", Some(r#"{"type":"apiKey","apiKey":"sk-hidden"}"#)).unwrap();
+    assert!(!format!("{login:?}").contains("hidden"));
+}
+
+#[test]
 fn deltas_of_one_text_merge_and_others_do_not() {
     let delta = |item: &str, text: &str| {
         let params = json!({ "threadId": "t", "turnId": "u", "itemId": item, "delta": text });
@@ -196,9 +212,11 @@ fn deltas_of_one_text_merge_and_others_do_not() {
         ServerNotification::decode("item/agentMessage/delta", Some(&raw)).unwrap()
     };
     let mut first = delta("i", "Hel");
-    assert!(first.merge_text(&delta("i", "lo")));
+    assert!(first.same_text(&delta("i", "lo")));
+    first.merge_text(&delta("i", "lo"));
     assert_eq!(first, delta("i", "Hello"));
-    assert!(!first.merge_text(&delta("j", "!")));
+    assert!(!first.same_text(&delta("j", "!")));
+    first.merge_text(&delta("j", "!"));
     assert_eq!(first, delta("i", "Hello"));
     assert_eq!(first.text_delta().map(|delta| (delta.thread_id(), delta.text())), Some(("t", "Hello")));
 }

@@ -7,7 +7,7 @@
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -37,9 +37,15 @@ pub(crate) enum Inbound {
     Oversized(Bytes),
 }
 
-/// Where a connection's messages come from; `None` is the end. Dropping the future loses nothing.
+/// Where a connection's messages come from.
 pub(crate) trait Source: Send {
+    /// The next message; `None` is the end. Dropping the future loses nothing.
     fn next(&mut self) -> impl Future<Output = Option<Inbound>> + Send;
+
+    /// Resolves when the peer has said its last, although it may not have been looked at.
+    fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        std::future::pending()
+    }
 }
 
 /// Serves a connection until its peer is gone, it is cut, or the server stops. Everything that was
@@ -63,6 +69,12 @@ pub(crate) async fn serve(
         oddities: Throttle::default(),
     };
     async {
+        let ended = source.ended();
+        let give_up = async {
+            ended.await;
+            tokio::time::sleep(limits::DRAIN).await;
+        };
+        let mut give_up = pin!(give_up);
         loop {
             let outbox = Arc::clone(&connection.outbox);
             let next = async {
@@ -73,10 +85,13 @@ pub(crate) async fn serve(
                 biased;
                 Some(reply) = connection.requests.next(), if !connection.requests.is_empty() => outbox.reply(reply),
                 () = outbox.is_cut() => break,
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => {
+                    _ = timeout(limits::DRAIN, connection.receive_the_rest(&mut source)).await;
+                    break;
+                }
+                () = &mut give_up => break,
                 inbound = next => match inbound {
-                    Some(Inbound::Message(message)) => connection.receive(&message).await,
-                    Some(Inbound::Oversized(head)) => connection.refuse_oversized(&head),
+                    Some(inbound) => connection.take(inbound).await,
                     None => break,
                 },
             }
@@ -100,6 +115,20 @@ struct Connection {
 }
 
 impl Connection {
+    async fn take(&mut self, inbound: Inbound) {
+        match inbound {
+            Inbound::Message(message) => self.receive(&message).await,
+            Inbound::Oversized(head) => self.refuse_oversized(&head),
+        }
+    }
+
+    /// What the peer had sent before the server was told to stop.
+    async fn receive_the_rest(&mut self, source: &mut impl Source) {
+        while let Ok(Some(inbound)) = timeout(limits::QUIET, source.next()).await {
+            self.take(inbound).await;
+        }
+    }
+
     async fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
             Ok(Incoming::Request { id, method, params, trace }) => {
@@ -125,7 +154,7 @@ impl Connection {
             }
             Err(error) => {
                 if let Some(count) = self.oddities.admit() {
-                    error!(%error, bytes = message.len(), count, "ignoring a message");
+                    error!(%error, bytes = message.len(), count, "ignoring what is no message");
                 }
             }
         }

@@ -18,9 +18,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub fn new(config: &Loaded) -> Self {
-        let merged = config.stack.merged();
-        let level = merged.get("loomd").and_then(|own| own.get("protocol_version")?.as_str());
-        let version = level.unwrap_or(PROTOCOL_VERSION);
+        let version = protocol_version(config);
         let originator = env::var("CODEX_INTERNAL_ORIGINATOR_OVERRIDE").ok().filter(|name| is_header_value(name));
         Self {
             platform: format!("{version} ({}; {}) {}", operating_system(), env::consts::ARCH, terminal()),
@@ -34,6 +32,28 @@ impl Identity {
         let agent = format!("{originator}/{} ({}; {})", self.platform, client.name, client.version);
         if is_header_value(&agent) { agent } else { printable(&agent) }
     }
+}
+
+/// `LOOMD_PROTOCOL_VERSION`, else `protocol_version` of `[loomd]` in the configuration, else the level that
+/// this release passes.
+fn protocol_version(config: &Loaded) -> String {
+    let merged = config.stack.merged();
+    let configured = merged.get("loomd").and_then(|own| own.get("protocol_version")?.as_str());
+    let given = env::var("LOOMD_PROTOCOL_VERSION").ok().or_else(|| configured.map(str::to_owned));
+    match given.filter(|version| !version.is_empty()) {
+        Some(version) if is_version(&version) => version,
+        Some(version) => {
+            tracing::error!(?version, "ignoring a protocol version that is none");
+            PROTOCOL_VERSION.into()
+        }
+        None => PROTOCOL_VERSION.into(),
+    }
+}
+
+/// Three numbers, and perhaps something behind a hyphen.
+fn is_version(text: &str) -> bool {
+    let numbers: Vec<&str> = text.split('-').next().unwrap_or_default().split('.').collect();
+    numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok()) && is_header_value(text)
 }
 
 /// A client's name becomes an HTTP header, so it must fit into one.
@@ -62,9 +82,19 @@ fn operating_system() -> String {
     match (value("NAME"), value("VERSION_ID")) {
         (Some(name), version) => {
             let name = name.trim_end_matches(" GNU/Linux").trim_end_matches(" Linux");
-            format!("{name} {}", version.as_deref().unwrap_or("unknown"))
+            format!("{name} {}", version.map_or("unknown".into(), |version| three_numbers(&version)))
         }
         _ => format!("{} unknown", env::consts::OS),
+    }
+}
+
+/// `12` as `12.0.0`, `22.04` as `22.4.0`; anything else as it is.
+fn three_numbers(version: &str) -> String {
+    let numbers: Option<Vec<u64>> = version.split('.').map(|number| number.parse().ok()).collect();
+    match numbers.as_deref() {
+        Some([major]) => format!("{major}.0.0"),
+        Some([major, minor]) => format!("{major}.{minor}.0"),
+        _ => version.to_owned(),
     }
 }
 
@@ -102,6 +132,16 @@ mod tests {
         assert_eq!(agent("probe", "9.9"), "probe/0.118.0 (OS 1; cpu) term (probe; 9.9)");
         assert_eq!(agent("café", "1"), "café/0.118.0 (OS 1; cpu) term (café; 1)");
         assert_eq!(agent("café", "1\n2"), "caf_/0.118.0 (OS 1; cpu) term (caf_; 1_2)");
+    }
+
+    #[test]
+    fn versions_are_told_from_other_text() {
+        assert_eq!(["12", "22.04", "1.2.3", "rolling"].map(three_numbers), ["12.0.0", "22.4.0", "1.2.3", "rolling"]);
+        for (text, expected) in
+            [("0.153.0", true), ("0.166.0-alpha.1", true), ("0.153", false), ("latest", false), ("1.2.3-\n", false)]
+        {
+            assert_eq!(is_version(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -18,13 +18,14 @@ pub(crate) const HEADERS: Duration = Duration::from_secs(10);
 pub(crate) const MAX_FRAME: usize = 16 * MIB;
 pub(crate) const MAX_MESSAGE: usize = 64 * MIB;
 
-/// Messages read from stdin but not yet looked at. The reader waits beyond it.
+/// Messages, and bytes of them, read from stdin but not yet looked at. The reader waits beyond either.
 pub(crate) const INBOUND_QUEUE: usize = 128;
+pub(crate) const INBOUND_BYTES: usize = 64 * MIB;
 
 /// Requests of one connection that are being worked on. One more is refused with `-32001`.
 pub(crate) const MAX_IN_FLIGHT: usize = 1024;
 
-/// Unsent bytes of a connection above which no further request of it is read. Its peer must read
+/// Unsent bytes of answers to a connection above which no further request of it is read. Its peer must read
 /// answers before it gets to ask more, so answers never pile up.
 pub(crate) const OUTBOX_PAUSE: usize = 4 * MIB;
 
@@ -34,6 +35,9 @@ pub(crate) const OUTBOX_MERGE: usize = 64 * 1024;
 
 /// Unsent bytes at which a network peer is cut, and a stdio peer makes the senders wait.
 pub(crate) const OUTBOX_FULL: usize = 64 * MIB;
+
+/// The longest message that merging makes. Clients that read by lines may not take more than 64 KiB.
+pub(crate) const MERGED_MESSAGE: usize = 32 * 1024;
 
 /// How many queued deltas are looked at to find one to merge with: as many as there may be texts
 /// growing at the same time.
@@ -56,6 +60,12 @@ pub(crate) const MAX_CLIENTS: usize = 10_000;
 /// How often a websocket peer is pinged, and how many pings in a row may stay unanswered.
 pub(crate) const PING_EVERY: Duration = Duration::from_secs(30);
 pub(crate) const UNANSWERED_PINGS: u32 = 3;
+
+/// The smallest buffer for frames: clients are many and mostly silent.
+pub(crate) const FRAME_BUFFER: usize = 8 * 1024;
+
+/// When the server stops, a connection that says nothing for this long has nothing left to say.
+pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 /// How long requests in progress, and then unsent messages, are waited for at the end.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);

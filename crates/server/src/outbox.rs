@@ -110,7 +110,7 @@ impl Outbox {
     /// Queues a notification, after waiting for a peer that senders must wait for.
     pub async fn send(&self, notification: &Notification) {
         if self.when_full == WhenFull::Wait {
-            self.below(limits::OUTBOX_FULL).await;
+            self.until(|queue| queue.bytes < limits::OUTBOX_FULL).await;
         }
         self.send_now(notification);
     }
@@ -164,7 +164,7 @@ impl Outbox {
                     let batch = queue.take_batch();
                     drop(queue);
                     self.drained.notify_waiters();
-                    return Ok(batch);
+                    return Ok(batch.into_iter().map(Entry::into_json).collect());
                 }
                 if let Some(end) = queue.end {
                     return Err(end);
@@ -174,9 +174,10 @@ impl Outbox {
         }
     }
 
-    /// Resolves when few enough bytes are unsent for further requests to be read.
+    /// Resolves when few enough answers are unsent for further requests to be read. Notifications do not
+    /// count: a flood of them is just when a client may want to interrupt.
     pub async fn has_room(&self) {
-        self.below(limits::OUTBOX_PAUSE).await;
+        self.until(|queue| queue.reply_bytes < limits::OUTBOX_PAUSE).await;
     }
 
     /// Resolves when the peer has been cut.
@@ -190,12 +191,12 @@ impl Outbox {
         }
     }
 
-    async fn below(&self, limit: usize) {
+    async fn until(&self, enough: impl Fn(&Queue) -> bool) {
         loop {
             let drained = self.drained.notified();
             {
                 let queue = self.lock();
-                if queue.bytes < limit || queue.end.is_some() {
+                if enough(&queue) || queue.end.is_some() {
                     return;
                 }
             }
@@ -223,35 +224,39 @@ impl Queue {
         self.entries.push_back(entry);
     }
 
-    /// Joins a delta with a queued one of the same text, if nothing but deltas is queued behind that.
+    /// Joins a delta with a queued one of the same text, if nothing but deltas is queued behind that and
+    /// the message does not get too long.
     fn merge(&mut self, notification: &Notification) -> bool {
         let Some(next) = notification.delta.as_deref() else { return false };
+        let more = escaped_len(next);
         for entry in self.entries.iter_mut().rev().take(limits::MERGE_REACH) {
-            let bytes = entry.bytes();
+            let merged = entry.bytes() + more;
             match entry {
                 Entry::Reply(_) | Entry::Notification(_) => return false,
-                Entry::Delta(queued) => {
-                    let Some(mut delta) = queued.delta.as_deref().cloned() else { return false };
-                    if delta.merge_text(next) {
-                        let bytes = bytes + text_len(next);
-                        self.bytes += text_len(next);
-                        *entry = Entry::Merged { delta: Box::new(delta), bytes };
-                        return true;
+                Entry::Delta(Notification { delta: Some(queued), .. }) if queued.same_text(next) => {
+                    if merged > limits::MERGED_MESSAGE {
+                        return false;
                     }
+                    let mut delta = Box::new(ServerNotification::clone(queued));
+                    delta.merge_text(next);
+                    *entry = Entry::Merged { delta, bytes: merged };
                 }
-                Entry::Merged { delta, bytes } => {
-                    if delta.merge_text(next) {
-                        *bytes += text_len(next);
-                        self.bytes += text_len(next);
-                        return true;
+                Entry::Merged { delta, bytes } if delta.same_text(next) => {
+                    if merged > limits::MERGED_MESSAGE {
+                        return false;
                     }
+                    delta.merge_text(next);
+                    *bytes = merged;
                 }
+                Entry::Delta(_) | Entry::Merged { .. } => continue,
             }
+            self.bytes += more;
+            return true;
         }
         false
     }
 
-    fn take_batch(&mut self) -> Vec<Bytes> {
+    fn take_batch(&mut self) -> Vec<Entry> {
         let mut batch = Vec::new();
         let mut taken = 0;
         while taken < limits::WRITE_BATCH
@@ -261,7 +266,7 @@ impl Queue {
             if let Entry::Reply(json) = &entry {
                 self.reply_bytes -= json.len();
             }
-            batch.push(entry.into_json());
+            batch.push(entry);
         }
         self.bytes -= taken;
         batch
@@ -275,8 +280,16 @@ impl Queue {
     }
 }
 
-fn text_len(notification: &ServerNotification) -> usize {
-    notification.text_delta().map_or(0, |delta| delta.text().len())
+/// How many bytes the text of a delta takes inside a JSON string.
+fn escaped_len(notification: &ServerNotification) -> usize {
+    let text = notification.text_delta().map_or("", |delta| delta.text());
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            0x00..0x20 => 6,
+            _ => 1,
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -360,6 +373,29 @@ mod tests {
     }
 
     #[test]
+    fn a_merged_message_stays_short_and_is_counted_as_it_is_written() {
+        let outbox = Outbox::new(WhenFull::Cut);
+        lag(&outbox);
+        let text = "\u{1}\"é\n".repeat(100);
+        for _ in 0..500 {
+            outbox.send_now(&delta("i", &text));
+        }
+        let counted = outbox.lock().bytes;
+        let (mut written, mut whole) = (0, String::new());
+        while let Some(Ok(batch)) = outbox.next().now_or_never() {
+            for json in batch {
+                written += json.len();
+                let message: serde_json::Value = serde_json::from_slice(&json).unwrap();
+                if let Some(delta) = message["params"]["delta"].as_str() {
+                    assert!(json.len() <= limits::MERGED_MESSAGE, "{}", json.len());
+                    whole.push_str(delta);
+                }
+            }
+        }
+        assert_eq!((written, whole), (counted, text.repeat(500)));
+    }
+
+    #[test]
     fn a_network_peer_is_cut_when_it_stays_too_far_behind() {
         let outbox = Outbox::new(WhenFull::Cut);
         let big = delta("i", &"x".repeat(1024 * 1024));
@@ -383,6 +419,8 @@ mod tests {
         assert!(outbox.has_room().now_or_never().is_none(), "but its requests wait");
         assert_eq!(outbox.next().now_or_never().unwrap().unwrap().len(), 1);
         assert!(outbox.has_room().now_or_never().is_some());
+        outbox.send_now(&delta("i", &"x".repeat(limits::OUTBOX_PAUSE + 1)));
+        assert!(outbox.has_room().now_or_never().is_some(), "only answers make requests wait");
     }
 
     #[tokio::test]

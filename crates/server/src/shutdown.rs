@@ -23,14 +23,13 @@ impl Signals {
         })
     }
 
-    /// Cancels `stop` at the first signal and ends the process at the second.
-    pub async fn obey(mut self, stop: CancellationToken) {
+    /// Cancels `stop` at the first signal and returns at the second, when nothing more is to be waited for.
+    pub async fn obey(mut self, stop: &CancellationToken) {
         self.next().await;
         info!("stopping: waiting for what is in progress");
         stop.cancel();
         self.next().await;
         info!("stopping at once");
-        std::process::exit(0);
     }
 
     async fn next(&mut self) {

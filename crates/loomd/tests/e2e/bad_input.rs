@@ -5,7 +5,7 @@ use loomd_testkit::{Home, Peer, Server, soak};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::common::{PING, exit_code, initialized, launch, ping, ping_line, piped};
+use crate::common::{PING, exit_code, initialized, launch, loomd, ping, ping_line, piped};
 
 const MIB: usize = 1 << 20;
 
@@ -244,5 +244,23 @@ async fn a_closed_stderr_does_not_matter() {
     peer.send_raw("garbage that is logged\n").await;
     ping(&peer).await;
     peer.close().await;
+    assert_eq!(exit_code(&mut server).await, Some(0));
+}
+
+#[tokio::test]
+async fn pipes_that_do_not_block_are_put_up_with() {
+    let home = Home::empty();
+    let (stdin, mut to_server) = std::io::pipe().unwrap();
+    let (mut from_server, stdout) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&stdin, true).unwrap();
+    rustix::io::ioctl_fionbio(&stdout, true).unwrap();
+    let mut server = loomd(&home).arg("app-server").stdin(stdin).stdout(stdout).spawn().unwrap();
+    // Far more than the pipes hold, before anything is read.
+    let requests: String = (0..5_000).map(|id| ping_line(&id.to_string())).collect();
+    std::io::Write::write_all(&mut to_server, requests.as_bytes()).unwrap();
+    drop(to_server);
+    let mut answers = String::new();
+    std::io::Read::read_to_string(&mut from_server, &mut answers).unwrap();
+    assert_eq!(answers.lines().count(), 5_000);
     assert_eq!(exit_code(&mut server).await, Some(0));
 }

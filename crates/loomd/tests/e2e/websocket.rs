@@ -1,5 +1,6 @@
 //! The websocket listener: who gets in, what frames mean, and that clients do not disturb each other.
 
+use futures_util::SinkExt;
 use loomd_protocol::{InitializeCapabilities, RequestId};
 use loomd_testkit::{Frame, Home, WsConnection, WsServer};
 use serde_json::json;
@@ -139,6 +140,26 @@ async fn a_close_is_answered_with_a_close() {
         client.closed().await;
         assert!(client.frames().iter().any(Frame::is_close), "got only {:?}", client.frames());
     }
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_close_is_answered_before_it() {
+    let home = Home::empty();
+    let server = launch().websocket(&home).await;
+    let mut socket = server.connect_raw("/", &[]).await;
+    let initialize =
+        json!({ "id": 0, "method": "initialize", "params": { "clientInfo": { "name": "a", "version": "1" } } });
+    socket.feed(Frame::text(initialize.to_string())).await.unwrap();
+    for id in 1..=20 {
+        socket.feed(Frame::text(ping_line(&id.to_string()))).await.unwrap();
+    }
+    socket.feed(Frame::Close(None)).await.unwrap();
+    socket.flush().await.unwrap();
+    let client = WsConnection::over(socket);
+    client.closed().await;
+    let answered: Vec<i64> = client.messages().iter().filter_map(|message| message["id"].as_i64()).collect();
+    assert_eq!(answered, (0..=20).collect::<Vec<_>>());
+    assert!(client.frames().iter().any(Frame::is_close));
 }
 
 #[tokio::test]

@@ -25,9 +25,18 @@ pub fn typescript(surface: Surface) -> Vec<File> {
     let mut files: Vec<File> = names.iter().map(|name| type_file(name, &all.types[*name])).collect();
     files.push(File { path: "serde_json/JsonValue.ts".into(), text: format!("{HEADER}{JSON_VALUE}") });
 
+    let aliases =
+        ALIASES.iter().map(|(path, text)| File { path: format!("{path}.ts"), text: format!("{HEADER}{text}\n") });
+    files.extend(aliases);
+
     let index = |inside_v2: bool| {
+        let own = names.iter().copied().filter(|name| at_root(name) != inside_v2);
+        let aliases = ALIASES.iter().filter_map(|(path, _)| match path.strip_prefix("v2/") {
+            Some(name) => inside_v2.then_some(name),
+            None => (!inside_v2).then_some(*path),
+        });
         let mut text = HEADER.to_owned();
-        for name in names.iter().filter(|name| at_root(name) != inside_v2) {
+        for name in own.chain(aliases).collect::<BTreeSet<_>>() {
             _ = writeln!(text, "export type {{ {name} }} from \"./{name}\";");
         }
         text
@@ -36,6 +45,24 @@ pub fn typescript(surface: Surface) -> Vec<File> {
     files.push(File { path: "v2/index.ts".into(), text: index(true) });
     files
 }
+
+/// Names that clients import and that have no type of their own here, or stand elsewhere.
+const ALIASES: &[(&str, &str)] = &[
+    ("ExecPolicyAmendment", "export type ExecPolicyAmendment = Array<string>;"),
+    ("GitSha", "export type GitSha = string;"),
+    (
+        "LocalShellExecAction",
+        "import type { LocalShellAction } from \"./LocalShellAction\";\n\nexport type LocalShellExecAction = Omit<Extract<LocalShellAction, { type: \"exec\" }>, \"type\">;",
+    ),
+    ("NetworkPolicyAmendment", "export type { NetworkPolicyAmendment } from \"./v2/NetworkPolicyAmendment\";"),
+    ("NetworkPolicyRuleAction", "export type { NetworkPolicyRuleAction } from \"./v2/NetworkPolicyRuleAction\";"),
+    ("SessionSource", "export type { SessionSource } from \"./v2/SessionSource\";"),
+    (
+        "WebSearchAction",
+        "export type { ResponsesApiWebSearchAction as WebSearchAction } from \"./ResponsesApiWebSearchAction\";",
+    ),
+    ("v2/ExecPolicyAmendment", "export type ExecPolicyAmendment = Array<string>;"),
+];
 
 const JSON_VALUE: &str =
     "export type JsonValue = number | string | boolean | Array<JsonValue> | { [key in string]?: JsonValue } | null;\n";

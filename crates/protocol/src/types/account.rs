@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::PlanType;
+use crate::{PlanType, Secret};
 
 /// Params of `account/login/start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LoginAccountParams {
     ApiKey {
-        api_key: String,
+        api_key: Secret,
     },
     Chatgpt,
     ChatgptDeviceCode,
     ChatgptAuthTokens {
-        access_token: String,
+        access_token: Secret,
         chatgpt_account_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         chatgpt_plan_type: Option<String>,
@@ -168,7 +168,7 @@ pub enum ChatgptAuthTokensRefreshReason {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptAuthTokensRefreshResponse {
-    pub access_token: String,
+    pub access_token: Secret,
     pub chatgpt_account_id: String,
     pub chatgpt_plan_type: Option<String>,
 }

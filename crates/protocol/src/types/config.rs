@@ -103,6 +103,7 @@ pub struct ConfigLayer {
     pub name: ConfigLayerSource,
     pub version: String,
     pub config: JsonValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<String>,
 }
 
@@ -186,6 +187,7 @@ pub struct WebSearchToolConfig {
 pub struct ConfigReadResponse {
     pub config: Config,
     pub origins: BTreeMap<String, ConfigLayerMetadata>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<ConfigLayer>>,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthMode, NetworkPolicyAmendment, SessionSource, ThreadId};
+use crate::{AuthMode, NetworkPolicyAmendment, Secret, SessionSource, ThreadId};
 
 /// Params of `applyPatchApproval`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +136,6 @@ pub struct GetAuthStatusParams {
 #[serde(rename_all = "camelCase")]
 pub struct GetAuthStatusResponse {
     pub auth_method: Option<AuthMode>,
-    pub auth_token: Option<String>,
+    pub auth_token: Option<Secret>,
     pub requires_openai_auth: Option<bool>,
 }

@@ -19,7 +19,9 @@ pub struct PluginListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginReadParams {
-    pub marketplace_path: AbsolutePathBuf,
+    /// Newer clients may leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marketplace_path: Option<AbsolutePathBuf>,
     pub plugin_name: String,
 }
 
@@ -27,7 +29,9 @@ pub struct PluginReadParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginInstallParams {
-    pub marketplace_path: AbsolutePathBuf,
+    /// Newer clients may leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marketplace_path: Option<AbsolutePathBuf>,
     pub plugin_name: String,
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub force_remote_sync: bool,

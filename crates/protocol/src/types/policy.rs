@@ -10,6 +10,7 @@ use crate::AbsolutePathBuf;
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalsReviewer {
     User,
+    #[serde(alias = "auto_review")]
     GuardianSubagent,
 }
 
@@ -21,13 +22,13 @@ pub enum AskForApproval {
     OnFailure,
     OnRequest,
     Granular {
-        mcp_elicitations: bool,
-        #[serde(default)]
-        request_permissions: bool,
-        rules: bool,
         sandbox_approval: bool,
+        rules: bool,
         #[serde(default)]
         skill_approval: bool,
+        #[serde(default)]
+        request_permissions: bool,
+        mcp_elicitations: bool,
     },
     Never,
 }

@@ -10,6 +10,7 @@ use crate::JsonValue;
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRealtimeStartParams {
     pub thread_id: String,
+    #[serde(default)]
     pub prompt: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,

@@ -181,18 +181,29 @@ pub enum ResponseItem {
     GhostSnapshot {
         ghost_commit: GhostCommit,
     },
+    #[serde(alias = "compaction_summary")]
     Compaction {
         encrypted_content: String,
     },
+    #[serde(other)]
     Other,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponsesApiWebSearchAction {
-    Search { queries: Option<Vec<String>>, query: Option<String> },
-    OpenPage { url: Option<String> },
-    FindInPage { pattern: Option<String>, url: Option<String> },
+    Search {
+        queries: Option<Vec<String>>,
+        query: Option<String>,
+    },
+    OpenPage {
+        url: Option<String>,
+    },
+    FindInPage {
+        pattern: Option<String>,
+        url: Option<String>,
+    },
+    #[serde(other)]
     Other,
 }
 

@@ -41,6 +41,7 @@ pub enum SubAgentSource {
     ThreadSpawn {
         agent_nickname: Option<String>,
         agent_path: Option<AgentPath>,
+        #[serde(alias = "agent_type")]
         agent_role: Option<String>,
         depth: i32,
         parent_thread_id: ThreadId,

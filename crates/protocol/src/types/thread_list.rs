@@ -1,6 +1,8 @@
 //! Finding and reading threads: `thread/list`, `thread/loaded/list`, `thread/read`.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::Thread;
@@ -9,6 +11,8 @@ use crate::Thread;
 #[serde(rename_all = "snake_case")]
 pub enum ThreadSortKey {
     CreatedAt,
+    /// Newer clients call it by what they sort for.
+    #[serde(alias = "recency_at")]
     UpdatedAt,
 }
 
@@ -44,9 +48,32 @@ pub struct ThreadListParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
+    pub cwd: Option<CwdFilter>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search_term: Option<String>,
+}
+
+/// One working directory, or (from newer clients) any of several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CwdFilter {
+    One(String),
+    Any(Vec<String>),
+}
+
+/// The schema shows the form that every release understands.
+impl JsonSchema for CwdFilter {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "CwdFilter".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
 }
 
 /// Params of `thread/loaded/list`.

@@ -37,6 +37,13 @@ pub enum UserInput {
     LocalImage {
         path: String,
     },
+    /// Only newer clients send sound.
+    Audio {
+        url: String,
+    },
+    LocalAudio {
+        path: String,
+    },
     Skill {
         name: String,
         path: String,

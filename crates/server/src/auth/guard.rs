@@ -37,6 +37,11 @@ impl Guard {
         Ok(Self { policy, secret })
     }
 
+    /// Whether there is a file to read again.
+    pub fn has_secret_file(&self) -> bool {
+        self.policy.has_secret_file()
+    }
+
     /// Reads the secret again, so that it can be changed without a restart. On an error the old one stays.
     pub fn reload(&self) -> Result<(), AuthError> {
         let secret = load(&self.policy)?;

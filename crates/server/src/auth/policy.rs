@@ -31,6 +31,13 @@ pub enum Policy {
     SignedBearerToken { secret_file: PathBuf, issuer: Option<String>, audience: Option<String>, skew_seconds: i64 },
 }
 
+impl Policy {
+    /// Whether the secret is in a file, which can change.
+    pub fn has_secret_file(&self) -> bool {
+        matches!(self, Self::CapabilityToken(Token::File(_)) | Self::SignedBearerToken { .. })
+    }
+}
+
 /// Where the capability token comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
@@ -59,8 +66,8 @@ pub enum AuthError {
     TokenOnly(&'static str),
     #[error("websocket auth clock skew must fit in a signed 64-bit integer")]
     Skew,
-    #[error("failed to read websocket auth secret {}: {source}", path.display())]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("failed to read websocket auth secret {}: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
     #[error("websocket auth secret {} must not be empty", .0.display())]
     Empty(PathBuf),
     #[error("signed websocket bearer secret {} must be at least 32 bytes", .0.display())]
@@ -125,8 +132,7 @@ fn parse_digest(hex: &str) -> Option<[u8; 32]> {
 
 /// A secret from a file, without the white space around it.
 pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, AuthError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| AuthError::Unreadable { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|error| AuthError::Unreadable { path: path.to_owned(), error })?;
     let secret = text.trim();
     if secret.is_empty() {
         return Err(AuthError::Empty(path.to_owned()));

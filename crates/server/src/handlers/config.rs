@@ -12,6 +12,7 @@ pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<Confi
         // Without the project's layers the answer would be wrong.
         return Err(not_available("config/read with cwd"));
     }
+    // Read here and now: a read that follows a write must see it, and the files are small.
     loomd_config::load(&cx.app.sources.request())
         .and_then(|loaded| loomd_config::read(&loaded, params.include_layers))
         .map_err(|error| RpcError::internal(error.read_message()))

@@ -27,15 +27,29 @@ pub enum ServeError {
     Io(#[from] io::Error),
     #[error("{} is in use by another server", .0.display())]
     SocketInUse(PathBuf),
+    #[error("{} exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
 }
 
 /// Serves clients until there is nobody left to serve: the end of stdin, or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
-    let signals = Signals::catch(!matches!(listen, ListenUrl::Websocket(_)))?;
-    let signals = tokio::spawn(signals.obey(stop.clone()));
+    let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_)) && policy.has_secret_file();
+    let signals = Signals::catch(!hang_up_reloads)?;
+    tokio::select! {
+        served = serve_until(app, listen, policy, stop.clone()) => served,
+        () = signals.obey(&stop) => Ok(()),
+    }
+}
+
+async fn serve_until(
+    app: Arc<App>,
+    listen: ListenUrl,
+    policy: Policy,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
     match listen {
-        ListenUrl::Stdio => stdio::serve(app, stop).await,
+        ListenUrl::Stdio => stdio::serve(app, stop).await?,
         ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,
         ListenUrl::Unix(path) => {
             let path = path.unwrap_or_else(|| app.sources.home.join(CONTROL_SOCKET));
@@ -43,7 +57,6 @@ pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(
         }
         ListenUrl::Off => stop.cancelled().await,
     }
-    signals.abort();
     Ok(())
 }
 

@@ -1,14 +1,18 @@
 //! One client on stdin and stdout, a JSON object per line.
 //!
-//! Both pipes are blocking, and may be shared with other programs, so they stay blocking: a thread
-//! reads, a thread writes. Nothing but messages goes to stdout.
+//! Both pipes may be shared with other programs, so their mode is left alone: a thread reads, a thread
+//! writes, and both put up with a pipe that somebody made non-blocking. Nothing but messages goes to
+//! stdout.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -20,63 +24,105 @@ use crate::limits;
 use crate::outbox::{Outbox, WhenFull};
 
 /// Serves the one client until it closes stdin or a signal comes.
-pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) {
+pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<()> {
     let outbox = Arc::new(Outbox::new(WhenFull::Wait));
-    let (lines, inbound) = mpsc::channel(limits::INBOUND_QUEUE);
+    let (lines, received) = mpsc::channel(limits::INBOUND_QUEUE);
+    let ended = CancellationToken::new();
+    let reader = Reader { lines, room: Arc::new(Semaphore::new(BUDGET)), runtime: Handle::current() };
+    let end_of_input = ended.clone().drop_guard();
+    // The pipes themselves: the standard handles have buffers that do not mix with partial writes.
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    thread::Builder::new().name("stdin".into()).spawn(move || {
+        reader.read(input);
+        drop(end_of_input);
+    })?;
     let (written, all_written) = oneshot::channel();
-    let handle = Handle::current();
     let to_write = Arc::clone(&outbox);
-    let started =
-        thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin().lock(), &lines)).and_then(|_| {
-            thread::Builder::new().name("stdout".into()).spawn(move || {
-                handle.block_on(write(io::stdout().lock(), &to_write));
-                _ = written.send(());
-            })
-        });
-    if let Err(error) = started {
-        error!(%error, "cannot start the threads for stdin and stdout");
-        return;
-    }
-    connection::serve(app, "stdio", inbound, outbox, stop).await;
+    let runtime = Handle::current();
+    thread::Builder::new().name("stdout".into()).spawn(move || {
+        runtime.block_on(write(output, &to_write));
+        _ = written.send(());
+    })?;
+    connection::serve(app, "stdio", Received { lines: received, ended }, outbox, stop).await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
         warn!("giving up on a client that does not read");
     }
+    Ok(())
 }
 
-impl Source for mpsc::Receiver<Inbound> {
+/// [`limits::INBOUND_BYTES`] in the units of the semaphore.
+const UNIT: usize = 1024;
+const BUDGET: usize = limits::INBOUND_BYTES / UNIT;
+
+/// A message and its share of the budget.
+type Line = (Inbound, Option<OwnedSemaphorePermit>);
+
+struct Received {
+    lines: mpsc::Receiver<Line>,
+    ended: CancellationToken,
+}
+
+impl Source for Received {
     async fn next(&mut self) -> Option<Inbound> {
-        self.recv().await
+        let (inbound, _) = self.lines.recv().await?;
+        Some(inbound)
+    }
+
+    fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.ended.clone().cancelled_owned()
     }
 }
 
-fn read(mut input: impl Read, lines: &mpsc::Sender<Inbound>) {
-    let mut splitter = Lines::new(limits::MAX_LINE, limits::OVERSIZED_HEAD);
-    let mut buffer = vec![0; 64 * 1024];
-    // The receiver is gone when the server stops; what is still read then is nobody's.
-    let mut give = |inbound| _ = lines.blocking_send(inbound);
-    loop {
-        match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => splitter.feed(&buffer[..count], &mut give),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                error!(%error, "cannot read stdin");
-                break;
+struct Reader {
+    lines: mpsc::Sender<Line>,
+    room: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+impl Reader {
+    fn read(&self, mut input: File) {
+        let mut splitter = Lines::new(limits::MAX_LINE, limits::OVERSIZED_HEAD);
+        let mut buffer = vec![0; 64 * 1024];
+        let mut give = |inbound| self.give(inbound);
+        loop {
+            match input.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => splitter.feed(&buffer[..count], &mut give),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&input, PollFlags::IN),
+                Err(error) => {
+                    error!(%error, "cannot read stdin");
+                    break;
+                }
             }
         }
+        splitter.finish(&mut give);
     }
-    splitter.finish(&mut give);
+
+    /// Waits for room. When the server is stopping nobody takes the message any more.
+    fn give(&self, inbound: Inbound) {
+        let bytes = match &inbound {
+            Inbound::Message(message) | Inbound::Oversized(message) => message.len(),
+        };
+        let share = u32::try_from((bytes / UNIT).min(BUDGET)).unwrap_or(u32::MAX);
+        let share = match Arc::clone(&self.room).try_acquire_many_owned(share) {
+            Ok(share) => Some(share),
+            Err(_) => self.runtime.block_on(Arc::clone(&self.room).acquire_many_owned(share)).ok(),
+        };
+        _ = self.lines.blocking_send((inbound, share));
+    }
 }
 
-async fn write(mut output: impl Write, outbox: &Outbox) {
+async fn write(mut output: File, outbox: &Outbox) {
     let mut buffer = Vec::new();
     while let Ok(batch) = outbox.next().await {
         for message in batch {
             buffer.extend_from_slice(&message);
             buffer.push(b'\n');
         }
-        if let Err(error) = output.write_all(&buffer).and_then(|()| output.flush()) {
-            // Nobody reads any more; requests that are still to come are worked on without an answer.
+        if let Err(error) = write_all(&mut output, &buffer) {
+            // Without a reader there is nobody to serve.
             warn!(%error, "cannot write to stdout");
             outbox.cut();
             break;
@@ -84,4 +130,22 @@ async fn write(mut output: impl Write, outbox: &Outbox) {
         buffer.clear();
         buffer.shrink_to(2 * limits::WRITE_BATCH);
     }
+}
+
+fn write_all(output: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match output.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(output, PollFlags::OUT),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps until a pipe that does not block is ready.
+fn wait(pipe: &File, ready: PollFlags) {
+    _ = poll(&mut [PollFd::new(pipe, ready)], None);
 }

@@ -45,22 +45,26 @@ pub(super) async fn serve_tcp(
 ) -> Result<(), ServeError> {
     let listener = TcpListener::bind(address).await?;
     let guard = Arc::new(guard);
-    let reload = tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(&guard)));
+    let reload = match guard.has_secret_file() {
+        true => Some(tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(&guard)))),
+        false => None,
+    };
     announce(listener.local_addr()?);
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
     serve_on(listener, app, guard, "websocket", stop).await;
-    reload.abort();
+    if let Some(reload) = reload {
+        reload.abort();
+    }
     Ok(())
 }
 
 pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationToken) -> Result<(), ServeError> {
-    let listener = bind_unix(&path).await?;
+    let (listener, _removed_at_the_end) = bind_unix(&path).await?;
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     serve_on(listener, app, Arc::new(Guard::open()), "unix", stop).await;
-    _ = std::fs::remove_file(&path);
     Ok(())
 }
 
@@ -104,20 +108,46 @@ pub(crate) async fn serve_on<L: Listener>(
 }
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
-async fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
+async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
     use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
     if let Some(folder) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    if std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(ServeError::SocketInUse(path.to_owned()));
-        }
-        std::fs::remove_file(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.file_type().is_socket() => return Err(ServeError::NotASocket(path.to_owned())),
+        Ok(_) if UnixStream::connect(path).await.is_ok() => return Err(ServeError::SocketInUse(path.to_owned())),
+        _ => {}
     }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    // It appears under its name when nobody else can open it any more.
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let listener = UnixListener::bind(&draft)?;
+    let placed = std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| std::fs::rename(&draft, path));
+    if let Err(error) = placed {
+        _ = std::fs::remove_file(&draft);
+        return Err(error.into());
+    }
+    Ok((listener, SocketFile { path: path.to_owned(), identity: identity(path) }))
+}
+
+/// The socket's place in the file system, given up at the end unless another server has taken it.
+struct SocketFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path) == self.identity {
+            _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Device and inode.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Tools read the port from here, so it is printed whatever the log level is.
@@ -194,7 +224,12 @@ async fn upgrade(State(door): State<Door>, request: Request) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();
     }
     let tracked = door.clients.token();
-    upgrade.max_frame_size(limits::MAX_FRAME).max_message_size(limits::MAX_MESSAGE).on_upgrade(async move |socket| {
+    let upgrade = upgrade
+        .max_frame_size(limits::MAX_FRAME)
+        .max_message_size(limits::MAX_MESSAGE)
+        .read_buffer_size(limits::FRAME_BUFFER)
+        .write_buffer_size(limits::FRAME_BUFFER);
+    upgrade.on_upgrade(async move |socket| {
         serve_client(door, socket).await;
         drop(tracked);
     })
@@ -223,6 +258,9 @@ struct Frames {
 
 impl Source for Frames {
     async fn next(&mut self) -> Option<Inbound> {
+        // The writer shares this task. What is answered goes out before more is read: after a Close of
+        // the peer nothing can be sent.
+        tokio::task::yield_now().await;
         loop {
             let message = match self.stream.next().await? {
                 Ok(message) => message,
@@ -294,6 +332,7 @@ async fn write(
             Ok(Err(error)) => {
                 debug!(%error, "cannot send to a websocket");
                 outbox.cut();
+                _ = timeout(limits::STALLED, sink.flush()).await;
                 return;
             }
             Err(_) => {
