@@ -1,6 +1,7 @@
 //! `loomd app-server`: from the command line to a running server.
 
 use std::env;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,7 +87,11 @@ fn proxy(sock: Option<PathBuf>) -> Result<()> {
             _ = to_server.shutdown().await;
         });
         let mut stdout = tokio::io::stdout();
-        tokio::io::copy(&mut from_server, &mut stdout).await?;
+        match tokio::io::copy(&mut from_server, &mut stdout).await {
+            // The server went away before it had read everything.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            copied => _ = copied?,
+        }
         Ok(stdout.flush().await?)
     });
     // Stdin may still be open, and the thread that reads it cannot be woken.

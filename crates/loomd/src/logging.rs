@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Lines that wait to be written. More are dropped.
-const QUEUE: usize = 1024;
+const QUEUE: usize = 8 * 1024;
 
 /// How long the last lines are waited for at the end of the program.
 const LAST_LINES: Duration = Duration::from_millis(500);

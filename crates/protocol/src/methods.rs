@@ -44,6 +44,9 @@ client_requests! {
     stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse;
     stable ThreadLoadedList "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
     stable ThreadRead "thread/read" (ThreadReadParams) -> ThreadReadResponse;
+    stable ThreadTurnsList "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse;
+    stable ThreadItemsList "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse;
+    stable ThreadDelete "thread/delete" (ThreadDeleteParams) -> ThreadDeleteResponse;
     stable SkillsList "skills/list" (SkillsListParams) -> SkillsListResponse;
     stable PluginList "plugin/list" (PluginListParams) -> PluginListResponse;
     stable PluginRead "plugin/read" (PluginReadParams) -> PluginReadResponse;
@@ -127,6 +130,7 @@ server_notifications! {
     plain ThreadStatusChanged "thread/status/changed" (ThreadStatusChangedNotification);
     plain ThreadArchived "thread/archived" (ThreadArchivedNotification);
     plain ThreadUnarchived "thread/unarchived" (ThreadUnarchivedNotification);
+    plain ThreadDeleted "thread/deleted" (ThreadDeletedNotification);
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);

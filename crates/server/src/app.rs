@@ -1,12 +1,16 @@
 //! What all connections share.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use loomd_agent::{Audience, Outlet, Sending, Subscriber, Threads};
 use loomd_config::{LoadRequest, Loaded, Overrides};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
+use loomd_store::{FileStore, Options};
 use tracing::error;
 
-use crate::connections::Connections;
+use crate::connections::{ConnectionId, Connections};
 use crate::identity::Identity;
 use crate::outbox::Notification;
 
@@ -35,20 +39,76 @@ pub struct App {
     /// What was wrong at start; told to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
-    pub(crate) connections: Connections,
+    pub(crate) connections: Arc<Connections>,
+    store: FileStore,
+    indexed: AtomicBool,
+    /// Made when the first client is there.
+    threads: OnceLock<Threads>,
 }
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
     pub fn new(sources: ConfigSources, config: &Loaded, warnings: Vec<ConfigWarningNotification>) -> Self {
-        Self { sources, warnings, identity: Identity::new(config), connections: Connections::default() }
+        let options = Options {
+            home: sources.home.to_path_buf(),
+            sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
+        };
+        Self {
+            sources,
+            warnings,
+            identity: Identity::new(config),
+            connections: Arc::default(),
+            store: FileStore::new(options),
+            indexed: AtomicBool::new(false),
+            threads: OnceLock::new(),
+        }
+    }
+
+    /// All threads.
+    pub(crate) fn threads(&self) -> &Threads {
+        self.threads.get_or_init(|| {
+            let outlet = Connected(Arc::clone(&self.connections));
+            Threads::new(Arc::new(self.store.clone()), Arc::new(outlet))
+        })
+    }
+
+    /// Brings the index of threads up to date, beside other work. Once is enough: from then on it is kept so.
+    pub(crate) fn start_indexing(&self) {
+        if !self.indexed.swap(true, Ordering::Relaxed) {
+            self.store.start_indexing();
+        }
+    }
+
+    /// A connection is gone: nobody there listens any more.
+    pub(crate) async fn disconnect(&self, connection: ConnectionId) {
+        if let Some(threads) = self.threads.get() {
+            threads.disconnect(Subscriber(connection.0)).await;
+        }
     }
 
     /// Tells every client that has shaken hands, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        match Notification::new(notification) {
-            Ok(notification) => self.connections.broadcast(&notification).await,
-            Err(error) => error!(%error, "cannot serialize a notification"),
-        }
+        Connected(Arc::clone(&self.connections)).send(Audience::Everyone, notification).await;
+    }
+}
+
+/// Takes the news of threads to connections, serialised once for all.
+struct Connected(Arc<Connections>);
+
+impl Outlet for Connected {
+    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
+        Box::pin(async move {
+            let notification = match Notification::new(notification) {
+                Ok(notification) => notification,
+                Err(error) => return error!(%error, "cannot serialize a notification"),
+            };
+            match to {
+                Audience::Everyone => self.0.broadcast(&notification).await,
+                Audience::Only(subscribers) => {
+                    let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
+                    self.0.send_to(ids, &notification).await;
+                }
+            }
+        })
     }
 }

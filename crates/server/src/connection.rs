@@ -83,7 +83,7 @@ pub(crate) async fn serve(
             };
             tokio::select! {
                 biased;
-                Some(reply) = connection.requests.next(), if !connection.requests.is_empty() => outbox.reply(reply),
+                Some(reply) = connection.requests.next(), if !connection.requests.is_empty() => connection.reply(reply),
                 () = outbox.is_cut() => break,
                 () = stop.cancelled() => {
                     _ = timeout(limits::DRAIN, connection.receive_the_rest(&mut source)).await;
@@ -102,6 +102,9 @@ pub(crate) async fn serve(
     .await;
 }
 
+/// The answer to a request, some time later; `None` when it was given on the way.
+type Answer = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+
 struct Connection {
     app: Arc<App>,
     id: ConnectionId,
@@ -109,7 +112,8 @@ struct Connection {
     outbox: Arc<Outbox>,
     /// Known after the handshake.
     client: Option<Arc<Client>>,
-    requests: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
+    /// Requests in progress.
+    requests: FuturesUnordered<Answer>,
     /// Messages that make no sense.
     oddities: Throttle,
 }
@@ -195,6 +199,7 @@ impl Connection {
             }
         }
         self.app.connections.join(self.id, member);
+        self.app.start_indexing();
         self.client = Some(client);
     }
 
@@ -221,21 +226,32 @@ impl Connection {
             client.name = ?short(&client.name),
             client.version = ?short(&client.version),
         );
-        let cx = Context { app: Arc::clone(&self.app) };
+        let cx = Context {
+            app: Arc::clone(&self.app),
+            connection: self.id,
+            client: Arc::clone(client),
+            outbox: Arc::clone(&self.outbox),
+        };
         let method = request.method();
         let work = AssertUnwindSafe(dispatch(cx, id.clone(), request)).catch_unwind();
         let mut work = Box::pin(
             async move {
                 work.await.unwrap_or_else(|_| {
                     error!(method, "a handler panicked");
-                    encode_error(&id, &RpcError::internal(format!("internal error in {method}")))
+                    Some(encode_error(&id, &RpcError::internal(format!("internal error in {method}"))))
                 })
             }
             .instrument(span),
         );
         match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
-            Poll::Ready(reply) => self.outbox.reply(reply),
+            Poll::Ready(reply) => self.reply(reply),
             Poll::Pending => self.requests.push(work),
+        }
+    }
+
+    fn reply(&self, reply: Option<Vec<u8>>) {
+        if let Some(reply) = reply {
+            self.outbox.reply(reply);
         }
     }
 
@@ -255,9 +271,10 @@ impl Connection {
     /// Leaves the broadcasts, then waits for what is still being worked on.
     async fn end(&mut self) {
         self.app.connections.leave(self.id);
+        self.app.disconnect(self.id).await;
         let drain = async {
             while let Some(reply) = self.requests.next().await {
-                self.outbox.reply(reply);
+                self.reply(reply);
             }
         };
         if timeout(limits::DRAIN, drain).await.is_err() {

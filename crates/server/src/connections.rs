@@ -38,6 +38,12 @@ pub(crate) struct Connections {
     members: Mutex<BTreeMap<ConnectionId, Member>>,
 }
 
+async fn send(members: Vec<Member>, notification: &Notification) {
+    for member in members {
+        member.outbox.send(notification).await;
+    }
+}
+
 impl Connections {
     pub fn next_id(&self) -> ConnectionId {
         ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
@@ -53,10 +59,18 @@ impl Connections {
 
     /// Sends to all members, each waited for or not as its outbox says.
     pub async fn broadcast(&self, notification: &Notification) {
-        let members: Vec<Member> = self.lock().values().filter(|member| member.wants(notification)).cloned().collect();
-        for member in members {
-            member.outbox.send(notification).await;
-        }
+        let members = self.lock().values().filter(|member| member.wants(notification)).cloned().collect();
+        send(members, notification).await;
+    }
+
+    /// Sends to some members; those who are gone miss it.
+    pub async fn send_to(&self, ids: impl IntoIterator<Item = ConnectionId>, notification: &Notification) {
+        let members = {
+            let all = self.lock();
+            let there = ids.into_iter().filter_map(|id| all.get(&id));
+            there.filter(|member| member.wants(notification)).cloned().collect()
+        };
+        send(members, notification).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {

@@ -5,28 +5,73 @@ use std::sync::Arc;
 use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error, encode_response};
 
 use crate::app::App;
-use crate::handlers::{config, mock, thread};
+use crate::connections::{Client, ConnectionId};
+use crate::handlers::{config, mock, summary, thread};
+use crate::outbox::Outbox;
+use crate::responder::Responder;
 
-/// What a handler may use.
+/// What a handler may use: the server, and who asks.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub app: Arc<App>,
+    pub connection: ConnectionId,
+    pub client: Arc<Client>,
+    pub outbox: Arc<Outbox>,
 }
 
-/// Answers a request with one message.
-pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Vec<u8> {
+/// Answers a request with one message; `None` when it has been answered already, in order with its news.
+pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
     use ClientRequest as R;
-    match request {
-        R::ThreadLoadedList(params) => answer::<call::ThreadLoadedList>(&id, thread::loaded_list(&cx, params).await),
-        R::ConfigRead(params) => answer::<call::ConfigRead>(&id, config::read(&cx, params).await),
-        R::ConfigRequirementsRead(_) => answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await),
-        R::MockExperimentalMethod(params) => answer::<call::MockExperimentalMethod>(&id, mock::experimental(params)),
+    Some(match request {
+        R::ThreadStart(p) => return later(&cx, id, |r| thread::start(&cx, p, r)).await,
+        R::ThreadResume(p) => return later(&cx, id, |r| thread::resume(&cx, p, r)).await,
+        R::ThreadFork(p) => return later(&cx, id, |r| thread::fork(&cx, p, r)).await,
+        R::ThreadArchive(p) => return later(&cx, id, |r| thread::archive(&cx, p, r)).await,
+        R::ThreadUnarchive(p) => return later(&cx, id, |r| thread::unarchive(&cx, p, r)).await,
+        R::ThreadUnsubscribe(p) => return later(&cx, id, |r| thread::unsubscribe(&cx, p, r)).await,
+        R::ThreadNameSet(p) => return later(&cx, id, |r| thread::set_name(&cx, p, r)).await,
+        R::ThreadRollback(p) => return later(&cx, id, |r| thread::roll_back(&cx, p, r)).await,
+        R::ThreadDelete(p) => return later(&cx, id, |r| thread::delete(&cx, p, r)).await,
+        R::ThreadTurnsList(p) => encode_answer::<call::ThreadTurnsList>(&id, thread::list_turns(&cx, p).await),
+        R::ThreadItemsList(p) => encode_answer::<call::ThreadItemsList>(&id, thread::list_items(&cx, p).await),
+        R::ThreadList(p) => encode_answer::<call::ThreadList>(&id, thread::list(&cx, p).await),
+        R::ThreadLoadedList(p) => encode_answer::<call::ThreadLoadedList>(&id, thread::loaded_list(&cx, p)),
+        R::ThreadRead(p) => encode_answer::<call::ThreadRead>(&id, thread::read(&cx, p).await),
+        R::ThreadMetadataUpdate(p) => {
+            encode_answer::<call::ThreadMetadataUpdate>(&id, thread::update_metadata(&cx, p).await)
+        }
+        R::ThreadIncrementElicitation(p) => {
+            encode_answer::<call::ThreadIncrementElicitation>(&id, thread::increment_elicitation(&cx, p).await)
+        }
+        R::ThreadDecrementElicitation(p) => {
+            encode_answer::<call::ThreadDecrementElicitation>(&id, thread::decrement_elicitation(&cx, p).await)
+        }
+        R::GetConversationSummary(p) => {
+            encode_answer::<call::GetConversationSummary>(&id, summary::conversation(&cx, p).await)
+        }
+        R::ConfigRead(p) => encode_answer::<call::ConfigRead>(&id, config::read(&cx, p).await),
+        R::ConfigRequirementsRead(_) => {
+            encode_answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await)
+        }
+        R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
         other => encode_error(&id, &not_available(other.method())),
-    }
+    })
+}
+
+/// Runs a handler that answers by itself, and waits until it has.
+async fn later<C: Call, F: Future<Output = ()>>(
+    cx: &Context,
+    id: RequestId,
+    handler: impl FnOnce(Responder<C>) -> F,
+) -> Option<Vec<u8>> {
+    let (responder, answered) = Responder::new(id, Arc::clone(&cx.outbox));
+    handler(responder).await;
+    _ = answered.await;
+    None
 }
 
 /// Encodes what a handler gave; the types say that it answers this method and no other.
-fn answer<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
+pub(crate) fn encode_answer<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
     let encoded = outcome.and_then(|result| {
         encode_response(id, &result)
             .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))

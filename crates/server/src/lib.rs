@@ -14,7 +14,9 @@ mod identity;
 mod limits;
 pub mod listen;
 mod outbox;
+mod responder;
 mod shutdown;
+mod thread_settings;
 mod throttle;
 mod transport;
 

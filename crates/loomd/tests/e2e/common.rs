@@ -27,7 +27,8 @@ pub async fn initialized(home: &Home) -> Server {
 
 /// Proves that the server is alive on this connection.
 pub async fn ping(peer: &Peer) {
-    assert_eq!(peer.request(PING, json!({})).await, Ok(json!({ "data": [], "nextCursor": null })));
+    let answer = peer.request(PING, json!({})).await;
+    assert!(answer.as_ref().is_ok_and(|answer| answer["data"].is_array()), "{answer:?}");
 }
 
 /// One line of input: [`PING`] with this id, written as JSON.

@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use loomd_testkit::{Home, WsServer, soak};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -17,7 +18,8 @@ async fn thousands_of_connections_leave_nothing_behind() {
     let bystander = server.connect().await;
     bystander.initialize().await;
 
-    ping(&bystander).await;
+    // The index is opened once, at the first look for a thread.
+    bystander.request("thread/list", json!({})).await.expect("a list");
     let pid = server.pid();
     let descriptors = soak::open_descriptors(pid);
 

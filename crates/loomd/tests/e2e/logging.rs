@@ -89,7 +89,8 @@ async fn tokens_are_never_logged() {
         assert_eq!(server.upgrade("/", &[("Authorization", bad)]).await.status, 401);
         client.close().await;
         client.closed().await;
-        server.signal(loomd_testkit::Signal::KILL);
+        // A clean end, so that the last lines are written.
+        server.signal(loomd_testkit::Signal::TERM);
         server.wait_exit().await;
         let log = server.stderr().to_end().await;
         assert!(log.contains("refused a websocket"), "everything is logged: {log}");

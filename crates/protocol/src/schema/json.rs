@@ -112,6 +112,9 @@ mod tests {
         }
     }
 
+    /// Params, results and notifications that release 0.118.0 does not have.
+    const NEWER: usize = 7;
+
     #[test]
     fn the_folder_has_the_known_layout() {
         let count = |surface, folder: &str| {
@@ -122,6 +125,6 @@ mod tests {
         };
         assert_eq!((count(Surface::Stable, ""), count(Surface::Experimental, "")), (35, 41));
         assert_eq!((count(Surface::Stable, "v1"), count(Surface::Experimental, "v1")), (2, 2));
-        assert_eq!((count(Surface::Stable, "v2"), count(Surface::Experimental, "v2")), (159, 177));
+        assert_eq!((count(Surface::Stable, "v2"), count(Surface::Experimental, "v2")), (159 + NEWER, 177 + NEWER));
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AuthMode, NetworkPolicyAmendment, Secret, SessionSource, ThreadId};
+use crate::{AuthMode, JsonValue, NetworkPolicyAmendment, Secret, ThreadId};
 
 /// Params of `applyPatchApproval`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +99,8 @@ pub struct ConversationSummary {
     pub model_provider: String,
     pub cwd: String,
     pub cli_version: String,
-    pub source: SessionSource,
+    /// As the rollout spells it, which is not as other methods do.
+    pub source: JsonValue,
     pub git_info: Option<ConversationGitInfo>,
 }
 

@@ -91,3 +91,10 @@ pub struct DeprecationNoticeNotification {
     pub summary: String,
     pub details: Option<String>,
 }
+
+/// Params of the `thread/deleted` notification. Newer than 0.118.0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadDeletedNotification {
+    pub thread_id: String,
+}

@@ -44,12 +44,12 @@ pub struct ThreadSetNameParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadMetadataGitInfoUpdateParams {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sha: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin_url: Option<String>,
+    #[serde(default, deserialize_with = "crate::serde_util::double_option", skip_serializing_if = "Option::is_none")]
+    pub sha: Option<Option<String>>,
+    #[serde(default, deserialize_with = "crate::serde_util::double_option", skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Option<String>>,
+    #[serde(default, deserialize_with = "crate::serde_util::double_option", skip_serializing_if = "Option::is_none")]
+    pub origin_url: Option<Option<String>>,
 }
 
 /// Params of `thread/metadata/update`.
@@ -163,3 +163,14 @@ pub struct ThreadBackgroundTerminalsCleanResponse {}
 pub struct ThreadRollbackResponse {
     pub thread: Thread,
 }
+
+/// Params of `thread/delete`. Newer than 0.118.0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadDeleteParams {
+    pub thread_id: String,
+}
+
+/// Result of `thread/delete`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadDeleteResponse {}

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, JsonValue, Personality, ReasoningEffort, ReasoningSummary,
-    SandboxPolicy, ServiceTier, ThreadItem,
+    SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -130,11 +130,15 @@ pub enum NonSteerableTurnKind {
 
 /// One exchange: the user's input and all that the agent did about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub id: String,
     pub items: Vec<ThreadItem>,
     pub status: TurnStatus,
     pub error: Option<TurnError>,
+    /// Said where only a part of the items may be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_view: Option<TurnItemsView>,
 }
 
 /// Why a turn failed, or what went wrong in it.

@@ -3,4 +3,5 @@
 
 pub(crate) mod config;
 pub(crate) mod mock;
+pub(crate) mod summary;
 pub(crate) mod thread;

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::{Listener, ListenerExt};
 use bytes::Bytes;
+use futures_util::future::join;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper::server::conn::http1;
@@ -24,7 +25,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
@@ -244,7 +245,8 @@ async fn serve_client(door: Door, socket: WebSocket) {
         Frames { stream, pings: Arc::clone(&pings), farewell: Arc::clone(&farewell), oddities: Throttle::default() };
     let writing = write(sink, Arc::clone(&outbox), &pings, &farewell);
     let serving = connection::serve(door.app, door.transport, frames, Arc::clone(&outbox), door.stop);
-    tokio::join!(serving, writing);
+    // Always in this order: what one pass of the first gives is sent by the second before the next pass.
+    join(serving, writing).await;
 }
 
 struct Frames {
@@ -301,9 +303,8 @@ async fn write(
     pings: &AtomicU32,
     farewell: &OnceLock<CloseCode>,
 ) {
-    let mut ticks = interval(limits::PING_EVERY);
+    let mut ticks = interval_at(Instant::now() + limits::PING_EVERY, limits::PING_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks.tick().await;
     let reason = loop {
         let sent = tokio::select! {
             batch = outbox.next() => match batch {

@@ -1,0 +1,144 @@
+//! A new thread that begins where another one is.
+
+use jiff::Timestamp;
+use loomd_protocol::{ContentItem, ResponseItem, ThreadStatus, Turn, TurnStatus};
+use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
+use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
+
+use crate::git;
+use crate::history;
+use crate::outlet::Subscriber;
+use crate::refusal::Refusal;
+use crate::resume::{unloadable, unloadable_at};
+use crate::settings::{Basis, Resolve, Settings};
+use crate::thread::{First, Keeping, Opened, Reply, View};
+use crate::threads::{Source, Threads, new_meta};
+use crate::turns::{Turns, interrupt_open};
+
+/// How much is copied at a time.
+const PIECE: usize = 1024 * 1024;
+
+impl Threads {
+    /// Copies a stored thread into a new one. The source is not touched, and may be running.
+    pub async fn fork(
+        &self,
+        source: Source,
+        ephemeral: bool,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
+        match self.copy(source, ephemeral, resolve).await {
+            Ok(Copied { id, view, settings, turns }) => {
+                self.load(id, view, settings, subscriber, First::Forked { turns }, reply);
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+        let stored = match &source {
+            Source::Id(id) => {
+                if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {
+                    return Err(Refusal::no_rollout(*id));
+                }
+                self.store.find(*id, Some(false)).await.map_err(unloadable)?
+            }
+            Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
+        };
+        let resolved = resolve(Some(Basis { thread: &stored, last_turn: None }))?;
+        let mut meta = new_meta(ThreadId::new(), &resolved);
+        if ephemeral {
+            let mut thread = self.unstored(&meta, &resolved.settings, Keeping::Never);
+            thread.preview = stored.preview.clone().unwrap_or_default();
+            let turns = self.turns_for(meta.id, stored.id()).await?;
+            let view = View::new(thread, Keeping::Never);
+            return Ok(Copied { id: meta.id, view, settings: resolved.settings, turns });
+        }
+        meta.forked_from_id = Some(stored.id());
+        meta.git = git::facts(&meta.cwd).await;
+        self.store.place(meta.id, Timestamp::now());
+        let lease = self.store.lease(meta.id).await?;
+        let mut batch = Batch::new();
+        batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
+        let turns = self.copy_lines(&stored, meta.id, &lease, batch).await?;
+        drop(lease);
+        let copy = self.store.find(meta.id, Some(false)).await?;
+        let mut thread = self.wire(&copy, &resolved.settings.model_provider);
+        thread.status = ThreadStatus::Idle;
+        Ok(Copied { id: meta.id, view: View::new(thread, Keeping::Stored), settings: resolved.settings, turns })
+    }
+
+    /// Copies every line, known or not, and ends a turn that the source is in the middle of.
+    async fn copy_lines(
+        &self,
+        source: &StoredThread,
+        id: ThreadId,
+        lease: &Lease,
+        mut batch: Batch,
+    ) -> Result<Vec<Turn>, Refusal> {
+        let mut turns = Turns::new(id);
+        let mut from = 0;
+        loop {
+            let window = self.store.read(source.id(), from, PIECE).await.map_err(unloadable)?;
+            for (_, line) in window.lines() {
+                let Some(line) = Line::parse(line) else { continue };
+                if let Some(record) = line.decode() {
+                    turns.push(record);
+                }
+                batch.push_copy(&line);
+            }
+            if window.bytes.is_empty() {
+                break;
+            }
+            from = window.end();
+            self.store.append(lease, &batch, Durability::Flushed).await?;
+            batch = Batch::new();
+        }
+        let mut turns = turns.finish();
+        if let Some(open) = turns.last_mut().filter(|turn| turn.status == TurnStatus::InProgress) {
+            open.status = TurnStatus::Interrupted;
+            batch.push(&Record::ResponseItem(turn_aborted_note()))?;
+            let aborted = TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted };
+            batch.push(&Record::EventMsg(Event::TurnAborted(aborted)))?;
+        }
+        self.store.append(lease, &batch, Durability::Synced).await?;
+        interrupt_open(&mut turns);
+        Ok(turns)
+    }
+
+    /// The source's turns with ids of the new thread.
+    async fn turns_for(&self, id: ThreadId, source: ThreadId) -> Result<Vec<Turn>, Refusal> {
+        let mut turns = Turns::new(id);
+        history::each_line(&*self.store, source, |line| {
+            if let Some(record) = line.decode() {
+                turns.push(record);
+            }
+        })
+        .await
+        .map_err(unloadable)?;
+        let mut turns = turns.finish();
+        interrupt_open(&mut turns);
+        Ok(turns)
+    }
+}
+
+struct Copied {
+    id: ThreadId,
+    view: View,
+    settings: Settings,
+    turns: Vec<Turn>,
+}
+
+/// Tells the model that a turn ended early.
+pub(crate) fn turn_aborted_note() -> ResponseItem {
+    let text = "<turn_aborted>\nThe user stopped this turn before it was finished. Commands and edits of the turn may \
+                have been carried out only in part.\n</turn_aborted>";
+    ResponseItem::Message {
+        role: "user".into(),
+        content: vec![ContentItem::InputText { text: text.into() }],
+        end_turn: None,
+        phase: None,
+        id: None,
+    }
+}

@@ -1,0 +1,32 @@
+//! What git says about a working directory, for the record of a thread that begins there.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use loomd_store::rollout::StoredGit;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long git may take for one answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// `None` outside a repository, and in one without commits.
+pub(crate) async fn facts(cwd: &str) -> Option<StoredGit> {
+    let commit_hash = ask(cwd, &["rev-parse", "HEAD"]).await?;
+    let (branch, repository_url) =
+        tokio::join!(ask(cwd, &["rev-parse", "--abbrev-ref", "HEAD"]), ask(cwd, &["remote", "get-url", "origin"]));
+    Some(StoredGit {
+        commit_hash: Some(commit_hash),
+        // What git says when no branch is checked out.
+        branch: branch.filter(|branch| branch != "HEAD"),
+        repository_url,
+    })
+}
+
+async fn ask(cwd: &str, arguments: &[&str]) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(cwd).env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(PATIENCE, git.output()).await.ok()?.ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}

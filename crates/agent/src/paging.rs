@@ -1,0 +1,254 @@
+//! Pages of a thread's history, bounded by rows and by bytes.
+//!
+//! A cursor names a row and whether the page begins at it or behind it, so that pages stay what they are
+//! while a thread grows.
+
+use loomd_protocol::{
+    SortDirection, ThreadItem, ThreadItemEntry, ThreadItemsListResponse, ThreadTurnsListResponse, Turn, TurnItemsView,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::Refusal;
+use crate::turns::item_id;
+
+/// Rows of a page when the client does not say, and at most.
+const DEFAULT_ROWS: u32 = 25;
+const MAX_ROWS: u32 = 100;
+
+/// The bytes of a page beyond which no further row is added: what every client can take in one message.
+const MAX_BYTES: usize = 512 * 1024;
+
+/// What a client asked for.
+#[derive(Clone, Debug, Default)]
+pub struct PageRequest {
+    pub cursor: Option<String>,
+    pub limit: Option<u32>,
+    pub direction: SortDirection,
+}
+
+/// The row that a page begins at or behind.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cursor {
+    turn_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item_id: Option<String>,
+    include_anchor: bool,
+}
+
+pub(crate) fn turns(
+    turns: Vec<Turn>,
+    request: &PageRequest,
+    view: TurnItemsView,
+) -> Result<ThreadTurnsListResponse, Refusal> {
+    let rows = turns.into_iter().map(|turn| shown(turn, view)).collect();
+    let page = page(rows, request, |turn| (turn.id.clone(), None))?;
+    Ok(ThreadTurnsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+}
+
+pub(crate) fn items(
+    turns: Vec<Turn>,
+    request: &PageRequest,
+    turn_id: Option<&str>,
+) -> Result<ThreadItemsListResponse, Refusal> {
+    let wanted = |turn: &Turn| turn_id.is_none_or(|id| turn.id == id);
+    let entries = |turn: Turn| {
+        let turn_id = turn.id;
+        turn.items.into_iter().map(move |item| ThreadItemEntry { turn_id: turn_id.clone(), item })
+    };
+    let rows = turns.into_iter().filter(wanted).flat_map(entries).collect();
+    let page = page(rows, request, |entry| (entry.turn_id.clone(), Some(item_id(&entry.item).to_owned())))?;
+    Ok(ThreadItemsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+}
+
+/// As much of a turn as was asked for.
+fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
+    match view {
+        TurnItemsView::Full => {}
+        TurnItemsView::NotLoaded => turn.items.clear(),
+        TurnItemsView::Summary => {
+            let answer = turn.items.iter().rposition(|item| matches!(item, ThreadItem::AgentMessage { .. }));
+            let mut position = 0;
+            turn.items.retain(|item| {
+                let keep = matches!(item, ThreadItem::UserMessage { .. }) || Some(position) == answer;
+                position += 1;
+                keep
+            });
+        }
+    }
+    turn.items_view = Some(view);
+    turn
+}
+
+struct Page<T> {
+    rows: Vec<T>,
+    next: Option<String>,
+    back: Option<String>,
+}
+
+/// `rows` are oldest first.
+fn page<T: Serialize>(
+    mut rows: Vec<T>,
+    request: &PageRequest,
+    key: impl Fn(&T) -> (String, Option<String>),
+) -> Result<Page<T>, Refusal> {
+    if request.direction == SortDirection::Desc {
+        rows.reverse();
+    }
+    let begin = match &request.cursor {
+        None => 0,
+        Some(text) => {
+            let refuse = || Refusal::invalid(format!("invalid cursor: {text}"));
+            let cursor: Cursor = serde_json::from_str(text).map_err(|_| refuse())?;
+            let wanted = (cursor.turn_id, cursor.item_id);
+            let at = rows.iter().position(|row| key(row) == wanted).ok_or_else(refuse)?;
+            if cursor.include_anchor { at } else { at + 1 }
+        }
+    };
+    let limit = request.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize;
+    let left = rows.len().saturating_sub(begin);
+    let mut bytes = 0;
+    let taken: Vec<T> = rows
+        .into_iter()
+        .skip(begin)
+        .take(limit)
+        .enumerate()
+        .take_while(|(position, row)| {
+            bytes += size(row);
+            *position == 0 || bytes <= MAX_BYTES
+        })
+        .map(|(_, row)| row)
+        .collect();
+    let cursor = |row: &T, include_anchor| {
+        let (turn_id, item_id) = key(row);
+        serde_json::to_string(&Cursor { turn_id, item_id, include_anchor }).ok()
+    };
+    Ok(Page {
+        next: taken.last().filter(|_| taken.len() < left).and_then(|row| cursor(row, false)),
+        back: taken.first().and_then(|row| cursor(row, true)),
+        rows: taken,
+    })
+}
+
+fn size(row: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    _ = serde_json::to_writer(&mut count, row);
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_protocol::TurnStatus;
+
+    use super::*;
+
+    fn thread(turns: usize, text: &str) -> Vec<Turn> {
+        let turn = |number: usize| Turn {
+            id: format!("t{number}"),
+            items: vec![
+                ThreadItem::UserMessage { id: format!("u{number}"), content: Vec::new() },
+                ThreadItem::Plan { id: format!("p{number}"), text: text.into() },
+                ThreadItem::AgentMessage {
+                    id: format!("a{number}"),
+                    text: text.into(),
+                    phase: None,
+                    memory_citation: None,
+                },
+            ],
+            status: TurnStatus::Completed,
+            error: None,
+            items_view: None,
+        };
+        (0..turns).map(turn).collect()
+    }
+
+    fn ask(cursor: Option<String>, limit: u32, direction: SortDirection) -> PageRequest {
+        PageRequest { cursor, limit: Some(limit), direction }
+    }
+
+    #[test]
+    fn pages_follow_each_other_in_both_directions() {
+        for direction in [SortDirection::Asc, SortDirection::Desc] {
+            let (mut seen, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = turns(thread(7, ""), &ask(cursor, 3, direction), TurnItemsView::Full).unwrap();
+                seen.extend(page.data.into_iter().map(|turn| turn.id));
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            let mut expected: Vec<String> = (0..7).map(|number| format!("t{number}")).collect();
+            if direction == SortDirection::Desc {
+                expected.reverse();
+            }
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn a_page_can_be_turned_back_and_stays_while_the_thread_grows() {
+        let newest = turns(thread(7, ""), &ask(None, 2, SortDirection::Desc), TurnItemsView::Full).unwrap();
+        assert_eq!(newest.backwards_cursor.as_deref(), Some(r#"{"turnId":"t6","includeAnchor":true}"#));
+        assert_eq!(newest.next_cursor.as_deref(), Some(r#"{"turnId":"t5","includeAnchor":false}"#));
+        let later = ask(newest.backwards_cursor, 10, SortDirection::Asc);
+        let grown = turns(thread(9, ""), &later, TurnItemsView::Full).unwrap();
+        let ids: Vec<&str> = grown.data.iter().map(|turn| turn.id.as_str()).collect();
+        assert_eq!(ids, ["t6", "t7", "t8"]);
+    }
+
+    #[test]
+    fn views_show_nothing_the_gist_or_everything() {
+        for (view, expected) in [
+            (TurnItemsView::NotLoaded, vec![]),
+            (TurnItemsView::Summary, vec!["u0", "a0"]),
+            (TurnItemsView::Full, vec!["u0", "p0", "a0"]),
+        ] {
+            let page = turns(thread(1, ""), &PageRequest::default(), view).unwrap();
+            let ids: Vec<&str> = page.data[0].items.iter().map(item_id).collect();
+            assert_eq!((ids, page.data[0].items_view), (expected, Some(view)));
+        }
+    }
+
+    #[test]
+    fn a_page_is_bounded_by_bytes_but_never_empty() {
+        let large = "x".repeat(MAX_BYTES / 3);
+        let page = turns(thread(9, &large), &ask(None, 9, SortDirection::Asc), TurnItemsView::Summary).unwrap();
+        assert_eq!((page.data.len(), page.next_cursor.is_some()), (2, true));
+        let huge = "x".repeat(MAX_BYTES * 2);
+        let page = turns(thread(2, &huge), &ask(None, 9, SortDirection::Asc), TurnItemsView::Full).unwrap();
+        assert_eq!((page.data.len(), page.next_cursor.is_some()), (1, true));
+    }
+
+    #[test]
+    fn items_are_paged_over_turns_or_within_one() {
+        let page = items(thread(3, ""), &ask(None, 4, SortDirection::Asc), None).unwrap();
+        let ids: Vec<&str> = page.data.iter().map(|entry| item_id(&entry.item)).collect();
+        assert_eq!(ids, ["u0", "p0", "a0", "u1"]);
+        let page = items(thread(3, ""), &ask(page.next_cursor, 2, SortDirection::Asc), None).unwrap();
+        let ids: Vec<&str> = page.data.iter().map(|entry| item_id(&entry.item)).collect();
+        assert_eq!(ids, ["p1", "a1"]);
+        let page = items(thread(3, ""), &PageRequest::default(), Some("t1")).unwrap();
+        assert_eq!((page.data.len(), page.next_cursor), (3, None));
+    }
+
+    #[test]
+    fn a_cursor_that_was_not_given_out_is_refused() {
+        for bad in ["zz", "{}", r#"{"turnId":"nope","includeAnchor":true}"#] {
+            let request = ask(Some(bad.into()), 1, SortDirection::Asc);
+            let error = turns(thread(1, ""), &request, TurnItemsView::Full).unwrap_err();
+            assert_eq!(error, Refusal::invalid(format!("invalid cursor: {bad}")));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Why something was not done, in words for the client.
+
+use loomd_store::{Error, ThreadId};
+use thiserror::Error as ThisError;
+
+/// A request that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+pub enum Refusal {
+    /// The request makes no sense as things are.
+    #[error("{0}")]
+    Invalid(String),
+    /// The request was fine; something else failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Refusal {
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    pub(crate) fn not_found(id: ThreadId) -> Self {
+        Self::Invalid(format!("thread not found: {id}"))
+    }
+
+    pub(crate) fn no_rollout(id: ThreadId) -> Self {
+        Self::Invalid(format!("no rollout found for thread id {id}"))
+    }
+}
+
+/// What only the store can know is wrong with a request is the caller's matter; the rest is not.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound { .. }
+            | Error::NotInSessions { .. }
+            | Error::WrongName { .. }
+            | Error::Held { .. }
+            | Error::StaleLease { .. } => Self::Invalid(error.to_string()),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Loading a stored thread, or joining one that is loaded.
+
+use std::path::Path;
+
+use loomd_protocol::{ResponseItem, ThreadStatus};
+use loomd_store::rollout::Record;
+use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
+
+use crate::outlet::Subscriber;
+use crate::refusal::Refusal;
+use crate::settings::{Basis, Resolve, Resolved};
+use crate::thread::{First, Keeping, Opened, Reply, View};
+use crate::threads::{Source, Threads, new_meta};
+use crate::{git, history};
+
+impl Threads {
+    /// Opens a stored thread, with its turns or without. One that is loaded is joined, and its settings
+    /// stay what they are.
+    pub async fn resume(
+        &self,
+        source: Source,
+        turns: bool,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
+        let stored = match source {
+            Source::Id(id) => {
+                if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(id) {
+                    return reply(Err(Refusal::no_rollout(id)));
+                }
+                let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
+                match self.store.find(id, Some(false)).await {
+                    Ok(stored) => (stored, reply),
+                    Err(error) => return reply(Err(unloadable(error))),
+                }
+            }
+            Source::Path(path) => match self.store.adopt(&path).await {
+                Ok(stored) => {
+                    let Err(reply) = self.join(stored.id(), turns, subscriber, reply).await else { return };
+                    (stored, reply)
+                }
+                Err(error) => return reply(Err(unloadable_at(&path, error))),
+            },
+        };
+        let (stored, reply) = stored;
+        match self.prepare(&stored, turns, resolve).await {
+            Ok((resolved, turns)) => {
+                let mut thread = self.wire(&stored, &resolved.settings.model_provider);
+                thread.status = ThreadStatus::Idle;
+                let view = View::new(thread, Keeping::Stored);
+                self.load(stored.id(), view, resolved.settings, subscriber, First::Resumed { turns }, reply);
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    async fn prepare(
+        &self,
+        stored: &StoredThread,
+        turns: bool,
+        resolve: Resolve,
+    ) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
+        let last_turn = history::last_turn_context(&*self.store, stored.id()).await.map_err(unloadable)?;
+        let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
+        let turns = match turns {
+            true => history::turns(&*self.store, stored.id(), false).await.map_err(unloadable)?,
+            false => Vec::new(),
+        };
+        Ok((resolved, turns))
+    }
+
+    /// A loaded thread that does not fit the request: its history is its own, and so is its file.
+    pub fn refuse_mismatch(&self, id: ThreadId, history: bool, path: Option<&str>) -> Result<(), Refusal> {
+        let Some((_, active)) = self.keeping(id) else { return Ok(()) };
+        if history {
+            return Err(Refusal::invalid(format!(
+                "cannot resume thread {id} with history while it is already running"
+            )));
+        }
+        match (path, active) {
+            (Some(path), Some(active)) if path != active => Err(Refusal::invalid(format!(
+                "cannot resume running thread {id} with mismatched path: requested `{path}`, active `{active}`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A new thread with a past that the client brings.
+    pub async fn resume_history(
+        &self,
+        items: Vec<ResponseItem>,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
+        let stored = async {
+            if items.is_empty() {
+                return Err(Refusal::invalid("history must not be empty"));
+            }
+            let resolved = resolve(None)?;
+            let mut meta = new_meta(ThreadId::new(), &resolved);
+            meta.git = git::facts(&meta.cwd).await;
+            let mut batch = Batch::new();
+            batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
+            for item in items {
+                batch.push(&Record::ResponseItem(item))?;
+            }
+            self.store.place(meta.id, jiff::Timestamp::now());
+            let lease = self.store.lease(meta.id).await?;
+            self.store.append(&lease, &batch, Durability::Synced).await?;
+            drop(lease);
+            Ok((self.store.find(meta.id, Some(false)).await?, resolved))
+        };
+        match stored.await {
+            Ok((stored, resolved)) => {
+                let mut thread = self.wire(&stored, &resolved.settings.model_provider);
+                thread.status = ThreadStatus::Idle;
+                let view = View::new(thread, Keeping::Stored);
+                let first = First::Resumed { turns: Vec::new() };
+                self.load(stored.id(), view, resolved.settings, subscriber, first, reply);
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+}
+
+/// Why a rollout cannot be taken up, in known words.
+pub(crate) fn unloadable(error: Error) -> Refusal {
+    let path = match &error {
+        Error::Empty { path } | Error::NoSessionMeta { path } | Error::Io { path, .. } => path.clone(),
+        _ => return error.into(),
+    };
+    unloadable_at(&path, error)
+}
+
+pub(crate) fn unloadable_at(path: &Path, error: Error) -> Refusal {
+    let reason = match &error {
+        Error::Empty { .. } => "empty session file".to_owned(),
+        Error::NoSessionMeta { .. } => "failed to parse thread ID from rollout file".to_owned(),
+        Error::Io { source, .. } => source.to_string(),
+        _ => return error.into(),
+    };
+    Refusal::invalid(format!("failed to load rollout `{}`: {reason}", path.display()))
+}

@@ -1,0 +1,410 @@
+//! A loaded thread: one task, the only owner of its state. Everybody else sends it an [`Op`].
+//!
+//! The task answers and then tells the news, in that order, so that nobody hears of something before its
+//! cause is answered.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loomd_protocol::{
+    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification,
+    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadStatus, ThreadStatusChangedNotification,
+    ThreadTokenUsage, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, TokenUsageBreakdown,
+};
+use loomd_store::rollout::{Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
+use loomd_store::{Batch, Durability, Store, ThreadId};
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use crate::history;
+use crate::outlet::{Audience, Outlet, Subscriber};
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// How an answer gets to whoever asked. It is called before any news that the answer causes.
+pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send>;
+
+/// A thread that was opened for somebody.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    pub thread: WireThread,
+    pub settings: Settings,
+}
+
+/// What can be asked of a loaded thread.
+pub(crate) enum Op {
+    Join {
+        subscriber: Subscriber,
+        turns: bool,
+        reply: Reply<Opened>,
+    },
+    Leave {
+        subscriber: Subscriber,
+        reply: Reply<ThreadUnsubscribeStatus>,
+    },
+    Disconnected(Subscriber),
+    Rename {
+        name: String,
+        reply: Reply<()>,
+    },
+    RollBack {
+        turns: u32,
+        reply: Reply<WireThread>,
+    },
+    Elicit {
+        change: Elicit,
+        reply: Reply<u64>,
+    },
+    Show {
+        turns: bool,
+        reply: Reply<WireThread>,
+    },
+    /// The end, asked for by the server itself.
+    Close(oneshot::Sender<()>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elicit {
+    Begin,
+    End,
+}
+
+/// How a thread came to be loaded, and what is told about it first.
+pub(crate) enum First {
+    Started { notices: Vec<DeprecationNoticeNotification> },
+    Forked { turns: Vec<loomd_protocol::Turn> },
+    Resumed { turns: Vec<loomd_protocol::Turn> },
+}
+
+impl First {
+    pub fn has_turns(&self) -> bool {
+        matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
+    }
+}
+
+/// Where a thread's records go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// Nothing is written until the first user message.
+    NotYet,
+    Stored,
+    /// Nothing is ever written.
+    Never,
+}
+
+/// What the task shows to those who only look.
+pub(crate) struct View {
+    pub keeping: Keeping,
+    thread: Mutex<WireThread>,
+}
+
+impl View {
+    pub fn new(thread: WireThread, keeping: Keeping) -> Self {
+        Self { keeping, thread: Mutex::new(thread) }
+    }
+
+    /// The thread without its turns, as it was when it was loaded but for its status.
+    pub fn thread(&self) -> WireThread {
+        self.lock().clone()
+    }
+
+    pub fn status(&self) -> ThreadStatus {
+        self.lock().status.clone()
+    }
+
+    pub fn path(&self) -> Option<String> {
+        self.lock().path.clone()
+    }
+
+    fn set_status(&self, status: ThreadStatus) {
+        self.lock().status = status;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WireThread> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct Thread {
+    pub id: ThreadId,
+    pub settings: Settings,
+    pub view: Arc<View>,
+    pub store: Arc<dyn Store>,
+    pub outlet: Arc<dyn Outlet>,
+    pub subscribers: Vec<Subscriber>,
+    /// Questions to the user that other programs have open; tools do not time out meanwhile.
+    pub elicitations: u64,
+}
+
+/// Whether the thread stays loaded.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Stay,
+    Unload,
+}
+
+impl Thread {
+    /// Tells how the thread came to be, then serves it until it is unloaded. `gone` runs before anybody is
+    /// told that it was.
+    pub async fn run(
+        mut self,
+        first: First,
+        reply: Reply<Opened>,
+        mut ops: mpsc::Receiver<Op>,
+        gone: impl FnOnce() + Send,
+    ) {
+        self.begin(first, reply).await;
+        let mut closed = None;
+        while let Some(op) = ops.recv().await {
+            match op {
+                Op::Close(done) => {
+                    closed = Some(done);
+                    break;
+                }
+                op => {
+                    if self.serve(op).await == Next::Unload {
+                        break;
+                    }
+                }
+            }
+        }
+        ops.close();
+        gone();
+        self.store.release(self.id);
+        self.change_status(ThreadStatus::NotLoaded).await;
+        match closed {
+            // Whoever closes it says what became of it.
+            Some(done) => _ = done.send(()),
+            None => {
+                let closed = ThreadClosedNotification { thread_id: self.id.to_string() };
+                self.tell_everyone(ServerNotification::ThreadClosed(closed)).await;
+            }
+        }
+    }
+
+    async fn begin(&mut self, first: First, reply: Reply<Opened>) {
+        let mut opened = Opened { thread: self.view.thread(), settings: self.settings.clone() };
+        match first {
+            First::Started { notices } => {
+                reply(Ok(opened.clone()));
+                self.tell_started(opened.thread).await;
+                for notice in notices {
+                    let notice = ServerNotification::DeprecationNotice(notice);
+                    self.outlet.send(Audience::Only(&self.subscribers), notice).await;
+                }
+            }
+            First::Forked { turns } => {
+                opened.thread.turns = turns;
+                reply(Ok(opened.clone()));
+                self.tell_started(opened.thread).await;
+            }
+            First::Resumed { turns } => {
+                self.tell_status().await;
+                opened.thread.turns = turns;
+                reply(Ok(opened));
+            }
+        }
+    }
+
+    async fn serve(&mut self, op: Op) -> Next {
+        match op {
+            Op::Join { subscriber, turns, reply } => {
+                let opened = self.shown(turns).await.map(|thread| Opened { thread, settings: self.settings.clone() });
+                if opened.is_ok() && !self.subscribers.contains(&subscriber) {
+                    self.subscribers.push(subscriber);
+                }
+                reply(opened);
+            }
+            Op::Leave { subscriber, reply } => return self.leave(subscriber, reply),
+            Op::Disconnected(subscriber) => self.subscribers.retain(|other| *other != subscriber),
+            Op::Rename { name, reply } => {
+                let renamed = self.rename(&name).await;
+                let told = renamed.is_ok();
+                reply(renamed);
+                if told {
+                    self.tell_everyone(name_updated(self.id, name)).await;
+                }
+            }
+            Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
+            Op::Elicit { change, reply } => reply(self.elicit(change)),
+            Op::Show { turns, reply } => reply(self.shown(turns).await),
+            Op::Close(_) => return Next::Unload,
+        }
+        Next::Stay
+    }
+
+    fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
+        if !self.subscribers.contains(&subscriber) {
+            reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
+            return Next::Stay;
+        }
+        self.subscribers.retain(|other| *other != subscriber);
+        reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
+        if self.subscribers.is_empty() { Next::Unload } else { Next::Stay }
+    }
+
+    async fn rename(&self, name: &str) -> Result<(), Refusal> {
+        if self.view.keeping == Keeping::Never {
+            return Err(Refusal::invalid(format!("ephemeral thread cannot be renamed: {}", self.id)));
+        }
+        Ok(self.store.rename(self.id, name).await?)
+    }
+
+    fn elicit(&mut self, change: Elicit) -> Result<u64, Refusal> {
+        self.elicitations = match change {
+            Elicit::Begin => self.elicitations + 1,
+            Elicit::End => self
+                .elicitations
+                .checked_sub(1)
+                .ok_or_else(|| Refusal::invalid("out-of-band elicitation count is already zero"))?,
+        };
+        Ok(self.elicitations)
+    }
+
+    /// Marks the last turns as taken back. The file keeps them.
+    async fn roll_back(&mut self, turns: u32, reply: Reply<WireThread>) {
+        match self.take_back(turns).await {
+            Ok((thread, usage)) => {
+                if let Some(usage) = usage {
+                    self.tell_usage(usage).await;
+                }
+                reply(Ok(thread));
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    async fn take_back(&self, turns: u32) -> Result<(WireThread, Option<TokenUsageInfo>), Refusal> {
+        match self.view.keeping {
+            Keeping::Stored => {}
+            Keeping::Never => return Err(Refusal::invalid("thread rollback requires a persisted rollout path")),
+            Keeping::NotYet => {
+                let path = self.view.path().unwrap_or_default();
+                return Err(Refusal::invalid(format!(
+                    "failed to load rollout `{path}` for rollback replay: No such file or directory (os error 2)"
+                )));
+            }
+        }
+        let store = &*self.store;
+        let usage = history::last_usage(store, self.id).await?;
+        let mut batch = Batch::new();
+        batch.push(&Record::EventMsg(Event::ThreadRolledBack(ThreadRolledBack { num_turns: turns })))?;
+        let lease = store.lease(self.id).await?;
+        store.append(&lease, &batch, Durability::Synced).await?;
+        drop(lease);
+        let thread = self.shown(true).await?;
+        let usage = match usage {
+            Some(usage) => Some(self.record_usage(usage, &thread).await?),
+            None => None,
+        };
+        Ok((thread, usage))
+    }
+
+    /// The total stays what it was; the last call is taken to have been about as much as is left.
+    async fn record_usage(&self, mut usage: TokenUsageInfo, left: &WireThread) -> Result<TokenUsageInfo, Refusal> {
+        usage.last_token_usage = TokenUsage { total_tokens: estimate(left), ..TokenUsage::default() };
+        let count = TokenCount { info: Some(usage), rate_limits: None };
+        let mut batch = Batch::new();
+        batch.push(&Record::EventMsg(Event::TokenCount(count)))?;
+        let lease = self.store.lease(self.id).await?;
+        self.store.append(&lease, &batch, Durability::Synced).await?;
+        Ok(usage)
+    }
+
+    /// The thread as it is now.
+    async fn shown(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+        let mut thread = self.view.thread();
+        if self.view.keeping != Keeping::Stored {
+            if with_turns {
+                return Err(Refusal::no_rollout(self.id));
+            }
+            thread.name = self.store.name(self.id).await?;
+            return Ok(thread);
+        }
+        let status = thread.status.clone();
+        let stored = self.store.find(self.id, None).await?;
+        thread = stored.to_wire(&self.settings.model_provider);
+        thread.status = status;
+        if with_turns {
+            let running = matches!(thread.status, ThreadStatus::Active { .. });
+            thread.turns = history::turns(&*self.store, self.id, running).await?;
+        }
+        Ok(thread)
+    }
+
+    async fn change_status(&self, status: ThreadStatus) {
+        if self.view.status() != status {
+            self.view.set_status(status);
+            self.tell_status().await;
+        }
+    }
+
+    async fn tell_status(&self) {
+        let changed = ThreadStatusChangedNotification { thread_id: self.id.to_string(), status: self.view.status() };
+        self.tell_everyone(ServerNotification::ThreadStatusChanged(changed)).await;
+    }
+
+    async fn tell_started(&self, thread: WireThread) {
+        self.tell_everyone(ServerNotification::ThreadStarted(ThreadStartedNotification { thread })).await;
+    }
+
+    async fn tell_usage(&self, usage: TokenUsageInfo) {
+        let updated = ThreadTokenUsageUpdatedNotification {
+            thread_id: self.id.to_string(),
+            // It belongs to no turn, but the field is required.
+            turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
+            token_usage: ThreadTokenUsage {
+                total: breakdown(usage.total_token_usage),
+                last: breakdown(usage.last_token_usage),
+                model_context_window: usage.model_context_window,
+            },
+        };
+        let notification = ServerNotification::ThreadTokenUsageUpdated(updated);
+        self.outlet.send(Audience::Only(&self.subscribers), notification).await;
+    }
+
+    async fn tell_everyone(&self, notification: ServerNotification) {
+        self.outlet.send(Audience::Everyone, notification).await;
+    }
+}
+
+pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {
+    ServerNotification::ThreadNameUpdated(ThreadNameUpdatedNotification {
+        thread_id: id.to_string(),
+        thread_name: Some(name),
+    })
+}
+
+fn breakdown(usage: TokenUsage) -> TokenUsageBreakdown {
+    TokenUsageBreakdown {
+        total_tokens: usage.total_tokens,
+        input_tokens: usage.input_tokens,
+        cached_input_tokens: usage.cached_input_tokens,
+        output_tokens: usage.output_tokens,
+        reasoning_output_tokens: usage.reasoning_output_tokens,
+    }
+}
+
+/// Four bytes a token, over the texts of the items.
+fn estimate(thread: &WireThread) -> i64 {
+    use loomd_protocol::{ThreadItem, UserInput};
+    let bytes: usize = thread
+        .turns
+        .iter()
+        .flat_map(|turn| &turn.items)
+        .map(|item| match item {
+            ThreadItem::AgentMessage { text, .. } | ThreadItem::Plan { text, .. } => text.len(),
+            ThreadItem::UserMessage { content, .. } => content
+                .iter()
+                .map(|input| match input {
+                    UserInput::Text { text, .. } => text.len(),
+                    _ => 0,
+                })
+                .sum(),
+            ThreadItem::CommandExecution { command, aggregated_output, .. } => {
+                command.len() + aggregated_output.as_ref().map_or(0, String::len)
+            }
+            _ => 0,
+        })
+        .sum();
+    i64::try_from(bytes / 4).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,452 @@
+//! All threads: the loaded ones, each with a task of its own, and the stored ones behind them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use loomd_protocol::{
+    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
+    ThreadItemsListResponse, ThreadStatus, ThreadTurnsListResponse, ThreadUnarchivedNotification,
+    ThreadUnsubscribeStatus, TurnItemsView,
+};
+use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
+use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadId};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::history;
+use crate::outlet::{Audience, Outlet, Subscriber};
+use crate::paging::{self, PageRequest};
+use crate::refusal::Refusal;
+use crate::settings::{Resolved, Settings};
+use crate::thread::{Elicit, First, Keeping, Op, Opened, Reply, Thread, View, name_updated};
+
+/// Requests to one thread that wait for it. Whoever asks more waits.
+const QUEUE: usize = 16;
+
+/// Every thread there is. Cheap to clone.
+#[derive(Clone)]
+pub struct Threads {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+}
+
+#[derive(Clone)]
+struct Loaded {
+    ops: mpsc::Sender<Op>,
+    view: Arc<View>,
+}
+
+/// A thread that is to be started.
+pub struct NewThread {
+    pub resolved: Resolved,
+    pub ephemeral: bool,
+}
+
+/// Which stored thread is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Id(ThreadId),
+    /// Any rollout on disk.
+    Path(PathBuf),
+}
+
+impl Threads {
+    pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>) -> Self {
+        Self { store, outlet, loaded: Arc::default() }
+    }
+
+    /// A new thread. Nothing of it is stored until somebody says something in it.
+    pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
+        let meta = new_meta(ThreadId::new(), &new.resolved);
+        let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
+        let thread = self.unstored(&meta, &new.resolved.settings, keeping);
+        let first = First::Started { notices: new.resolved.notices };
+        self.load(meta.id, View::new(thread, keeping), new.resolved.settings, subscriber, first, reply);
+    }
+
+    /// Ids of the loaded threads, in order.
+    pub fn loaded(&self) -> Vec<ThreadId> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// The live status of a thread.
+    pub fn status(&self, id: ThreadId) -> ThreadStatus {
+        self.lock().get(&id).map_or(ThreadStatus::NotLoaded, |loaded| loaded.view.status())
+    }
+
+    /// Stored threads, with their live status.
+    pub async fn list(&self, query: ListQuery) -> Result<(Vec<WireThread>, Page), Refusal> {
+        let provider = query.default_provider.clone();
+        let page = self.store.list(query).await?;
+        let rows = page.threads.iter().map(|thread| self.wire(thread, &provider)).collect();
+        Ok((rows, page))
+    }
+
+    /// A thread, loaded or not, without loading it.
+    pub async fn read(&self, id: ThreadId, turns: bool, provider: &str) -> Result<WireThread, Refusal> {
+        if let Some(loaded) = self.get(id) {
+            match loaded.view.keeping {
+                Keeping::Never if turns => {
+                    return Err(Refusal::invalid("ephemeral threads do not support includeTurns"));
+                }
+                Keeping::NotYet if turns => {
+                    return Err(Refusal::invalid(format!(
+                        "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
+                    )));
+                }
+                _ => {}
+            }
+            if let Some(thread) = self.ask(&loaded, |reply| Op::Show { turns, reply }).await {
+                return thread;
+            }
+        }
+        let stored = match self.store.find(id, None).await {
+            Err(Error::NotFound { .. }) => return Err(Refusal::invalid(format!("thread not loaded: {id}"))),
+            found => found.map_err(|error| unreadable(id, error))?,
+        };
+        let mut thread = self.wire(&stored, provider);
+        if turns {
+            thread.turns = history::turns(&*self.store, id, false).await.map_err(|error| unreadable(id, error))?;
+        }
+        Ok(thread)
+    }
+
+    /// A page of a thread's turns.
+    pub async fn turns_page(
+        &self,
+        id: ThreadId,
+        request: &PageRequest,
+        view: TurnItemsView,
+    ) -> Result<ThreadTurnsListResponse, Refusal> {
+        paging::turns(self.read(id, true, "").await?.turns, request, view)
+    }
+
+    /// A page of a thread's items, or of one turn's.
+    pub async fn items_page(
+        &self,
+        id: ThreadId,
+        request: &PageRequest,
+        turn_id: Option<&str>,
+    ) -> Result<ThreadItemsListResponse, Refusal> {
+        paging::items(self.read(id, true, "").await?.turns, request, turn_id)
+    }
+
+    /// Stops listening; the last one to do so unloads the thread.
+    pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
+        if let Err(Op::Leave { reply, .. }) = self.tell(id, Op::Leave { subscriber, reply }).await {
+            reply(Ok(ThreadUnsubscribeStatus::NotLoaded));
+        }
+    }
+
+    /// A listener is gone for good. Threads stay loaded.
+    pub async fn disconnect(&self, subscriber: Subscriber) {
+        let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
+        for thread in loaded {
+            _ = thread.ops.send(Op::Disconnected(subscriber)).await;
+        }
+    }
+
+    pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
+        if let Err(Op::Rename { name, reply }) = self.tell(id, Op::Rename { name, reply }).await {
+            self.rename_stored(id, name, reply).await;
+        }
+    }
+
+    async fn rename_stored(&self, id: ThreadId, name: String, reply: Reply<()>) {
+        let renamed = async {
+            self.store.find(id, Some(false)).await.map_err(|error| not_found(id, error))?;
+            Ok(self.store.rename(id, &name).await?)
+        };
+        let renamed = renamed.await;
+        let told = renamed.is_ok();
+        reply(renamed);
+        if told {
+            self.outlet.send(Audience::Everyone, name_updated(id, name)).await;
+        }
+    }
+
+    /// Changes what is known of a thread's repository. `check` looks at the values once the thread is known.
+    pub async fn patch_git(
+        &self,
+        id: ThreadId,
+        patch: GitPatch,
+        provider: &str,
+        check: impl FnOnce() -> Result<(), Refusal>,
+    ) -> Result<WireThread, Refusal> {
+        let live = self.get(id);
+        match live.as_ref().map(|loaded| loaded.view.keeping) {
+            Some(Keeping::Never) => {
+                return Err(Refusal::invalid(format!("ephemeral thread does not support metadata updates: {id}")));
+            }
+            Some(Keeping::NotYet) => {
+                check()?;
+                self.store.patch_git(id, &patch).await?;
+                let mut thread = live.map(|loaded| loaded.view.thread()).ok_or_else(|| Refusal::not_found(id))?;
+                thread.git_info = patch.apply(thread.git_info.take());
+                return Ok(thread);
+            }
+            _ => {}
+        }
+        self.store.find(id, None).await.map_err(|error| not_found(id, error))?;
+        check()?;
+        self.store.patch_git(id, &patch).await?;
+        let stored = self.store.find(id, None).await.map_err(|error| not_found(id, error))?;
+        Ok(self.wire(&stored, provider))
+    }
+
+    pub async fn roll_back(&self, id: ThreadId, turns: u32, reply: Reply<WireThread>) {
+        if let Err(Op::RollBack { reply, .. }) = self.tell(id, Op::RollBack { turns, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Counts questions that other programs have open; gives the new count.
+    pub async fn begin_elicitation(&self, id: ThreadId) -> Result<u64, Refusal> {
+        self.elicit(id, Elicit::Begin).await
+    }
+
+    pub async fn end_elicitation(&self, id: ThreadId) -> Result<u64, Refusal> {
+        self.elicit(id, Elicit::End).await
+    }
+
+    async fn elicit(&self, id: ThreadId, change: Elicit) -> Result<u64, Refusal> {
+        let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
+        self.ask(&loaded, |reply| Op::Elicit { change, reply }).await.unwrap_or_else(|| Err(Refusal::not_found(id)))
+    }
+
+    /// Puts a thread away; a loaded one is unloaded first.
+    pub async fn archive(&self, id: ThreadId, reply: Reply<()>) {
+        let archived = async {
+            self.store.find(id, Some(false)).await?;
+            self.unload(id).await;
+            let lease = self.store.lease(id).await?;
+            self.store.archive(&lease).await?;
+            Ok(())
+        };
+        let archived = archived.await;
+        let told = archived.is_ok();
+        reply(archived);
+        if told {
+            let archived = ThreadArchivedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadArchived(archived)).await;
+        }
+    }
+
+    pub async fn unarchive(&self, id: ThreadId, provider: &str, reply: Reply<WireThread>) {
+        let fetched = async {
+            self.store.find(id, Some(true)).await.map_err(|error| match error {
+                Error::NotFound { .. } => Refusal::invalid(format!("no archived rollout found for thread id {id}")),
+                other => other.into(),
+            })?;
+            let lease = self.store.lease(id).await?;
+            Ok(self.wire(&self.store.unarchive(&lease).await?, provider))
+        };
+        let fetched = fetched.await;
+        let told = fetched.is_ok();
+        reply(fetched);
+        if told {
+            let unarchived = ThreadUnarchivedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadUnarchived(unarchived)).await;
+        }
+    }
+
+    /// Removes a thread for good; a loaded one is unloaded first.
+    pub async fn delete(&self, id: ThreadId, reply: Reply<()>) {
+        let deleted = async {
+            self.store.find(id, None).await?;
+            self.unload(id).await;
+            let lease = self.store.lease(id).await?;
+            self.store.delete(&lease).await?;
+            Ok(())
+        };
+        let deleted = deleted.await;
+        let told = deleted.is_ok();
+        reply(deleted);
+        if told {
+            let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadDeleted(deleted)).await;
+        }
+    }
+
+    /// A stored thread, for the calls of the first protocol generation.
+    pub async fn find(&self, source: &Source) -> Result<StoredThread, Error> {
+        match source {
+            Source::Id(id) => self.store.find(*id, None).await,
+            Source::Path(path) => self.store.adopt(path).await,
+        }
+    }
+
+    async fn unload(&self, id: ThreadId) {
+        if let Some(loaded) = self.get(id) {
+            let (done, closed) = oneshot::channel();
+            if loaded.ops.send(Op::Close(done)).await.is_ok() {
+                _ = closed.await;
+            }
+        }
+    }
+
+    /// Joins a loaded thread; gives the reply back when it is not loaded.
+    pub(crate) async fn join(
+        &self,
+        id: ThreadId,
+        turns: bool,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) -> Result<(), Reply<Opened>> {
+        match self.tell(id, Op::Join { subscriber, turns, reply }).await {
+            Err(Op::Join { reply, .. }) => Err(reply),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands something to a loaded thread; gives it back when the thread is not loaded.
+    async fn tell(&self, id: ThreadId, op: Op) -> Result<(), Op> {
+        match self.get(id) {
+            Some(loaded) => loaded.ops.send(op).await.map_err(|unsent| unsent.0),
+            None => Err(op),
+        }
+    }
+
+    /// Where a loaded thread is stored, and whether it is.
+    pub(crate) fn keeping(&self, id: ThreadId) -> Option<(Keeping, Option<String>)> {
+        self.get(id).map(|loaded| (loaded.view.keeping, loaded.view.path()))
+    }
+
+    /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
+    pub(crate) fn load(
+        &self,
+        id: ThreadId,
+        view: View,
+        settings: Settings,
+        subscriber: Subscriber,
+        first: First,
+        reply: Reply<Opened>,
+    ) {
+        let (ops, queue) = mpsc::channel(QUEUE);
+        let view = Arc::new(view);
+        let thread = Thread {
+            id,
+            settings,
+            view: Arc::clone(&view),
+            store: Arc::clone(&self.store),
+            outlet: Arc::clone(&self.outlet),
+            subscribers: vec![subscriber],
+            elicitations: 0,
+        };
+        let mut loaded = self.lock();
+        if let Some(other) = loaded.get(&id).cloned() {
+            drop(loaded);
+            tokio::spawn(async move {
+                if let Err(mpsc::error::SendError(Op::Join { reply, .. })) =
+                    other.ops.send(Op::Join { subscriber, turns: first.has_turns(), reply }).await
+                {
+                    reply(Err(Refusal::invalid(format!(
+                        "thread {id} is closing; retry thread/resume after the thread is closed"
+                    ))));
+                }
+            });
+            return;
+        }
+        loaded.insert(id, Loaded { ops, view });
+        drop(loaded);
+        let registry = Arc::clone(&self.loaded);
+        let gone = move || {
+            registry.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        };
+        tokio::spawn(thread.run(first, reply, queue, gone));
+    }
+
+    /// A thread that is only in memory, as clients see it.
+    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, keeping: Keeping) -> WireThread {
+        let now = Timestamp::now();
+        let path = match keeping {
+            Keeping::Never => None,
+            _ => Some(self.store.place(meta.id, now).to_string_lossy().into_owned()),
+        };
+        WireThread {
+            id: meta.id.to_string(),
+            preview: String::new(),
+            ephemeral: keeping == Keeping::Never,
+            model_provider: settings.model_provider.clone(),
+            created_at: now.as_second(),
+            updated_at: now.as_second(),
+            status: ThreadStatus::Idle,
+            path,
+            cwd: settings.cwd.clone(),
+            cli_version: meta.cli_version.clone(),
+            source: meta.wire_source(),
+            agent_nickname: None,
+            agent_role: None,
+            git_info: None,
+            name: None,
+            turns: Vec::new(),
+            session_id: meta.id.to_string(),
+            project_id: None,
+        }
+    }
+
+    /// A stored thread as clients see it, with its live status.
+    pub(crate) fn wire(&self, stored: &StoredThread, provider: &str) -> WireThread {
+        let mut thread = stored.to_wire(provider);
+        thread.status = self.status(stored.id());
+        thread
+    }
+
+    /// Asks a loaded thread; `None` when it was unloaded meanwhile.
+    async fn ask<T: Send + 'static>(
+        &self,
+        loaded: &Loaded,
+        op: impl FnOnce(Reply<T>) -> Op,
+    ) -> Option<Result<T, Refusal>> {
+        let (answer, answered) = oneshot::channel();
+        loaded.ops.send(op(Box::new(|result| _ = answer.send(result)))).await.ok()?;
+        answered.await.ok()
+    }
+
+    fn get(&self, id: ThreadId) -> Option<Loaded> {
+        self.lock().get(&id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a new thread says of itself.
+pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
+    SessionMeta {
+        id,
+        forked_from_id: None,
+        timestamp: now(),
+        cwd: resolved.settings.cwd.clone(),
+        originator: resolved.originator.clone(),
+        cli_version: resolved.cli_version.clone(),
+        source: Origin::Vscode,
+        agent_nickname: None,
+        agent_role: None,
+        agent_path: None,
+        model_provider: Some(resolved.settings.model_provider.clone()),
+        base_instructions: resolved.base_instructions.clone().map(|text| BaseInstructions { text }),
+        dynamic_tools: resolved.dynamic_tools.clone().filter(|tools| !tools.is_empty()),
+        memory_mode: None,
+        git: None,
+    }
+}
+
+fn not_found(id: ThreadId, error: Error) -> Refusal {
+    match error {
+        Error::NotFound { .. } => Refusal::not_found(id),
+        other => other.into(),
+    }
+}
+
+fn unreadable(id: ThreadId, error: Error) -> Refusal {
+    match &error {
+        Error::Empty { path } | Error::NoSessionMeta { path } | Error::Io { path, .. } => {
+            Refusal::failed(format!("failed to load rollout `{}` for thread {id}: {error}", path.display()))
+        }
+        _ => error.into(),
+    }
+}

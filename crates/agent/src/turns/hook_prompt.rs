@@ -1,0 +1,28 @@
+//! What a hook said to the model: a user item whose texts are all wrapped in `<hook_prompt>` tags.
+
+use loomd_protocol::{ContentItem, HookPromptFragment, ResponseItem};
+
+/// `None` for any other item.
+pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> {
+    let ResponseItem::Message { role, content, .. } = item else { return None };
+    if role != "user" || content.is_empty() {
+        return None;
+    }
+    content
+        .iter()
+        .map(|part| match part {
+            ContentItem::InputText { text } => fragment(text),
+            _ => None,
+        })
+        .collect()
+}
+
+fn fragment(text: &str) -> Option<HookPromptFragment> {
+    let rest = text.trim().strip_prefix("<hook_prompt hook_run_id=\"")?.strip_suffix("</hook_prompt>")?;
+    let (hook_run_id, text) = rest.split_once("\">")?;
+    Some(HookPromptFragment { text: unescape(text), hook_run_id: unescape(hook_run_id) })
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&amp;", "&")
+}

@@ -1,0 +1,168 @@
+//! What a thread runs on: what the client asked for, else what was stored, else the configuration.
+
+use std::path::Path;
+
+use loomd_agent::{Basis, Refusal, Resolve, Resolved, Settings};
+use loomd_config::config_toml::{ConfigToml, TrustLevel};
+use loomd_config::{LoadRequest, features};
+use loomd_protocol::{
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
+    ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams, ThreadResumeParams,
+    ThreadStartParams,
+};
+
+use crate::PROTOCOL_VERSION;
+use crate::dispatch::Context;
+
+/// The model of a thread when nobody names one.
+const DEFAULT_MODEL: &str = "gpt-5.3-codex";
+
+/// What a client asks for when it opens a thread.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    model: Option<String>,
+    model_provider: Option<String>,
+    /// Outer `None`: not said; inner `None`: none.
+    service_tier: Option<Option<ServiceTier>>,
+    cwd: Option<String>,
+    approval_policy: Option<AskForApproval>,
+    approvals_reviewer: Option<ApprovalsReviewer>,
+    sandbox: Option<SandboxMode>,
+    config: JsonObject,
+    base_instructions: Option<String>,
+    dynamic_tools: Option<Vec<DynamicToolSpec>>,
+}
+
+/// Whether a stored thread's last model and effort count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restore {
+    Model,
+    Nothing,
+}
+
+/// Works out the settings when the stored thread, if there is one, has been found.
+pub(crate) fn resolver(cx: &Context, wishes: Wishes, restore: Restore) -> Resolve {
+    let cx = cx.clone();
+    Box::new(move |basis| resolve(&cx, wishes, restore, basis))
+}
+
+fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'_>>) -> Result<Resolved, Refusal> {
+    let refuse = |error: loomd_config::ConfigError| Refusal::invalid(format!("failed to load configuration: {error}"));
+    let cwd = working_directory(wishes.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str())))?;
+    let names_a_model = wishes.model.is_some()
+        || wishes.model_provider.is_some()
+        || wishes.config.contains_key("model")
+        || wishes.config.contains_key("model_reasoning_effort");
+    let mut overrides = wishes.config;
+    if let Some(provider) = wishes.model_provider {
+        overrides.insert("model_provider".into(), provider.into());
+    }
+    let sources = cx.app.sources.request();
+    let request = LoadRequest { cwd: Some(&cwd), thread: Some(&overrides), ..sources };
+    let loaded = loomd_config::load(&request).map_err(refuse)?;
+    let config = loomd_config::resolve(&loaded).map_err(refuse)?.config;
+
+    let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
+    let trust = trust(&config, &cwd);
+    let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
+        Some(_) => SandboxMode::WorkspaceWrite,
+        None => SandboxMode::ReadOnly,
+    });
+    let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
+        Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
+        _ => AskForApproval::OnRequest,
+    });
+    let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
+    Ok(Resolved {
+        settings: Settings {
+            model: wishes
+                .model
+                .or_else(|| stored.map(|turn| turn.model.clone()))
+                .or_else(|| config.model.clone())
+                .unwrap_or_else(|| DEFAULT_MODEL.into()),
+            model_provider: config.model_provider().to_owned(),
+            service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
+            cwd: cwd.to_string_lossy().into_owned(),
+            approval_policy,
+            approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
+            sandbox: sandbox_policy(sandbox, &config, &cx.app.sources.home),
+            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), &config),
+        },
+        base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+        dynamic_tools: wishes.dynamic_tools,
+        originator: cx.client.name.clone(),
+        cli_version: PROTOCOL_VERSION.into(),
+        notices: deprecations(&config),
+    })
+}
+
+fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {
+    stored.or_else(|| config.model_reasoning_effort.clone())
+}
+
+/// Relative paths start where the server was started.
+fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
+    let here = || std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")));
+    let path = Path::new(given.unwrap_or_default());
+    match AbsolutePathBuf::new(path) {
+        Some(path) => Ok(path),
+        None => AbsolutePathBuf::new(here()?.join(path)).ok_or_else(|| Refusal::failed("no working directory")),
+    }
+}
+
+/// What the user said of the folder, or of the project that it is in.
+fn trust(config: &ConfigToml, cwd: &Path) -> Option<TrustLevel> {
+    let markers = config.project_root_markers();
+    let root = cwd.ancestors().find(|folder| markers.iter().any(|marker| folder.join(marker).exists()));
+    [Some(cwd), root].into_iter().flatten().find_map(|folder| config.projects.get(folder.to_str()?)?.trust_level)
+}
+
+fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {
+    match mode {
+        SandboxMode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
+        SandboxMode::ReadOnly => SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
+        SandboxMode::WorkspaceWrite => {
+            let workspace = config.sandbox_workspace_write.clone().unwrap_or_default();
+            let mut writable_roots = workspace.writable_roots;
+            writable_roots.push(AbsolutePathBuf::resolve(home, "memories"));
+            SandboxPolicy::WorkspaceWrite {
+                writable_roots,
+                read_only_access: ReadOnlyAccess::FullAccess,
+                network_access: workspace.network_access,
+                exclude_tmpdir_env_var: workspace.exclude_tmpdir_env_var,
+                exclude_slash_tmp: workspace.exclude_slash_tmp,
+            }
+        }
+    }
+}
+
+fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
+    let keys = features::deprecated_keys(&config.features).into_iter();
+    keys.map(|key| DeprecationNoticeNotification { summary: key.summary(), details: None }).collect()
+}
+
+/// The three ways to open a thread have params of their own; what they ask for is the same.
+macro_rules! wishes_from {
+    ($params:ident, $dynamic_tools:expr) => {
+        impl From<&mut $params> for Wishes {
+            fn from(params: &mut $params) -> Self {
+                Self {
+                    model: params.model.take(),
+                    model_provider: params.model_provider.take(),
+                    service_tier: params.service_tier.take(),
+                    cwd: params.cwd.take(),
+                    approval_policy: params.approval_policy.take(),
+                    approvals_reviewer: params.approvals_reviewer,
+                    sandbox: params.sandbox,
+                    config: params.config.take().unwrap_or_default(),
+                    base_instructions: params.base_instructions.take(),
+                    dynamic_tools: $dynamic_tools(params),
+                }
+            }
+        }
+    };
+}
+
+wishes_from!(ThreadStartParams, |params: &mut ThreadStartParams| params.dynamic_tools.take());
+wishes_from!(ThreadResumeParams, |_| None);
+wishes_from!(ThreadForkParams, |_| None);

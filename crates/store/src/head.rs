@@ -1,0 +1,139 @@
+//! The head of a rollout: who the thread is and what it was first asked, from as few lines as that takes.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::rollout::{Event, Line, Record, SessionMeta, UserMessage};
+
+/// Lines looked at for the session_meta, as the reference does.
+const META_LINES: usize = 10;
+/// Further lines looked at for the first user message once the session_meta is known.
+const MESSAGE_LINES: usize = 200;
+/// A message may carry images as text; beyond this the thread has no preview.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// Most heads fit in one read.
+const BUFFER: usize = 16 * 1024;
+
+/// What the first lines of a rollout say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Head {
+    pub meta: Option<Box<SessionMeta>>,
+    /// The text of the first user message, cut and trimmed; `[Image]` for one that is only an image.
+    /// `None` when there is no message yet, or only blank ones.
+    pub preview: Option<String>,
+    /// Whether the file holds nothing but white space, as far as it was read.
+    pub blank: bool,
+}
+
+/// Reads the head of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Head> {
+    read_from(File::open(path)?)
+}
+
+fn read_from(file: impl Read) -> io::Result<Head> {
+    let mut reader = BufReader::with_capacity(BUFFER, file.take(MAX_BYTES));
+    let mut head = Head { blank: true, ..Head::default() };
+    let mut line = Vec::new();
+    let mut seen = 0;
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(head);
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        head.blank = false;
+        seen += 1;
+        if head.look_at(&line) || seen >= if head.meta.is_some() { META_LINES + MESSAGE_LINES } else { META_LINES } {
+            return Ok(head);
+        }
+    }
+}
+
+impl Head {
+    /// Returns whether there is nothing more to learn.
+    fn look_at(&mut self, line: &[u8]) -> bool {
+        let Some(line) = Line::parse(line) else { return false };
+        match &*line.kind {
+            "session_meta" if self.meta.is_none() => {
+                if let Some(Record::SessionMeta(meta)) = line.decode() {
+                    self.meta = Some(meta);
+                }
+                self.meta.is_some() && self.preview.is_some()
+            }
+            "event_msg" if self.preview.is_none() && line.payload_type().as_deref() == Some("user_message") => {
+                let Some(Record::EventMsg(Event::UserMessage(message))) = line.decode() else { return false };
+                // A blank message is no first message.
+                self.preview = preview(&message);
+                self.meta.is_some() && self.preview.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Editors put context before what the user typed; it ends with this heading.
+const REQUEST_HEADING: &str = "## My request for Codex:";
+
+/// What stands for a thread in a list: the text of its first user message. The same rule everywhere.
+pub fn preview(message: &UserMessage) -> Option<String> {
+    let text = match message.message.find(REQUEST_HEADING) {
+        Some(at) => &message.message[at + REQUEST_HEADING.len()..],
+        None => &message.message,
+    };
+    match text.trim() {
+        "" if message.has_image() => Some("[Image]".into()),
+        "" => None,
+        text => Some(text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const META: &str = r#"{"timestamp":"x","type":"session_meta","payload":{"id":"54cbd9a4-eb27-4019-a111-baa1c7c1e4e6","timestamp":"2025-03-04T05:06:07.000Z","cwd":"/","originator":"o","cli_version":"1"}}"#;
+
+    fn user(text: &str) -> String {
+        format!(r#"{{"timestamp":"x","type":"event_msg","payload":{{"type":"user_message","message":{text:?}}}}}"#)
+    }
+
+    fn check(lines: &[&str], found: bool, preview: Option<&str>) {
+        let head = read_from(lines.join("\n").as_bytes()).unwrap();
+        assert_eq!((head.meta.is_some(), head.preview.as_deref()), (found, preview), "{lines:?}");
+    }
+
+    #[test]
+    fn the_first_message_is_the_preview() {
+        let (one, two) = (user(" one "), user("two"));
+        let context = user("# Context\n## My request for Codex:\nrename it ");
+        let image = user("").replace("}}", r#","images":["u"]}}"#);
+        check(&[META, &one, &two], true, Some("one"));
+        check(&["{broken", "", META, "[]", &one], true, Some("one"));
+        check(&[META, &context], true, Some("rename it"));
+        check(&[META, &image], true, Some("[Image]"));
+        check(&[META, &user(" ")], true, None);
+        check(&[META, &user(" "), &two], true, Some("two"));
+        check(&[&one, META, &two], true, Some("one"));
+        check(&[META], true, None);
+        check(&[&one], false, Some("one"));
+        check(&[], false, None);
+    }
+
+    #[test]
+    fn only_so_many_lines_are_read() {
+        let other = r#"{"timestamp":"x","type":"future","payload":{}}"#;
+        let far = [vec![META], vec![other; 208], vec![]].concat();
+        check(&[far.clone(), vec![&user("in reach")]].concat(), true, Some("in reach"));
+        check(&[far, vec![other], vec![&user("too far")]].concat(), true, None);
+        check(&[vec![other; 10], vec![META]].concat(), false, None);
+    }
+
+    #[test]
+    fn a_file_of_white_space_is_blank() {
+        assert!(read_from(&b" \n\n"[..]).unwrap().blank);
+        assert!(!read_from(&b"\xff\n"[..]).unwrap().blank);
+    }
+}

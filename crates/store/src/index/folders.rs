@@ -1,0 +1,199 @@
+//! Which files there are. A folder whose time of change is the one last seen holds the same files; only
+//! changed folders are read, so that a look at a large home costs one `stat` per day of use.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, params};
+
+use super::row::{self, Stat};
+use super::unread::{Unread, UnreadFile};
+use crate::error::{Error, Result};
+use crate::path::{ARCHIVED, RolloutName, SESSIONS};
+
+/// A folder that changed this recently may change again without its time showing it.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// What is known of the folders of a home.
+#[derive(Default)]
+pub(super) struct Folders {
+    known: BTreeMap<String, Folder>,
+}
+
+#[derive(Default)]
+struct Folder {
+    /// `None` until the folder has been read and is settled.
+    mtime: Option<i64>,
+    /// Whether the index file knows `mtime`.
+    saved: bool,
+    /// Sub-folders, of years and months.
+    children: Vec<String>,
+}
+
+/// Levels between `sessions` and the folders that hold files.
+const DAY: usize = 3;
+
+impl Folders {
+    /// What an earlier run has seen.
+    pub(super) fn load(db: &Connection) -> Result<Self> {
+        let mut folders = Self::default();
+        // Steps from one folder to the next instead of through all rows.
+        let mut statement = db.prepare(
+            "WITH RECURSIVE present (folder) AS (
+                SELECT min(folder) FROM rollouts
+                UNION ALL
+                SELECT (SELECT min(folder) FROM rollouts WHERE folder > present.folder) FROM present WHERE folder NOT NULL
+            ) SELECT present.folder, mtime FROM present LEFT JOIN folders USING (folder) WHERE present.folder NOT NULL",
+        )?;
+        for row in statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))? {
+            let (folder, mtime): (_, Option<i64>) = row?;
+            folders.known.insert(folder, Folder { mtime, saved: mtime.is_some(), children: Vec::new() });
+        }
+        Ok(folders)
+    }
+
+    /// Looks for files that came or went. New ones are added to `unread`; rows of missing ones are removed.
+    pub(super) fn check(&mut self, db: &Connection, home: &Path, unread: &mut Unread) -> Result<()> {
+        self.visit(db, home, SESSIONS, 0, unread)?;
+        self.visit(db, home, ARCHIVED, DAY, unread)
+    }
+
+    fn visit(&mut self, db: &Connection, home: &Path, name: &str, level: usize, unread: &mut Unread) -> Result<()> {
+        let path = home.join(name);
+        let meta = match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => meta,
+            Ok(_) => return self.drop_folder(db, name, unread),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return self.drop_folder(db, name, unread);
+            }
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
+        let mtime = row::mtime(&meta);
+        let folder = self.known.get(name);
+        if folder.is_none_or(|folder| folder.mtime != Some(mtime)) {
+            let started = SystemTime::now();
+            let children = if level == DAY {
+                read_day(db, &path, name, unread)?;
+                Vec::new()
+            } else {
+                let children = sub_folders(&path)?;
+                for child in self.children_of(name).filter(|child| !children.contains(child)).collect::<BTreeSet<_>>() {
+                    self.drop_folder(db, &format!("{name}/{child}"), unread)?;
+                }
+                children
+            };
+            let settled = is_settled(started, mtime);
+            self.known.insert(name.to_owned(), Folder { mtime: settled.then_some(mtime), saved: false, children });
+        }
+        if level < DAY {
+            let children = self.known.get(name).map(|folder| folder.children.clone()).unwrap_or_default();
+            for child in children {
+                let folder = format!("{name}/{child}");
+                match self.visit(db, home, &folder, level + 1, unread) {
+                    // One unreadable folder does not hide the others.
+                    Err(Error::Io { path, source }) => {
+                        tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+                    }
+                    visited => visited?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next part of every known folder below one.
+    fn children_of(&self, name: &str) -> impl Iterator<Item = String> {
+        let below = format!("{name}/");
+        self.known.keys().filter_map(move |known| Some(known.strip_prefix(&below)?.split('/').next()?.to_owned()))
+    }
+
+    fn drop_folder(&mut self, db: &Connection, name: &str, unread: &mut Unread) -> Result<()> {
+        let below = format!("{name}/");
+        let known = self.known.keys().any(|folder| folder == name || folder.starts_with(&below));
+        if known {
+            self.known.retain(|folder, _| folder != name && !folder.starts_with(&below));
+            unread.retain(|file| &*file.folder != name && !file.folder.starts_with(&below));
+            for table in ["rollouts", "folders"] {
+                db.execute(
+                    &format!("DELETE FROM {table} WHERE folder = ?1 OR substr(folder, 1, ?3) = ?2"),
+                    params![name, below, below.chars().count() as i64],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers for later runs which folders have been read whole.
+    pub(super) fn save(&mut self, db: &Connection) -> Result<()> {
+        // Folders above the days are read at every start: that is where new days are found.
+        for (name, folder) in self.known.iter_mut().filter(|(name, folder)| !folder.saved && is_day(name)) {
+            if let Some(mtime) = folder.mtime {
+                db.prepare_cached("INSERT OR REPLACE INTO folders VALUES (?1, ?2)")?.execute(params![name, mtime])?;
+                folder.saved = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_day(name: &str) -> bool {
+    name == ARCHIVED || name.split('/').count() == DAY + 1
+}
+
+fn is_settled(now: SystemTime, mtime: i64) -> bool {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let changed = Duration::from_nanos(mtime.unsigned_abs());
+    mtime > 0 && changed + SETTLED < now
+}
+
+/// Numbered sub-folders, newest first.
+fn sub_folders(path: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(Error::io(path))? {
+        let name = entry.map_err(Error::io(path))?.file_name();
+        if let Some(name) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
+            found.push(name.to_owned());
+        }
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(found)
+}
+
+fn read_day(db: &Connection, path: &Path, folder: &str, unread: &mut Unread) -> Result<()> {
+    let mut rows: HashSet<String> = db
+        .prepare_cached("SELECT name FROM rollouts WHERE folder = ?1")?
+        .query_map([folder], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let waiting = unread.names_in(folder);
+    let mut gone = waiting.clone();
+    let shared: std::sync::Arc<str> = folder.into();
+    for entry in fs::read_dir(path).map_err(Error::io(path))? {
+        let name = entry.map_err(Error::io(path))?.file_name();
+        let Some((name, parsed)) = name.to_str().and_then(|name| Some((name, RolloutName::parse(name)?))) else {
+            continue;
+        };
+        gone.remove(name);
+        if rows.remove(name) || waiting.contains(name) {
+            continue;
+        }
+        if let Ok(Some(stat)) = Stat::of(&path.join(name)) {
+            unread.push(UnreadFile {
+                folder: shared.clone(),
+                name: name.into(),
+                id: parsed.id,
+                time: parsed.seconds(),
+                mtime: stat.mtime.div_euclid(1_000_000_000),
+            });
+        }
+    }
+    for name in &rows {
+        row::remove(db, folder, name)?;
+    }
+    if !gone.is_empty() {
+        unread.retain(|file| &*file.folder != folder || !gone.contains(&*file.name));
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! The index of stored threads, `loomd.sqlite`: a cache of the heads of all rollouts, from which lists and
+//! lookups are answered. Rollouts are the truth: files that come, go, grow or are rewritten by others are
+//! noticed by comparing times and sizes, and the whole file can be thrown away at any moment.
+
+mod folders;
+mod query;
+mod row;
+mod schema;
+mod signature;
+mod unread;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use loomd_protocol::ThreadSortKey;
+use rusqlite::{Connection, params};
+
+use crate::error::{Error, Result};
+use crate::list::{Cursor, ListQuery, Page};
+use crate::{StoredThread, ThreadId};
+use folders::Folders;
+use row::{ENTRY, Entry, ThreadRow};
+use unread::{Unread, UnreadFile};
+
+pub(crate) use row::slim;
+
+/// The file's name. Other servers delete what is called `state_*.sqlite`.
+pub(crate) const FILE_NAME: &str = "loomd.sqlite";
+/// Heads read between two looks at whether somebody waits.
+const BATCH: usize = 100;
+/// Rows whose files are looked at in one step of a sweep.
+const SWEEP: usize = 200;
+/// The most recently changed threads, which are the ones that others append to, are looked at every time.
+const RECENT: usize = 100;
+/// How often all files are looked at for changes by others, while lists are asked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+/// Rounds in which rows of a page may turn out to be stale.
+const ROUNDS: usize = 10;
+
+/// The index of one home. All calls block; one owner at a time.
+pub(crate) struct Index {
+    home: PathBuf,
+    path: PathBuf,
+    db: Connection,
+    folders: Folders,
+    unread: Unread,
+    checked: bool,
+    swept: Option<Instant>,
+    /// The last key that a running sweep has come to.
+    sweeping: Option<i64>,
+    /// Whether heads were read since the last sweep.
+    grown: bool,
+}
+
+impl Index {
+    pub(crate) fn open(home: &Path, sqlite_home: &Path) -> Result<Self> {
+        let path = sqlite_home.join(FILE_NAME);
+        let db = schema::open(&path)?;
+        let folders = Folders::load(&db)?;
+        Ok(Self {
+            home: home.to_owned(),
+            path,
+            db,
+            folders,
+            unread: Unread::new(),
+            checked: false,
+            swept: None,
+            sweeping: None,
+            grown: false,
+        })
+    }
+
+    /// Runs an operation; when the index turns out to be damaged, starts over and runs it again.
+    pub(crate) fn run<T>(&mut self, operation: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
+        match operation(self) {
+            Err(Error::Index(error)) if schema::is_damage(&error) => {
+                tracing::warn!(%error, "the thread index is damaged and rebuilt");
+                self.rebuild()?;
+                operation(self)
+            }
+            done => done,
+        }
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        self.db = Connection::open_in_memory()?;
+        schema::discard(&self.path);
+        self.db = schema::open(&self.path)?;
+        self.folders = Folders::load(&self.db)?;
+        self.unread = Unread::new();
+        (self.checked, self.swept, self.sweeping) = (false, None, None);
+        Ok(())
+    }
+
+    /// One page of a list.
+    pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
+        self.check_folders()?;
+        self.check_recent(query.archived)?;
+        for _ in 0..ROUNDS {
+            let rows = self.driven_page(query)?;
+            if !self.verify_all(rows.iter().map(|row| &row.entry))? {
+                return self.page(rows, query);
+            }
+        }
+        // Files change faster than they are looked at: the answer is as fresh as any.
+        let rows = self.driven_page(query)?;
+        self.page(rows, query)
+    }
+
+    /// Reads as many heads as the page needs, newest first.
+    fn driven_page(&mut self, query: &ListQuery) -> Result<Vec<ThreadRow>> {
+        let mut batches = 1;
+        loop {
+            let rows = query::page(&self.db, query)?;
+            let Some(bound) = self.unread.bound(query.sort) else { return Ok(rows) };
+            let last = rows.get(query.limit.saturating_sub(1)).filter(|_| rows.len() > query.limit);
+            if last.is_some_and(|row| self.time(row, query.sort) > bound) {
+                return Ok(rows);
+            }
+            // Ever more at once: a filter that matches nothing must not be asked again and again.
+            for _ in 0..batches {
+                if self.unread.is_empty() {
+                    break;
+                }
+                self.read_heads(query.sort, BATCH)?;
+            }
+            batches *= 2;
+        }
+    }
+
+    fn time(&self, row: &ThreadRow, sort: ThreadSortKey) -> i64 {
+        match sort {
+            ThreadSortKey::CreatedAt => row.created_at,
+            ThreadSortKey::UpdatedAt => row.updated_at,
+        }
+    }
+
+    fn page(&self, mut rows: Vec<ThreadRow>, query: &ListQuery) -> Result<Page> {
+        let more = rows.len() > query.limit;
+        rows.truncate(query.limit);
+        let at = rows.last().map(|row| self.time(row, query.sort));
+        let threads = rows.into_iter().map(|row| row.into_thread(&self.home)).collect::<Result<Vec<_>>>()?;
+        let next = match (more, at, threads.last()) {
+            (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
+            _ => None,
+        };
+        Ok(Page { threads, next })
+    }
+
+    /// A thread by its id; among several files the active one.
+    pub(crate) fn find(&mut self, id: ThreadId, archived: Option<bool>) -> Result<StoredThread> {
+        for look in [false, true] {
+            if look {
+                self.check_folders()?;
+                for file in self.unread.of_thread(id) {
+                    self.read_head(&file)?;
+                }
+            }
+            for _ in 0..ROUNDS {
+                let Some(row) = row::by_id(&self.db, id, archived)? else { break };
+                if !row::verify(&self.db, &self.home, &row.entry)? {
+                    return row.into_thread(&self.home);
+                }
+            }
+        }
+        Err(Error::NotFound { id })
+    }
+
+    /// Takes note of a file that this process wrote, moved or deleted.
+    pub(crate) fn touch(&mut self, path: &Path) -> Result<()> {
+        let Some((folder, name)) = self.place(path) else { return Ok(()) };
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        match row::entry(&self.db, &folder, &name)? {
+            Some(entry) => {
+                row::verify(&self.db, &self.home, &entry)?;
+            }
+            None => {
+                self.unread.retain(|file| *file.folder != *folder || *file.name != *name);
+                row::index_file(&self.db, &self.home, &folder, &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Folder and name of a file inside the home.
+    fn place<'a>(&self, path: &'a Path) -> Option<(&'a str, &'a str)> {
+        let inside = path.strip_prefix(&self.home).ok()?;
+        Some((inside.parent()?.to_str()?, inside.file_name()?.to_str()?))
+    }
+
+    /// One step of the work that makes the index complete. Returns whether there is more to do.
+    pub(crate) fn step(&mut self) -> Result<bool> {
+        if !self.checked {
+            self.check_folders()?;
+            return Ok(true);
+        }
+        if !self.unread.is_empty() {
+            self.read_heads(ThreadSortKey::CreatedAt, BATCH)?;
+            return Ok(true);
+        }
+        self.sweep()
+    }
+
+    /// Whether every file has been read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.checked && self.unread.is_empty()
+    }
+
+    /// Whether it is time to look at all files for changes by others.
+    pub(crate) fn wants_sweep(&self) -> bool {
+        self.sweeping.is_none() && self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY)
+    }
+
+    fn sweep(&mut self) -> Result<bool> {
+        if !self.wants_sweep() && self.sweeping.is_none() {
+            return Ok(false);
+        }
+        let from = self.sweeping.unwrap_or(i64::MIN);
+        let entries = self.entries(
+            &format!("SELECT {ENTRY} FROM rollouts WHERE key > ?1 ORDER BY key LIMIT ?2"),
+            params![from, SWEEP as i64],
+        )?;
+        self.verify_all(entries.iter())?;
+        self.sweeping = entries.last().map(|entry| entry.key);
+        if self.sweeping.is_none() {
+            self.swept = Some(Instant::now());
+            let transaction = self.db.unchecked_transaction()?;
+            self.folders.save(&transaction)?;
+            transaction.commit()?;
+            if std::mem::take(&mut self.grown) {
+                // What reading many heads has put into the page cache is not needed any more.
+                self.db.execute_batch("PRAGMA shrink_memory")?;
+            }
+        }
+        Ok(self.sweeping.is_some())
+    }
+
+    fn check_folders(&mut self) -> Result<()> {
+        // No transaction: one that reads first and writes later fails when another process writes.
+        self.folders.check(&self.db, &self.home, &mut self.unread)?;
+        self.checked = true;
+        Ok(())
+    }
+
+    fn check_recent(&mut self, archived: bool) -> Result<()> {
+        let entries = self.entries(
+            &format!(
+                "SELECT {ENTRY} FROM rollouts WHERE listed AND archived = ?1 ORDER BY updated_at DESC, id DESC LIMIT ?2"
+            ),
+            params![archived, RECENT as i64],
+        )?;
+        self.verify_all(entries.iter()).map(|_| ())
+    }
+
+    fn entries(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let rows = statement.query_map(params, Entry::read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns whether any row changed.
+    fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<bool> {
+        let mut changed = false;
+        for entry in entries {
+            changed |= row::verify(&self.db, &self.home, entry)?;
+        }
+        Ok(changed)
+    }
+
+    fn read_heads(&mut self, sort: ThreadSortKey, count: usize) -> Result<()> {
+        let files = self.unread.newest(sort, count);
+        self.grown = true;
+        let transaction = self.db.unchecked_transaction()?;
+        let done = files.iter().try_for_each(|file| self.read_head(file));
+        if done.is_err() {
+            for file in files {
+                self.unread.push(file);
+            }
+            return done;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn read_head(&self, file: &UnreadFile) -> Result<()> {
+        row::index_file(&self.db, &self.home, &file.folder, &file.name)
+    }
+}

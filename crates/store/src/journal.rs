@@ -1,0 +1,262 @@
+//! Appending whole lines to a file that others may append to as well. A batch is one write, so that it is
+//! with the operating system before the call returns and another writer cannot split it; what does not fit
+//! on the disk is taken back. No descriptor is kept between calls.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+
+/// How far a file has come, as this process knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes.
+    pub len: u64,
+    /// Whole lines: the sequence number of the last record.
+    pub seq: u64,
+}
+
+/// What an append did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The file after the append. The batch's records have the sequence numbers up to `extent.seq`.
+    pub extent: Extent,
+    /// Where the batch's first line begins.
+    pub start: u64,
+    /// What others appended since this process last wrote or looked.
+    pub foreign: Option<Range<u64>>,
+}
+
+/// How safe a batch is when the append returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// With the operating system: survives the end of this process.
+    #[default]
+    Flushed,
+    /// On the disk: survives the end of the machine.
+    Synced,
+}
+
+/// Whether the file has to be there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Made, with its folder, when missing.
+    Any,
+    /// A missing file is an error: it was moved or deleted behind our back.
+    Existing,
+}
+
+/// Appends a batch. `known` is what this process knew of the file; with nothing known, the file is read
+/// once to number its lines.
+pub(crate) fn append(
+    path: &Path,
+    batch: &Batch,
+    known: Option<Extent>,
+    expect: Expect,
+    durability: Durability,
+) -> Result<Appended> {
+    let mut file = open(path, expect).map_err(Error::io(path))?;
+    append_to(&mut file, batch, known, durability).map_err(Error::io(path))
+}
+
+fn open(path: &Path, expect: Expect) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(expect == Expect::Any);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && expect == Expect::Any => {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            options.open(path)
+        }
+        opened => opened,
+    }
+}
+
+fn append_to(file: &mut File, batch: &Batch, known: Option<Extent>, durability: Durability) -> io::Result<Appended> {
+    let Measured { mut whole, len } = measure(file, known)?;
+    let foreign = known.filter(|known| known.len != len).map(|known| {
+        // A file that became shorter was rewritten: all of it is news.
+        if known.len < len { known.len..len } else { 0..len }
+    });
+    let torn = whole.len < len;
+    let start = len + u64::from(torn);
+    if torn {
+        // The broken record becomes a line of its own, which every reader skips, in the same write.
+        let mut bytes = Vec::with_capacity(batch.bytes().len() + 1);
+        bytes.push(b'\n');
+        bytes.extend_from_slice(batch.bytes());
+        put(file, len, &bytes)?;
+        whole.seq += 1;
+    } else {
+        put(file, len, batch.bytes())?;
+    }
+    if durability == Durability::Synced {
+        file.sync_data()?;
+    }
+    let extent = Extent { len: start + batch.bytes().len() as u64, seq: whole.seq + batch.lines() };
+    Ok(Appended { extent, start, foreign })
+}
+
+/// Writes all of `bytes` or, as far as that is possible, nothing.
+fn put(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return Err(take_back(file, len, written, io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(take_back(file, len, written, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Cuts a half-written batch off again, unless somebody has appended to it in the meantime.
+fn take_back(file: &mut File, len: u64, written: usize, error: io::Error) -> io::Error {
+    if written > 0 && file.metadata().is_ok_and(|meta| meta.len() == len + written as u64) {
+        let _ = file.set_len(len);
+    }
+    error
+}
+
+/// How far a file has come.
+pub(crate) struct Measured {
+    /// Up to the end of the last whole line.
+    pub whole: Extent,
+    /// All of it: more when the last line lacks its end.
+    pub len: u64,
+}
+
+/// Looks at what was added since `known`, or at all of the file.
+pub(crate) fn measure(file: &mut File, known: Option<Extent>) -> io::Result<Measured> {
+    let len = file.metadata()?.len();
+    let mut whole = match known {
+        Some(known) if known.len == len => return Ok(Measured { whole: known, len }),
+        Some(known) if known.len < len => known,
+        _ => Extent::default(),
+    };
+    let mut at = whole.len;
+    let mut buffer = vec![0; (len - at).clamp(1, COUNT_BUFFER) as usize];
+    file.seek(SeekFrom::Start(at))?;
+    loop {
+        let count = match file.read(&mut buffer) {
+            Ok(0) => return Ok(Measured { whole, len: at }),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if let Some(last) = memchr::memrchr(b'\n', &buffer[..count]) {
+            whole.seq += memchr::memchr_iter(b'\n', &buffer[..=last]).count() as u64;
+            whole.len = at + last as u64 + 1;
+        }
+        at += count as u64;
+    }
+}
+
+/// Where the line after the one numbered `seq` begins: the place from which to read everything since.
+pub(crate) fn offset_after(file: &mut File, seq: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; COUNT_BUFFER as usize];
+    let (mut at, mut left) = (0, seq);
+    file.seek(SeekFrom::Start(0))?;
+    while left > 0 {
+        let count = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let mut ends = memchr::memchr_iter(b'\n', &buffer[..count]);
+        match ends.by_ref().nth(usize::try_from(left - 1).unwrap_or(usize::MAX)) {
+            Some(end) => return Ok(at + end as u64 + 1),
+            None => left -= memchr::memchr_iter(b'\n', &buffer[..count]).count() as u64,
+        }
+        at += count as u64;
+    }
+    Ok(at)
+}
+
+/// Large enough to count lines at the speed of memory.
+const COUNT_BUFFER: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::{Line, whole_lines};
+
+    const LINE: &[u8] = br#"{"type":"event_msg","payload":{"type":"context_compacted"}}"#;
+
+    fn batch() -> Batch {
+        Batch::of_line([LINE, b"\n"].concat())
+    }
+
+    fn add(path: &Path, known: Option<Extent>) -> Appended {
+        append(path, &batch(), known, Expect::Any, Durability::Flushed).unwrap()
+    }
+
+    #[test]
+    fn a_torn_tail_at_any_byte_costs_no_whole_record() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        for torn in 0..=LINE.len() + 1 {
+            let last = &[LINE, b"\n"].concat()[..torn];
+            std::fs::write(&path, [LINE, b"\n", last].concat()).unwrap();
+            let appended = add(&path, None);
+            let file = std::fs::read(&path).unwrap();
+            let readable = whole_lines(&file).filter(|(_, line)| Line::parse(line).is_some()).count();
+            assert_eq!(readable, if torn >= LINE.len() { 3 } else { 2 }, "{torn}");
+            assert!(file.ends_with(b"\n"));
+            let lines = file.iter().filter(|byte| **byte == b'\n').count() as u64;
+            assert_eq!(appended.extent, Extent { len: file.len() as u64, seq: lines }, "{torn}");
+            assert_eq!(&file[appended.start as usize..], batch().bytes());
+        }
+    }
+
+    #[test]
+    fn records_are_numbered_and_foreign_ones_are_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/b/r.jsonl");
+        let first = add(&path, None);
+        let step = batch().bytes().len() as u64;
+        assert_eq!(first, Appended { extent: Extent { len: step, seq: 1 }, start: 0, foreign: None });
+        let second = add(&path, Some(first.extent));
+        assert_eq!((second.extent.seq, second.foreign), (2, None));
+        let stranger = add(&path, None);
+        assert_eq!((stranger.extent.seq, stranger.foreign), (3, None));
+        let third = add(&path, Some(second.extent));
+        assert_eq!((third.extent.seq, third.foreign), (4, Some(2 * step..3 * step)));
+        // Another writer was cut off in the middle of a line.
+        std::fs::write(&path, [std::fs::read(&path).unwrap(), LINE[..9].to_vec()].concat()).unwrap();
+        let fourth = add(&path, Some(third.extent));
+        assert_eq!((fourth.extent.seq, fourth.foreign), (6, Some(4 * step..4 * step + 9)));
+        // Rewritten by hand.
+        std::fs::write(&path, b"").unwrap();
+        assert_eq!(add(&path, Some(fourth.extent)).foreign, Some(0..0));
+
+        let mut file = File::open(&path).unwrap();
+        for (seq, offset) in [(0, 0), (1, step), (9, step)] {
+            assert_eq!(offset_after(&mut file, seq).unwrap(), offset);
+        }
+    }
+
+    #[test]
+    fn a_file_that_vanished_is_not_made_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        let error = append(&path, &batch(), None, Expect::Existing, Durability::Flushed).unwrap_err();
+        assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_written_to_is_a_clear_error() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("file"), "").unwrap();
+        let path = home.path().join("file/sessions/r.jsonl");
+        let error = append(&path, &batch(), None, Expect::Any, Durability::Synced).unwrap_err();
+        assert!(matches!(&error, Error::Io { .. }) && error.to_string().contains("file/sessions"), "{error}");
+    }
+}

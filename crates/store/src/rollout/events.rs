@@ -1,0 +1,245 @@
+//! The events that every rollout holds. `item_id`, where there is one, is ours: it keeps the id that was
+//! streamed to clients, and other readers ignore it.
+
+use loomd_protocol::{self as wire, JsonValue, MessagePhase, ReviewTarget};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    pub turn_id: String,
+    #[serde(default)]
+    pub model_context_window: Option<i64>,
+    #[serde(default = "default_mode")]
+    pub collaboration_mode_kind: String,
+}
+
+fn default_mode() -> String {
+    "default".into()
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskComplete {
+    pub turn_id: String,
+    #[serde(default)]
+    pub last_agent_message: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnAborted {
+    #[serde(default)]
+    pub turn_id: Option<String>,
+    #[serde(default, deserialize_with = "super::lenient::or_default")]
+    pub reason: AbortReason,
+}
+
+/// Why a turn was cut short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AbortReason {
+    #[default]
+    Interrupted,
+    Replaced,
+    ReviewEnded,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    pub message: String,
+    /// Addresses of images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<Vec<String>>,
+    /// Paths of images.
+    #[serde(default)]
+    pub local_images: Vec<String>,
+    #[serde(default)]
+    pub text_elements: Vec<TextElement>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+impl UserMessage {
+    /// Whether it carries an image of either sort.
+    pub fn has_image(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| !images.is_empty()) || !self.local_images.is_empty()
+    }
+}
+
+/// A part of a message's text that stands for something else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TextElement {
+    pub byte_range: ByteRange,
+    #[serde(default)]
+    pub placeholder: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteRange {
+    pub start: u64,
+    pub end: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentMessage {
+    pub message: String,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub phase: Option<MessagePhase>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub memory_citation: Option<MemoryCitation>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+/// Which memories a message rests on. The wire says `threadIds` where the file says `rolloutIds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryCitation {
+    pub entries: Vec<wire::MemoryCitationEntry>,
+    pub rollout_ids: Vec<String>,
+}
+
+impl From<MemoryCitation> for wire::MemoryCitation {
+    fn from(citation: MemoryCitation) -> Self {
+        Self { entries: citation.entries, thread_ids: citation.rollout_ids }
+    }
+}
+
+impl From<wire::MemoryCitation> for MemoryCitation {
+    fn from(citation: wire::MemoryCitation) -> Self {
+        Self { entries: citation.entries, rollout_ids: citation.thread_ids }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentReasoning {
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentReasoningRawContent {
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TokenCount {
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub info: Option<TokenUsageInfo>,
+    #[serde(default)]
+    pub rate_limits: Option<JsonValue>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenUsageInfo {
+    pub total_token_usage: TokenUsage,
+    pub last_token_usage: TokenUsage,
+    #[serde(default)]
+    pub model_context_window: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenUsage {
+    pub input_tokens: i64,
+    pub cached_input_tokens: i64,
+    pub output_tokens: i64,
+    pub reasoning_output_tokens: i64,
+    pub total_tokens: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContextCompacted {
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnteredReviewMode {
+    pub target: ReviewTarget,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_facing_hint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExitedReviewMode {
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub review_output: Option<ReviewOutput>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub item_id: Option<String>,
+}
+
+/// What a reviewer found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReviewOutput {
+    #[serde(default)]
+    pub findings: Vec<ReviewFinding>,
+    #[serde(default)]
+    pub overall_correctness: String,
+    #[serde(default)]
+    pub overall_explanation: String,
+    #[serde(default)]
+    pub overall_confidence_score: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReviewFinding {
+    pub title: String,
+    pub body: String,
+    pub confidence_score: f64,
+    pub priority: i32,
+    pub code_location: CodeLocation,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodeLocation {
+    pub absolute_file_path: String,
+    pub line_range: LineRange,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRange {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadRolledBack {
+    pub num_turns: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UndoCompleted {
+    pub success: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImageGenerationEnd {
+    pub call_id: String,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revised_prompt: Option<String>,
+    pub result: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_path: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ItemCompleted {
+    #[serde(default)]
+    pub thread_id: String,
+    pub turn_id: String,
+    pub item: CompletedItem,
+}
+
+/// The items that have no event of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum CompletedItem {
+    Plan { id: String, text: String },
+}
