@@ -4,6 +4,7 @@
 use loomd_protocol::{self as wire, JsonValue, MessagePhase, ReviewTarget};
 use serde::{Deserialize, Serialize};
 
+/// Payload of `task_started`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskStarted {
     pub turn_id: String,
@@ -17,6 +18,7 @@ fn default_mode() -> String {
     "default".into()
 }
 
+/// Payload of `task_complete`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskComplete {
     pub turn_id: String,
@@ -24,6 +26,7 @@ pub struct TaskComplete {
     pub last_agent_message: Option<String>,
 }
 
+/// Payload of `turn_aborted`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnAborted {
     #[serde(default)]
@@ -42,6 +45,7 @@ pub enum AbortReason {
     ReviewEnded,
 }
 
+/// Payload of `user_message`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserMessage {
     pub message: String,
@@ -78,6 +82,7 @@ pub struct ByteRange {
     pub end: u64,
 }
 
+/// Payload of `agent_message`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMessage {
     pub message: String,
@@ -109,6 +114,7 @@ impl From<wire::MemoryCitation> for MemoryCitation {
     }
 }
 
+/// Payload of `agent_reasoning`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReasoning {
     pub text: String,
@@ -116,6 +122,7 @@ pub struct AgentReasoning {
     pub item_id: Option<String>,
 }
 
+/// Payload of `agent_reasoning_raw_content`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReasoningRawContent {
     pub text: String,
@@ -123,6 +130,7 @@ pub struct AgentReasoningRawContent {
     pub item_id: Option<String>,
 }
 
+/// Payload of `token_count`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenCount {
     #[serde(default, deserialize_with = "super::lenient::or_none")]
@@ -149,12 +157,14 @@ pub struct TokenUsage {
     pub total_tokens: i64,
 }
 
+/// Payload of `context_compacted`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContextCompacted {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub item_id: Option<String>,
 }
 
+/// Payload of `entered_review_mode`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnteredReviewMode {
     pub target: ReviewTarget,
@@ -164,6 +174,7 @@ pub struct EnteredReviewMode {
     pub item_id: Option<String>,
 }
 
+/// Payload of `exited_review_mode`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExitedReviewMode {
     #[serde(default, deserialize_with = "super::lenient::or_none")]
@@ -206,11 +217,13 @@ pub struct LineRange {
     pub end: u32,
 }
 
+/// Payload of `thread_rolled_back`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadRolledBack {
     pub num_turns: u32,
 }
 
+/// Payload of `undo_completed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UndoCompleted {
     pub success: bool,
@@ -218,6 +231,7 @@ pub struct UndoCompleted {
     pub message: Option<String>,
 }
 
+/// Payload of `image_generation_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImageGenerationEnd {
     pub call_id: String,
@@ -229,6 +243,7 @@ pub struct ImageGenerationEnd {
     pub saved_path: Option<String>,
 }
 
+/// Payload of `item_completed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemCompleted {
     #[serde(default)]

@@ -9,6 +9,7 @@ use loomd_protocol::{
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+/// Payload of `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Error {
     pub message: String,
@@ -104,6 +105,7 @@ impl From<JsonObject> for GuardianAssessment {
     }
 }
 
+/// Payload of `web_search_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WebSearchEnd {
     pub call_id: String,
@@ -121,6 +123,7 @@ fn action_or_other<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
     Ok(super::lenient::or_none(deserializer)?.unwrap_or_else(other_action))
 }
 
+/// Payload of `exec_command_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecCommandEnd {
     pub call_id: String,
@@ -224,6 +227,7 @@ pub enum EndStatus {
     Declined,
 }
 
+/// Payload of `patch_apply_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PatchApplyEnd {
     pub call_id: String,
@@ -248,6 +252,7 @@ pub enum FileChange {
     Update { unified_diff: String, move_path: Option<String> },
 }
 
+/// Payload of `mcp_tool_call_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct McpToolCallEnd {
     pub call_id: String,
@@ -279,6 +284,7 @@ pub struct McpResult {
     pub meta: Option<JsonValue>,
 }
 
+/// Payload of `view_image_tool_call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ViewImageToolCall {
     pub call_id: String,
@@ -299,6 +305,7 @@ pub enum AgentStatus {
     NotFound,
 }
 
+/// Payload of `collab_agent_spawn_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollabAgentSpawnEnd {
     pub call_id: String,
@@ -323,6 +330,7 @@ fn medium() -> ReasoningEffort {
     ReasoningEffort::Medium
 }
 
+/// Payload of `collab_agent_interaction_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollabAgentInteractionEnd {
     pub call_id: String,
@@ -337,6 +345,7 @@ pub struct CollabAgentInteractionEnd {
     pub status: AgentStatus,
 }
 
+/// Payload of `collab_waiting_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollabWaitingEnd {
     pub sender_thread_id: String,
@@ -344,6 +353,7 @@ pub struct CollabWaitingEnd {
     pub statuses: BTreeMap<String, AgentStatus>,
 }
 
+/// Payload of `collab_close_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollabCloseEnd {
     pub call_id: String,
@@ -356,6 +366,7 @@ pub struct CollabCloseEnd {
     pub status: AgentStatus,
 }
 
+/// Payload of `collab_resume_end`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollabResumeEnd {
     pub call_id: String,
@@ -368,6 +379,7 @@ pub struct CollabResumeEnd {
     pub status: AgentStatus,
 }
 
+/// Payload of `dynamic_tool_call_request`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicToolCallRequest {
@@ -377,6 +389,7 @@ pub struct DynamicToolCallRequest {
     pub arguments: JsonValue,
 }
 
+/// Payload of `dynamic_tool_call_response`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DynamicToolCallResponse {
     pub call_id: String,
