@@ -8,9 +8,11 @@
 mod bad_input;
 mod cli;
 mod common;
+mod crash;
 mod every_method;
 mod fuzz_lines;
 mod generate;
+mod interchange;
 mod leaks;
 mod logging;
 mod pipelining;

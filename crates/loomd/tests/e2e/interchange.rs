@@ -1,0 +1,106 @@
+//! Threads pass between this server and the reference, in both directions, through the files in one home.
+//!
+//! Needs the reference's program: `LOOMD_REFERENCE` names it, or `cargo xtask bench` has installed it.
+//! Without it there is nothing to compare with, and the test says so.
+
+use std::path::{Path, PathBuf};
+
+use loomd_testkit::model::message;
+use loomd_testkit::{Home, Launch, ScriptedModel, Server};
+use serde_json::{Value, json};
+
+use crate::common::launch;
+
+#[tokio::test]
+async fn either_server_takes_up_what_the_other_left() {
+    let Some(reference) = reference() else {
+        eprintln!("skipped: no reference program; set LOOMD_REFERENCE");
+        return;
+    };
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model);
+
+    model.reply(message("from the reference"));
+    let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;
+    let thread = theirs.start_thread(Default::default()).await;
+    theirs.run_turn(&thread.id, "first question").await;
+    let shown = turns(&theirs, &thread.id).await;
+    ended(theirs).await;
+
+    let ours = started(launch(), &home).await;
+    assert_eq!(listed(&ours).await, [(thread.id.clone(), "first question".to_owned(), Value::Null)]);
+    assert_eq!(turns(&ours, &thread.id).await, shown);
+    ours.request("thread/resume", json!({ "threadId": thread.id })).await.expect("a thread of the reference resumes");
+    let fork = ours.request("thread/fork", json!({ "threadId": thread.id })).await.expect("it can be forked");
+    let fork = fork["thread"]["id"].as_str().expect("an id").to_owned();
+    ours.request("thread/name/set", json!({ "threadId": fork, "name": "our fork" })).await.expect("it can be named");
+    let forked = turns(&ours, &fork).await;
+    ended(ours).await;
+
+    model.reply(message("and again"));
+    let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;
+    let mut all = listed(&theirs).await;
+    all.sort_by_key(|(id, ..)| *id != fork);
+    assert_eq!(all[0], (fork.clone(), "first question".to_owned(), json!("our fork")));
+    assert_eq!(turns(&theirs, &fork).await, forked);
+    theirs.request("thread/resume", json!({ "threadId": fork })).await.expect("the reference resumes our fork");
+    theirs.run_turn(&fork, "second question").await;
+    let shown = turns(&theirs, &fork).await;
+    ended(theirs).await;
+
+    let ours = started(launch(), &home).await;
+    assert_eq!(turns(&ours, &fork).await, shown);
+    assert_eq!(shown.as_array().map(Vec::len), Some(2));
+    ended(ours).await;
+}
+
+async fn started(launch: Launch, home: &Home) -> Server {
+    let server = launch.stdio(home);
+    server.initialize().await;
+    server
+}
+
+async fn ended(mut server: Server) {
+    server.close_stdin().await;
+    assert_eq!(server.wait_exit().await.code(), Some(0));
+}
+
+/// Id, preview and name of each listed thread.
+async fn listed(server: &Server) -> Vec<(String, String, Value)> {
+    let page = server.request("thread/list", json!({})).await.expect("a list");
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
+    let rows = page["data"].as_array().expect("rows");
+    rows.iter().map(|row| (text(row, "id"), text(row, "preview"), row["name"].clone())).collect()
+}
+
+async fn turns(server: &Server, id: &str) -> Value {
+    let params = json!({ "threadId": id, "includeTurns": true });
+    server.request("thread/read", params).await.expect("a thread with its turns")["thread"]["turns"].take()
+}
+
+fn reference() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("LOOMD_REFERENCE") {
+        return Some(path.into());
+    }
+    let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("reference");
+    find(&installed, 8)
+}
+
+/// The native program inside the package, a few folders down.
+fn find(folder: &Path, depth: usize) -> Option<PathBuf> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let path = entry.path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_file() && path.file_name()? == "codex" && path.components().any(|part| part.as_os_str() == "vendor")
+        {
+            return Some(path);
+        }
+        if path.is_dir() && depth > 0 {
+            folders.push(path);
+        }
+    }
+    folders.into_iter().find_map(|folder| find(&folder, depth - 1))
+}
