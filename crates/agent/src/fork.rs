@@ -83,9 +83,7 @@ impl Threads {
             let window = self.store.read(source.id(), from, PIECE).await.map_err(unloadable)?;
             for (_, line) in window.lines() {
                 let Some(line) = Line::parse(line) else { continue };
-                if let Some(record) = line.decode() {
-                    turns.push(record);
-                }
+                turns.push_line(&line);
                 batch.push_copy(&line);
             }
             if window.bytes.is_empty() {
@@ -110,13 +108,7 @@ impl Threads {
     /// The source's turns with ids of the new thread.
     async fn turns_for(&self, id: ThreadId, source: ThreadId) -> Result<Vec<Turn>, Refusal> {
         let mut turns = Turns::new(id);
-        history::each_line(&*self.store, source, |line| {
-            if let Some(record) = line.decode() {
-                turns.push(record);
-            }
-        })
-        .await
-        .map_err(unloadable)?;
+        history::each_line(&*self.store, source, |line| turns.push_line(line)).await.map_err(unloadable)?;
         let mut turns = turns.finish();
         interrupt_open(&mut turns);
         Ok(turns)

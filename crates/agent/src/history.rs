@@ -15,12 +15,7 @@ const REACH: usize = 4 * 1024 * 1024;
 /// The turns of a thread. Unless one is running, none is in progress.
 pub(crate) async fn turns(store: &dyn Store, id: ThreadId, running: bool) -> Result<Vec<Turn>> {
     let mut turns = Turns::new(id);
-    each_line(store, id, |line| {
-        if let Some(record) = line.decode() {
-            turns.push(record);
-        }
-    })
-    .await?;
+    each_line(store, id, |line| turns.push_line(line)).await?;
     let mut turns = turns.finish();
     if !running {
         interrupt_open(&mut turns);

@@ -18,8 +18,8 @@ fn rebuild(lines: &[Value]) -> Vec<Turn> {
     let mut turns = Turns::new(thread());
     for line in lines {
         let line = line.to_string();
-        if let Some(record) = Line::parse(line.as_bytes()).and_then(|line| line.decode()) {
-            turns.push(record);
+        if let Some(line) = Line::parse(line.as_bytes()) {
+            turns.push_line(&line);
         }
     }
     turns.finish()

@@ -17,6 +17,11 @@ pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> 
         .collect()
 }
 
+/// Told from the raw JSON: without the tag it is none.
+pub(super) fn may_be_one(payload: &str) -> bool {
+    payload.contains("<hook_prompt")
+}
+
 fn fragment(text: &str) -> Option<HookPromptFragment> {
     let rest = text.trim().strip_prefix("<hook_prompt hook_run_id=\"")?.strip_suffix("</hook_prompt>")?;
     let (hook_run_id, text) = rest.split_once("\">")?;

@@ -12,7 +12,7 @@ pub(crate) use item::id as item_id;
 
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
-use loomd_store::rollout::{self, CompletedItem, Event, Record};
+use loomd_store::rollout::{self, CompletedItem, Event, Line, Record};
 use uuid::Uuid;
 
 /// Takes the records of a thread in order and gives its turns.
@@ -41,6 +41,17 @@ impl Current {
     }
 }
 
+/// Whether a line can say anything about turns. Most of a rollout is the model's conversation, which does
+/// not, and need not be decoded.
+fn concerns_turns(line: &Line<'_>) -> bool {
+    match &*line.kind {
+        "event_msg" => line.payload_type().is_none_or(|kind| kind != "token_count"),
+        "response_item" => hook_prompt::may_be_one(line.payload.get()),
+        "compacted" => true,
+        _ => false,
+    }
+}
+
 impl Turns {
     pub fn new(thread: ThreadId) -> Self {
         Self { thread, closed: Vec::new(), current: None, next_item: 1, made: 0 }
@@ -52,7 +63,16 @@ impl Turns {
         self.closed
     }
 
-    pub fn push(&mut self, record: Record) {
+    /// Takes a line of a rollout; one that says nothing about turns costs next to nothing.
+    pub fn push_line(&mut self, line: &Line<'_>) {
+        if concerns_turns(line)
+            && let Some(record) = line.decode()
+        {
+            self.push(record);
+        }
+    }
+
+    fn push(&mut self, record: Record) {
         match record {
             Record::EventMsg(event) => self.event(event),
             Record::Compacted(_) => self.current().compacted = true,

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 
+use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -115,21 +116,30 @@ impl Reader {
 }
 
 async fn write(mut output: File, outbox: &Outbox) {
-    let mut buffer = Vec::new();
     while let Ok(batch) = outbox.next().await {
-        for message in batch {
-            buffer.extend_from_slice(&message);
-            buffer.push(b'\n');
-        }
-        if let Err(error) = write_all(&mut output, &buffer) {
+        if let Err(error) = write_batch(&mut output, batch) {
             // Without a reader there is nobody to serve.
             warn!(%error, "cannot write to stdout");
             outbox.cut();
             break;
         }
-        buffer.clear();
-        buffer.shrink_to(2 * limits::WRITE_BATCH);
     }
+}
+
+/// Small messages go out together, large ones without being copied.
+fn write_batch(output: &mut File, batch: Vec<Bytes>) -> io::Result<()> {
+    let mut small = Vec::new();
+    for message in batch {
+        if message.len() < limits::WRITE_BATCH {
+            small.extend_from_slice(&message);
+        } else {
+            write_all(output, &small)?;
+            small.clear();
+            write_all(output, &message)?;
+        }
+        small.push(b'\n');
+    }
+    write_all(output, &small)
 }
 
 fn write_all(output: &mut File, mut bytes: &[u8]) -> io::Result<()> {

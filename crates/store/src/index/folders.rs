@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
 
-use super::row::{self, Stat};
+use super::row;
 use super::unread::{Unread, UnreadFile};
 use crate::error::{Error, Result};
 use crate::path::{ARCHIVED, RolloutName, SESSIONS};
@@ -171,7 +171,8 @@ fn read_day(db: &Connection, path: &Path, folder: &str, unread: &mut Unread) -> 
     let mut gone = waiting.clone();
     let shared: std::sync::Arc<str> = folder.into();
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
-        let name = entry.map_err(Error::io(path))?.file_name();
+        let entry = entry.map_err(Error::io(path))?;
+        let name = entry.file_name();
         let Some((name, parsed)) = name.to_str().and_then(|name| Some((name, RolloutName::parse(name)?))) else {
             continue;
         };
@@ -179,13 +180,13 @@ fn read_day(db: &Connection, path: &Path, folder: &str, unread: &mut Unread) -> 
         if rows.remove(name) || waiting.contains(name) {
             continue;
         }
-        if let Ok(Some(stat)) = Stat::of(&path.join(name)) {
+        if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
             unread.push(UnreadFile {
                 folder: shared.clone(),
                 name: name.into(),
                 id: parsed.id,
                 time: parsed.seconds(),
-                mtime: stat.mtime.div_euclid(1_000_000_000),
+                mtime: None,
             });
         }
     }

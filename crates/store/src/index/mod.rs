@@ -31,7 +31,7 @@ const BATCH: usize = 100;
 /// Rows whose files are looked at in one step of a sweep.
 const SWEEP: usize = 200;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time.
-const RECENT: usize = 100;
+const RECENT: usize = 32;
 /// How often all files are looked at for changes by others, while lists are asked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Rounds in which rows of a page may turn out to be stale.
@@ -62,7 +62,7 @@ impl Index {
             path,
             db,
             folders,
-            unread: Unread::new(),
+            unread: Unread::new(home),
             checked: false,
             swept: None,
             sweeping: None,
@@ -87,7 +87,7 @@ impl Index {
         schema::discard(&self.path);
         self.db = schema::open(&self.path)?;
         self.folders = Folders::load(&self.db)?;
-        self.unread = Unread::new();
+        self.unread = Unread::new(&self.home);
         (self.checked, self.swept, self.sweeping) = (false, None, None);
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Files whose head has not been read yet, newest first by either key.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_protocol::ThreadSortKey;
 
+use super::row::Stat;
 use crate::ThreadId;
 
 /// A rollout that is not in the index yet.
@@ -15,32 +17,34 @@ pub(super) struct UnreadFile {
     pub id: ThreadId,
     /// The name's time, seconds.
     pub time: i64,
-    /// When it was last changed, seconds.
-    pub mtime: i64,
+    /// When it was last changed, seconds; looked up when that order is first asked for.
+    pub mtime: Option<i64>,
 }
 
 impl UnreadFile {
     fn key(&self, sort: ThreadSortKey) -> i64 {
         match sort {
             ThreadSortKey::CreatedAt => self.time,
-            ThreadSortKey::UpdatedAt => self.mtime,
+            ThreadSortKey::UpdatedAt => self.mtime.unwrap_or(i64::MIN),
         }
     }
 }
 
-/// Names hold local time and lists are in UTC: a thread's real time is at most this far from its name's.
-const TIME_ZONES: i64 = 24 * 60 * 60;
+/// Names hold local time and lists are in UTC: no place on earth is further from it than 14 hours, and
+/// between giving a name and writing the time into the file little time passes.
+const TIME_ZONES: i64 = 15 * 60 * 60;
 
 /// The files that wait, kept in the order in which they were last asked for.
 pub(super) struct Unread {
+    home: PathBuf,
     /// Oldest first: the next one is at the end.
     files: Vec<UnreadFile>,
     order: Option<ThreadSortKey>,
 }
 
 impl Unread {
-    pub(super) fn new() -> Self {
-        Self { files: Vec::new(), order: None }
+    pub(super) fn new(home: &Path) -> Self {
+        Self { home: home.to_owned(), files: Vec::new(), order: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -82,6 +86,13 @@ impl Unread {
 
     fn arrange(&mut self, sort: ThreadSortKey) {
         if self.order != Some(sort) {
+            if sort == ThreadSortKey::UpdatedAt {
+                for file in self.files.iter_mut().filter(|file| file.mtime.is_none()) {
+                    let path = self.home.join(&*file.folder).join(&*file.name);
+                    let stat = Stat::of(&path).ok().flatten();
+                    file.mtime = Some(stat.map_or(i64::MIN, |stat| stat.mtime.div_euclid(1_000_000_000)));
+                }
+            }
             self.files.sort_unstable_by_key(|file| file.key(sort));
             self.order = Some(sort);
         }
