@@ -79,10 +79,10 @@ impl App {
         }
     }
 
-    /// A connection is gone: nobody there listens any more.
-    pub(crate) async fn disconnect(&self, connection: ConnectionId) {
-        if let Some(threads) = self.threads.get() {
-            threads.disconnect(Subscriber(connection.0)).await;
+    /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
+    pub(crate) fn disconnect(&self, connection: ConnectionId) {
+        if let Some(threads) = self.threads.get().cloned() {
+            tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
         }
     }
 

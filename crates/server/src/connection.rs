@@ -271,7 +271,7 @@ impl Connection {
     /// Leaves the broadcasts, then waits for what is still being worked on.
     async fn end(&mut self) {
         self.app.connections.leave(self.id);
-        self.app.disconnect(self.id).await;
+        self.app.disconnect(self.id);
         let drain = async {
             while let Some(reply) = self.requests.next().await {
                 self.reply(reply);
