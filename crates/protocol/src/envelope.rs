@@ -281,12 +281,13 @@ pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> 
 
 /// The four kinds of message as types, for the generated schemas.
 pub(crate) mod schema {
+    #![allow(dead_code, reason = "only their schemas are used")]
+
     use super::*;
 
     /// Any message.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCMessage", untagged)]
-    #[allow(dead_code, reason = "only its schema is used")]
     pub(crate) enum Message {
         Request(Request),
         Notification(Notification),
@@ -297,7 +298,6 @@ pub(crate) mod schema {
     /// A request that expects an answer.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCRequest")]
-    #[allow(dead_code, reason = "only its schema is used")]
     pub(crate) struct Request {
         id: RequestId,
         method: String,
@@ -309,7 +309,6 @@ pub(crate) mod schema {
     /// A message that expects no answer.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCNotification")]
-    #[allow(dead_code, reason = "only its schema is used")]
     pub(crate) struct Notification {
         method: String,
         params: Option<JsonValue>,
@@ -318,7 +317,6 @@ pub(crate) mod schema {
     /// The successful answer to a request.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCResponse")]
-    #[allow(dead_code, reason = "only its schema is used")]
     pub(crate) struct Response {
         id: RequestId,
         result: JsonValue,
@@ -327,7 +325,6 @@ pub(crate) mod schema {
     /// The failed answer to a request.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCError")]
-    #[allow(dead_code, reason = "only its schema is used")]
     pub(crate) struct Failure {
         error: RpcError,
         id: RequestId,
