@@ -37,6 +37,10 @@ impl Threads {
     }
 
     async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+        let _lane = match &source {
+            Source::Id(id) => Some(self.lanes.enter(*id).await),
+            Source::Path(_) => None,
+        };
         let stored = match &source {
             Source::Id(id) => {
                 if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {

@@ -8,6 +8,7 @@
 mod fork;
 mod git;
 mod history;
+mod lanes;
 mod outlet;
 mod paging;
 mod refusal;

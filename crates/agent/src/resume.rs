@@ -24,26 +24,27 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        let stored = match source {
+        let (stored, reply, lane) = match source {
             Source::Id(id) => {
+                let lane = self.lanes.enter(id).await;
                 if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
                 match self.store.find(id, Some(false)).await {
-                    Ok(stored) => (stored, reply),
+                    Ok(stored) => (stored, reply, lane),
                     Err(error) => return reply(Err(unloadable(error))),
                 }
             }
             Source::Path(path) => match self.store.adopt(&path).await {
                 Ok(stored) => {
+                    let lane = self.lanes.enter(stored.id()).await;
                     let Err(reply) = self.join(stored.id(), turns, subscriber, reply).await else { return };
-                    (stored, reply)
+                    (stored, reply, lane)
                 }
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
             },
         };
-        let (stored, reply) = stored;
         match self.prepare(&stored, turns, resolve).await {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
@@ -53,6 +54,7 @@ impl Threads {
             }
             Err(refusal) => reply(Err(refusal)),
         }
+        drop(lane);
     }
 
     async fn prepare(

@@ -15,6 +15,7 @@ use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadI
 use tokio::sync::{mpsc, oneshot};
 
 use crate::history;
+use crate::lanes::Lanes;
 use crate::outlet::{Audience, Outlet, Subscriber};
 use crate::paging::{self, PageRequest};
 use crate::refusal::Refusal;
@@ -30,6 +31,8 @@ pub struct Threads {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) outlet: Arc<dyn Outlet>,
     loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    /// Entered by every request about a thread, so that they take effect in the order they came.
+    pub(crate) lanes: Arc<Lanes>,
 }
 
 #[derive(Clone)]
@@ -54,7 +57,7 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>) -> Self {
-        Self { store, outlet, loaded: Arc::default() }
+        Self { store, outlet, loaded: Arc::default(), lanes: Arc::default() }
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
@@ -86,6 +89,7 @@ impl Threads {
 
     /// A thread, loaded or not, without loading it.
     pub async fn read(&self, id: ThreadId, turns: bool, provider: &str) -> Result<WireThread, Refusal> {
+        let _lane = self.lanes.enter(id).await;
         if let Some(loaded) = self.get(id) {
             match loaded.view.keeping {
                 Keeping::Never if turns => {
@@ -135,6 +139,7 @@ impl Threads {
 
     /// Stops listening; the last one to do so unloads the thread.
     pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
+        let _lane = self.lanes.enter(id).await;
         if let Err(Op::Leave { reply, .. }) = self.tell(id, Op::Leave { subscriber, reply }).await {
             reply(Ok(ThreadUnsubscribeStatus::NotLoaded));
         }
@@ -149,6 +154,7 @@ impl Threads {
     }
 
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
         if let Err(Op::Rename { name, reply }) = self.tell(id, Op::Rename { name, reply }).await {
             self.rename_stored(id, name, reply).await;
         }
@@ -175,6 +181,7 @@ impl Threads {
         provider: &str,
         check: impl FnOnce() -> Result<(), Refusal>,
     ) -> Result<WireThread, Refusal> {
+        let _lane = self.lanes.enter(id).await;
         let live = self.get(id);
         match live.as_ref().map(|loaded| loaded.view.keeping) {
             Some(Keeping::Never) => {
@@ -197,6 +204,7 @@ impl Threads {
     }
 
     pub async fn roll_back(&self, id: ThreadId, turns: u32, reply: Reply<WireThread>) {
+        let _lane = self.lanes.enter(id).await;
         if let Err(Op::RollBack { reply, .. }) = self.tell(id, Op::RollBack { turns, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
@@ -212,12 +220,14 @@ impl Threads {
     }
 
     async fn elicit(&self, id: ThreadId, change: Elicit) -> Result<u64, Refusal> {
+        let _lane = self.lanes.enter(id).await;
         let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
         self.ask(&loaded, |reply| Op::Elicit { change, reply }).await.unwrap_or_else(|| Err(Refusal::not_found(id)))
     }
 
     /// Puts a thread away; a loaded one is unloaded first.
     pub async fn archive(&self, id: ThreadId, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
         let archived = async {
             self.store.find(id, Some(false)).await?;
             self.unload(id).await;
@@ -235,6 +245,7 @@ impl Threads {
     }
 
     pub async fn unarchive(&self, id: ThreadId, provider: &str, reply: Reply<WireThread>) {
+        let _lane = self.lanes.enter(id).await;
         let fetched = async {
             self.store.find(id, Some(true)).await.map_err(|error| match error {
                 Error::NotFound { .. } => Refusal::invalid(format!("no archived rollout found for thread id {id}")),
@@ -254,6 +265,7 @@ impl Threads {
 
     /// Removes a thread for good; a loaded one is unloaded first.
     pub async fn delete(&self, id: ThreadId, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
         let deleted = async {
             self.store.find(id, None).await?;
             self.unload(id).await;

@@ -17,5 +17,6 @@ mod leaks;
 mod logging;
 mod pipelining;
 mod signals;
+mod threads;
 mod unix_socket;
 mod websocket;

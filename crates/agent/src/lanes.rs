@@ -1,0 +1,75 @@
+//! One request at a time for each thread that is not loaded, in the order they came. A loaded thread has
+//! its task for that.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use loomd_store::ThreadId;
+use tokio::sync::OwnedMutexGuard;
+
+type Lane = tokio::sync::Mutex<()>;
+
+/// Lanes that nobody uses are forgotten when there are more than this.
+const KEPT: usize = 64;
+
+#[derive(Default)]
+pub(crate) struct Lanes(Mutex<HashMap<ThreadId, Weak<Lane>>>);
+
+impl Lanes {
+    /// The right to act on a thread, after those who asked before. Its place is taken at the first poll.
+    pub async fn enter(&self, id: ThreadId) -> OwnedMutexGuard<()> {
+        self.lane(id).lock_owned().await
+    }
+
+    fn lane(&self, id: ThreadId) -> Arc<Lane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(&id).and_then(Weak::upgrade) {
+            return lane;
+        }
+        if lanes.len() >= KEPT {
+            lanes.retain(|_, lane| lane.strong_count() > 0);
+        }
+        let lane = Arc::default();
+        lanes.insert(id, Arc::downgrade(&lane));
+        lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lane_is_entered_in_the_order_of_asking() {
+        let lanes = Arc::new(Lanes::default());
+        let id = ThreadId::new();
+        let first = lanes.enter(id).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let waiting: Vec<_> = (0..3)
+            .map(|number| {
+                let (lanes, order) = (Arc::clone(&lanes), Arc::clone(&order));
+                tokio::spawn(async move {
+                    let _lane = lanes.enter(id).await;
+                    order.lock().unwrap().push(number);
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(order.lock().unwrap().is_empty(), "the first is still inside");
+        drop(first);
+        for waiting in waiting {
+            waiting.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn lanes_of_other_threads_are_free_and_unused_ones_are_forgotten() {
+        let lanes = Lanes::default();
+        let _held = lanes.enter(ThreadId::new()).await;
+        for _ in 0..10 * KEPT {
+            lanes.enter(ThreadId::new()).await;
+        }
+        assert!(lanes.0.lock().unwrap().len() <= KEPT);
+    }
+}
