@@ -50,7 +50,13 @@ impl Threads {
             }
             Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
         };
-        let resolved = resolve(Some(Basis { thread: &stored, last_turn: None }))?;
+        let copied = self.copy_stored(&stored, ephemeral, resolve).await;
+        self.put_back(stored.id());
+        copied
+    }
+
+    async fn copy_stored(&self, stored: &StoredThread, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+        let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         if ephemeral {
             let mut thread = self.unstored(&meta, &resolved.settings, Keeping::Never);
@@ -65,7 +71,7 @@ impl Threads {
         let lease = self.store.lease(meta.id).await?;
         let mut batch = Batch::new();
         batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
-        let turns = self.copy_lines(&stored, meta.id, &lease, batch).await?;
+        let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
         drop(lease);
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &resolved.settings.model_provider);

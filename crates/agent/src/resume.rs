@@ -52,7 +52,10 @@ impl Threads {
                 let view = View::new(thread, Keeping::Stored);
                 self.load(stored.id(), view, resolved.settings, subscriber, First::Resumed { turns }, reply);
             }
-            Err(refusal) => reply(Err(refusal)),
+            Err(refusal) => {
+                self.put_back(stored.id());
+                reply(Err(refusal));
+            }
         }
         drop(lane);
     }

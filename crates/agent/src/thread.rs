@@ -19,6 +19,7 @@ use crate::history;
 use crate::outlet::{Audience, Outlet, Subscriber};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
+use crate::threads::Place;
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send>;
@@ -37,9 +38,11 @@ pub(crate) enum Op {
         turns: bool,
         reply: Reply<Opened>,
     },
+    /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
     Leave {
         subscriber: Subscriber,
         reply: Reply<ThreadUnsubscribeStatus>,
+        left: oneshot::Sender<()>,
     },
     Disconnected(Subscriber),
     Rename {
@@ -133,6 +136,8 @@ pub(crate) struct Thread {
     pub subscribers: Vec<Subscriber>,
     /// Questions to the user that other programs have open; tools do not time out meanwhile.
     pub elicitations: u64,
+    /// Whoever waits for the thread to be unloaded. Dropped with it.
+    pub left: Option<oneshot::Sender<()>>,
 }
 
 /// Whether the thread stays loaded.
@@ -143,15 +148,9 @@ enum Next {
 }
 
 impl Thread {
-    /// Tells how the thread came to be, then serves it until it is unloaded. `gone` runs before anybody is
-    /// told that it was.
-    pub async fn run(
-        mut self,
-        first: First,
-        reply: Reply<Opened>,
-        mut ops: mpsc::Receiver<Op>,
-        gone: impl FnOnce() + Send,
-    ) {
+    /// Tells how the thread came to be, then serves it until it is unloaded. `place` is given up before
+    /// anybody is told that it was, and also if the task fails.
+    pub async fn run(mut self, first: First, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: Place) {
         self.begin(first, reply).await;
         let mut closed = None;
         while let Some(op) = ops.recv().await {
@@ -168,7 +167,7 @@ impl Thread {
             }
         }
         ops.close();
-        gone();
+        drop(place);
         self.store.release(self.id);
         self.change_status(ThreadStatus::NotLoaded).await;
         match closed {
@@ -214,7 +213,13 @@ impl Thread {
                 }
                 reply(opened);
             }
-            Op::Leave { subscriber, reply } => return self.leave(subscriber, reply),
+            Op::Leave { subscriber, reply, left } => {
+                let next = self.leave(subscriber, reply);
+                if next == Next::Unload {
+                    self.left = Some(left);
+                }
+                return next;
+            }
             Op::Disconnected(subscriber) => self.subscribers.retain(|other| *other != subscriber),
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;

@@ -41,6 +41,18 @@ struct Loaded {
     view: Arc<View>,
 }
 
+/// A thread's place among the loaded ones, for as long as its task lives.
+pub(crate) struct Place {
+    id: ThreadId,
+    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
 /// A thread that is to be started.
 pub struct NewThread {
     pub resolved: Resolved,
@@ -112,7 +124,9 @@ impl Threads {
         };
         let mut thread = self.wire(&stored, provider);
         if turns {
-            thread.turns = history::turns(&*self.store, id, false).await.map_err(|error| unreadable(id, error))?;
+            let turns = history::turns(&*self.store, id, false).await;
+            self.put_back(id);
+            thread.turns = turns.map_err(|error| unreadable(id, error))?;
         }
         Ok(thread)
     }
@@ -140,8 +154,12 @@ impl Threads {
     /// Stops listening; the last one to do so unloads the thread.
     pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Leave { reply, .. }) = self.tell(id, Op::Leave { subscriber, reply }).await {
-            reply(Ok(ThreadUnsubscribeStatus::NotLoaded));
+        let (left, done) = oneshot::channel();
+        match self.tell(id, Op::Leave { subscriber, reply, left }).await {
+            // Whoever comes next must find the thread either loaded or not.
+            Ok(()) => _ = done.await,
+            Err(Op::Leave { reply, .. }) => reply(Ok(ThreadUnsubscribeStatus::NotLoaded)),
+            Err(_) => {}
         }
     }
 
@@ -286,7 +304,11 @@ impl Threads {
     pub async fn find(&self, source: &Source) -> Result<StoredThread, Error> {
         match source {
             Source::Id(id) => self.store.find(*id, None).await,
-            Source::Path(path) => self.store.adopt(path).await,
+            Source::Path(path) => {
+                let found = self.store.adopt(path).await?;
+                self.put_back(found.id());
+                Ok(found)
+            }
         }
     }
 
@@ -346,6 +368,7 @@ impl Threads {
             outlet: Arc::clone(&self.outlet),
             subscribers: vec![subscriber],
             elicitations: 0,
+            left: None,
         };
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {
@@ -363,11 +386,15 @@ impl Threads {
         }
         loaded.insert(id, Loaded { ops, view });
         drop(loaded);
-        let registry = Arc::clone(&self.loaded);
-        let gone = move || {
-            registry.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        };
-        tokio::spawn(thread.run(first, reply, queue, gone));
+        let place = Place { id, loaded: Arc::clone(&self.loaded) };
+        tokio::spawn(thread.run(first, reply, queue, place));
+    }
+
+    /// What was kept for reading a stored thread is let go, unless a loaded one needs it.
+    pub(crate) fn put_back(&self, id: ThreadId) {
+        if !self.lock().contains_key(&id) {
+            self.store.release(id);
+        }
     }
 
     /// A thread that is only in memory, as clients see it.
