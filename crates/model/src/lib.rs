@@ -1,0 +1,25 @@
+//! Models: the catalogue of those that are known, and the providers that answer a request with one stream
+//! of [`ModelEvent`]s, whatever their wire looks like. Retries of a request before its answer begins happen
+//! here; retries of a stream that broke are the caller's. Knows neither tools nor threads.
+//!
+//! Where to start: [`Session`] for calling a model, [`Request`] for what it is told, [`Catalogue`] for what
+//! is known about it.
+
+mod catalogue;
+mod error;
+mod event;
+mod input;
+mod provider;
+mod request;
+mod session;
+mod tools;
+
+pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
+pub use error::ModelError;
+pub use event::{Events, ModelEvent, ResponseHeaders};
+pub use input::InputItem;
+pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
+pub use provider::Provider;
+pub use request::{CallHeaders, Reasoning, Request};
+pub use session::{Http, Identity, Session};
+pub use tools::{ToolSpec, Tools};
