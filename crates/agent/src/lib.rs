@@ -11,6 +11,7 @@ mod history;
 mod lanes;
 mod outlet;
 mod paging;
+pub mod prompts;
 mod refusal;
 mod resume;
 mod settings;

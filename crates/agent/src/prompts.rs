@@ -1,0 +1,190 @@
+//! What the model is told in words: its base instructions, modes, reviews, compaction, and the notes that
+//! mark what happened between turns. The words stand in `prompts/*.md` and are ours; the tags around them
+//! are fixed, because other programs look for them. When a text is sent is decided elsewhere.
+
+mod environment;
+mod permissions;
+mod review;
+
+use loomd_protocol::{ModeKind, Personality};
+use serde::Serialize;
+
+pub use environment::{Environment, ManagedNetwork};
+pub use permissions::Permissions;
+pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
+
+/// Asks the model for a summary that can replace the history.
+pub const COMPACTION_PROMPT: &str = trimmed(include_str!("../prompts/compaction.md"));
+
+/// Stands before a summary in the history, with a line break after it.
+pub const SUMMARY_PREAMBLE: &str = trimmed(include_str!("../prompts/summary_preamble.md"));
+
+/// Tells the model that the user stopped a turn.
+pub const TURN_ABORTED: &str = "<turn_aborted>\n\
+    The user stopped the turn above on purpose. What was running was cancelled, so commands and edits may have taken \
+    effect only in part: look at the state of things before you repeat any of them. Terminals in the background may \
+    still be running.\n\
+    </turn_aborted>";
+
+const BASE: &str = trimmed(include_str!("../prompts/base.md"));
+const FRIENDLY: &str = trimmed(include_str!("../prompts/personality_friendly.md"));
+const PRAGMATIC: &str = trimmed(include_str!("../prompts/personality_pragmatic.md"));
+const PLAN: &str = trimmed(include_str!("../prompts/mode_plan.md"));
+const DEFAULT: &str = trimmed(include_str!("../prompts/mode_default.md"));
+
+/// The `instructions` of a model that brings none of its own.
+pub fn base_instructions(personality: Personality) -> String {
+    let section = manner(personality).map_or_else(String::new, |text| format!("# Manner\n\n{text}\n\n"));
+    BASE.replacen("{personality}\n\n", &section, 1)
+}
+
+/// The developer section for a personality that is not part of the base instructions. `None` when there
+/// is nothing to say.
+pub fn personality_section(personality: Personality) -> Option<String> {
+    let text = manner(personality)?;
+    Some(format!(
+        "<personality_spec>\nThe user chose how you should sound. From now on, and instead of earlier wishes of this \
+         kind:\n\n{text}\n</personality_spec>"
+    ))
+}
+
+fn manner(personality: Personality) -> Option<&'static str> {
+    match personality {
+        Personality::None => None,
+        Personality::Friendly => Some(FRIENDLY),
+        Personality::Pragmatic => Some(PRAGMATIC),
+    }
+}
+
+/// The developer section of a collaboration mode. Instructions that the client gave replace the built-in
+/// ones, and empty ones leave the section out. `may_ask` says whether `request_user_input` works here.
+pub fn collaboration_section(mode: ModeKind, given: Option<&str>, may_ask: bool) -> Option<String> {
+    let text = match (given, mode) {
+        (Some(given), _) => given.to_owned(),
+        (None, ModeKind::Plan) => PLAN.to_owned(),
+        (None, ModeKind::Default) => {
+            let ask = if may_ask {
+                "`request_user_input` works in this mode for questions with a few clear options."
+            } else {
+                "`request_user_input` does not work in this mode."
+            };
+            DEFAULT.replacen("{ask}", ask, 1)
+        }
+    };
+    (!text.is_empty()).then(|| format!("<collaboration_mode>{text}</collaboration_mode>"))
+}
+
+/// The developer section for a thread that goes on with another model, whose own instructions are given.
+pub fn model_switch(instructions: &str) -> String {
+    format!(
+        "<model_switch>\nUp to here another model worked on this conversation. Carry on with it under these \
+         instructions, which hold instead of earlier ones:\n\n{instructions}\n</model_switch>"
+    )
+}
+
+/// A summary as it stands in the history.
+pub fn summary_message(summary: &str) -> String {
+    format!("{SUMMARY_PREAMBLE}\n{summary}")
+}
+
+/// Whether a user message is a summary of ours, and not something that the user wrote.
+pub fn is_summary(text: &str) -> bool {
+    text.strip_prefix(SUMMARY_PREAMBLE).is_some_and(|rest| rest.starts_with('\n'))
+}
+
+/// A command that the user ran themselves, and what came out.
+pub fn user_shell_command(command: &str, exit_code: i32, seconds: f64, output: &str) -> String {
+    format!(
+        "<user_shell_command>\n<command>\n{command}\n</command>\n<result>\nExit code: {exit_code}\nDuration: \
+         {seconds:.4} seconds\nOutput:\n{output}\n</result>\n</user_shell_command>"
+    )
+}
+
+/// Tells a parent that a child agent came to an end. `status` is what `wait_agent` would show for it.
+pub fn subagent_notification(agent_id: &str, status: &impl Serialize) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Notification<'a, S> {
+        agent_path: &'a str,
+        status: &'a S,
+    }
+    let json = serde_json::to_string(&Notification { agent_path: agent_id, status })?;
+    Ok(format!("<subagent_notification>\n{json}\n</subagent_notification>"))
+}
+
+/// Editors end files with a line break; the model needs none.
+const fn trimmed(text: &str) -> &str {
+    text.trim_ascii_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PERSONALITIES: [Personality; 3] = [Personality::None, Personality::Friendly, Personality::Pragmatic];
+
+    #[test]
+    fn base_instructions_hold_one_personality_and_no_slot() {
+        for personality in PERSONALITIES {
+            let text = base_instructions(personality);
+            let found: Vec<_> = [FRIENDLY, PRAGMATIC].iter().map(|manner| text.contains(manner)).collect();
+            let expected = [personality == Personality::Friendly, personality == Personality::Pragmatic];
+            assert_eq!(found, expected, "{personality:?}");
+            assert!(!text.contains("{personality}") && !text.contains("\n\n\n"), "{personality:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_real_personality_has_a_section() {
+        let wrapped = PERSONALITIES.map(|personality| {
+            let section = personality_section(personality)?;
+            Some(section.starts_with("<personality_spec>") && section.ends_with("</personality_spec>"))
+        });
+        assert_eq!(wrapped, [None, Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn given_mode_instructions_replace_the_built_in_ones() {
+        let section = |mode, given| collaboration_section(mode, given, false);
+        assert_eq!(
+            section(ModeKind::Default, Some("RULES")).as_deref(),
+            Some("<collaboration_mode>RULES</collaboration_mode>")
+        );
+        assert_eq!(section(ModeKind::Plan, Some("")), None);
+        let plan = section(ModeKind::Plan, None).unwrap();
+        for needed in ["\n<proposed_plan>\n", "\n</proposed_plan>\n", "`request_user_input`", "`update_plan`"] {
+            assert!(plan.contains(needed), "{needed}");
+        }
+    }
+
+    #[test]
+    fn default_mode_says_whether_questions_can_be_asked() {
+        let [no, yes] = [false, true].map(|may_ask| collaboration_section(ModeKind::Default, None, may_ask).unwrap());
+        assert!(no.contains("`request_user_input` does not work"), "{no}");
+        assert!(yes.contains("`request_user_input` works"), "{yes}");
+    }
+
+    #[test]
+    fn a_summary_is_told_apart_from_what_the_user_wrote() {
+        let message = summary_message("THE SUMMARY");
+        assert!(message.ends_with("\nTHE SUMMARY"));
+        assert_eq!([&message, "THE SUMMARY", SUMMARY_PREAMBLE].map(is_summary), [true, false, false]);
+    }
+
+    #[test]
+    fn notes_have_their_tags() {
+        assert_eq!(
+            user_shell_command("ls", 4, 0.024_13, "out\nerr\n"),
+            "<user_shell_command>\n<command>\nls\n</command>\n<result>\nExit code: 4\nDuration: 0.0241 seconds\nOutput:\n\
+             out\nerr\n\n</result>\n</user_shell_command>"
+        );
+        assert_eq!(
+            subagent_notification("a1", &json!({"completed": "done"})).unwrap(),
+            "<subagent_notification>\n{\"agent_path\":\"a1\",\"status\":{\"completed\":\"done\"}}\n</subagent_notification>"
+        );
+        assert!(TURN_ABORTED.starts_with("<turn_aborted>\n") && TURN_ABORTED.ends_with("\n</turn_aborted>"));
+        let switch = model_switch("BASE");
+        assert!(switch.starts_with("<model_switch>\n") && switch.ends_with("\n\nBASE\n</model_switch>"));
+    }
+}
