@@ -1,19 +1,22 @@
 //! A new thread that begins where another one is.
 
 use jiff::Timestamp;
-use loomd_protocol::{ContentItem, ResponseItem, ThreadStatus, Turn, TurnStatus};
+use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
+use crate::conversation::message;
 use crate::git;
 use crate::history;
 use crate::outlet::Subscriber;
+use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
-use crate::settings::{Basis, Resolve, Settings};
-use crate::thread::{First, Keeping, Opened, Reply, View};
-use crate::threads::{Source, Threads, new_meta};
+use crate::settings::{Basis, Resolve};
+use crate::thread::{First, Opened, Reply};
+use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
+use crate::view::{Keeping, View};
 
 /// How much is copied at a time.
 const PIECE: usize = 1024 * 1024;
@@ -29,9 +32,7 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         match self.copy(source, ephemeral, resolve).await {
-            Ok(Copied { id, view, settings, turns }) => {
-                self.load(id, view, settings, subscriber, First::Forked { turns }, reply);
-            }
+            Ok((loading, turns)) => self.load(loading, subscriber, First::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -63,7 +64,7 @@ impl Threads {
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
             let view = View::new(thread, Keeping::Never);
-            return Ok(Copied { id: meta.id, view, settings: resolved.settings, turns });
+            return Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
@@ -76,7 +77,8 @@ impl Threads {
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &resolved.settings.model_provider);
         thread.status = ThreadStatus::Idle;
-        Ok(Copied { id: meta.id, view: View::new(thread, Keeping::Stored), settings: resolved.settings, turns })
+        let view = View::new(thread, Keeping::Stored);
+        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.
@@ -106,7 +108,7 @@ impl Threads {
         let mut turns = turns.finish();
         if let Some(open) = turns.last_mut().filter(|turn| turn.status == TurnStatus::InProgress) {
             open.status = TurnStatus::Interrupted;
-            batch.push(&Record::ResponseItem(turn_aborted_note()))?;
+            batch.push(&Record::ResponseItem(message("user", prompts::TURN_ABORTED.into())))?;
             let aborted = TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted };
             batch.push(&Record::EventMsg(Event::TurnAborted(aborted)))?;
         }
@@ -125,22 +127,4 @@ impl Threads {
     }
 }
 
-struct Copied {
-    id: ThreadId,
-    view: View,
-    settings: Settings,
-    turns: Vec<Turn>,
-}
-
-/// Tells the model that a turn ended early.
-pub(crate) fn turn_aborted_note() -> ResponseItem {
-    let text = "<turn_aborted>\nThe user stopped this turn before it was finished. Commands and edits of the turn may \
-                have been carried out only in part.\n</turn_aborted>";
-    ResponseItem::Message {
-        role: "user".into(),
-        content: vec![ContentItem::InputText { text: text.into() }],
-        end_turn: None,
-        phase: None,
-        id: None,
-    }
-}
+type Copied = (Loading, Vec<Turn>);

@@ -1,5 +1,6 @@
 //! What git says about a working directory, for the record of a thread that begins there.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `None` outside a repository, and in one without commits.
 pub(crate) async fn facts(cwd: &str) -> Option<StoredGit> {
+    // Most of the time is spent on starting git, so it is not asked where there is nothing to ask about.
+    Path::new(cwd).ancestors().find(|folder| folder.join(".git").exists())?;
     let commit_hash = ask(cwd, &["rev-parse", "HEAD"]).await?;
     let (branch, repository_url) =
         tokio::join!(ask(cwd, &["rev-parse", "--abbrev-ref", "HEAD"]), ask(cwd, &["remote", "get-url", "origin"]));
@@ -21,6 +24,15 @@ pub(crate) async fn facts(cwd: &str) -> Option<StoredGit> {
         branch: branch.filter(|branch| branch != "HEAD"),
         repository_url,
     })
+}
+
+pub(crate) async fn is_repository(cwd: &str) -> bool {
+    ask(cwd, &["rev-parse", "--git-dir"]).await.is_some()
+}
+
+/// Where a branch and what is checked out parted.
+pub(crate) async fn merge_base(cwd: &str, branch: &str) -> Option<String> {
+    ask(cwd, &["merge-base", "HEAD", "--end-of-options", branch]).await
 }
 
 async fn ask(cwd: &str, arguments: &[&str]) -> Option<String> {

@@ -23,13 +23,13 @@ pub(crate) async fn turns(store: &dyn Store, id: ThreadId, running: bool) -> Res
     Ok(turns)
 }
 
-/// Hands over every readable line of a thread, in order.
-pub(crate) async fn each_line(store: &dyn Store, id: ThreadId, mut take: impl FnMut(&Line<'_>)) -> Result<()> {
+/// Hands over every readable line of a thread, in order; gives the length of what was read.
+pub(crate) async fn each_line(store: &dyn Store, id: ThreadId, mut take: impl FnMut(&Line<'_>)) -> Result<u64> {
     let mut from = 0;
     loop {
         let window = store.read(id, from, PIECE).await?;
         if window.bytes.is_empty() {
-            return Ok(());
+            return Ok(from);
         }
         for (_, line) in window.lines() {
             if let Some(line) = Line::parse(line) {

@@ -5,23 +5,39 @@
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
+mod context;
+mod conversation;
 mod fork;
 mod git;
+mod given_up;
 mod history;
+mod hub;
+mod images;
+mod input;
 mod lanes;
+mod markers;
 mod outlet;
 mod paging;
+mod project_doc;
 pub mod prompts;
+mod recorder;
 mod refusal;
 mod resume;
+mod running;
+mod services;
 mod settings;
 mod thread;
 mod threads;
+mod tools;
+mod truncate;
+mod turn;
 pub mod turns;
+mod view;
 
 pub use outlet::{Audience, Outlet, Sending, Subscriber};
 pub use paging::PageRequest;
 pub use refusal::Refusal;
-pub use settings::{Basis, Resolve, Resolved, Settings};
+pub use services::Services;
+pub use settings::{Basis, Profile, Resolve, Resolved, Settings};
 pub use thread::{Opened, Reply};
 pub use threads::{NewThread, Source, Threads};

@@ -111,6 +111,11 @@ pub fn subagent_notification(agent_id: &str, status: &impl Serialize) -> serde_j
     Ok(format!("<subagent_notification>\n{json}\n</subagent_notification>"))
 }
 
+/// Tells the model that it answers instead of another one.
+pub fn rerouted(asked: &str, answered: &str) -> String {
+    format!("Warning: a request for the model {asked} was answered by {answered}, as the provider decided.")
+}
+
 /// Editors end files with a line break; the model needs none.
 const fn trimmed(text: &str) -> &str {
     text.trim_ascii_end()

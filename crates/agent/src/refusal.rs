@@ -1,5 +1,6 @@
 //! Why something was not done, in words for the client.
 
+use loomd_protocol::NonSteerableTurnKind;
 use loomd_store::{Error, ThreadId};
 use thiserror::Error as ThisError;
 
@@ -12,6 +13,9 @@ pub enum Refusal {
     /// The request was fine; something else failed.
     #[error("{0}")]
     Failed(String),
+    /// The running turn takes no input.
+    #[error("{message}")]
+    NotSteerable { message: String, turn_kind: NonSteerableTurnKind },
 }
 
 impl Refusal {

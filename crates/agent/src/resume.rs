@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use loomd_protocol::{ResponseItem, ThreadStatus};
+use loomd_protocol::{ResponseItem, Thread as WireThread, ThreadStatus};
 use loomd_store::rollout::Record;
 use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
 
 use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, Resolved};
-use crate::thread::{First, Keeping, Opened, Reply, View};
-use crate::threads::{Source, Threads, new_meta};
+use crate::thread::{First, Opened, Reply};
+use crate::threads::{Loading, Source, Threads, new_meta};
+use crate::view::{Keeping, View};
 use crate::{git, history};
 
 impl Threads {
@@ -49,8 +50,7 @@ impl Threads {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let view = View::new(thread, Keeping::Stored);
-                self.load(stored.id(), view, resolved.settings, subscriber, First::Resumed { turns }, reply);
+                self.load(loading(stored, thread, resolved), subscriber, First::Resumed { turns }, reply);
             }
             Err(refusal) => {
                 self.put_back(stored.id());
@@ -121,13 +121,17 @@ impl Threads {
             Ok((stored, resolved)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let view = View::new(thread, Keeping::Stored);
                 let first = First::Resumed { turns: Vec::new() };
-                self.load(stored.id(), view, resolved.settings, subscriber, first, reply);
+                self.load(loading(stored, thread, resolved), subscriber, first, reply);
             }
             Err(refusal) => reply(Err(refusal)),
         }
     }
+}
+
+fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
+    let view = View::new(thread, Keeping::Stored);
+    Loading { meta: stored.meta, view, settings: resolved.settings, profile: resolved.profile }
 }
 
 /// Why a rollout cannot be taken up, in known words.

@@ -1,15 +1,19 @@
 //! What a thread runs on.
 
+use std::sync::Arc;
+
+use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, ReasoningEffort, SandboxPolicy,
-    ServiceTier,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, ModeKind,
+    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
+    TurnStartParams,
 };
 use loomd_store::StoredThread;
-use loomd_store::rollout::TurnContext;
+use loomd_store::rollout::{TruncationPolicy, TurnContext};
 
 use crate::Refusal;
 
-/// The settings that clients see.
+/// What a thread runs on and a turn may change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub model: String,
@@ -20,6 +24,94 @@ pub struct Settings {
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
     pub reasoning_effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub personality: Option<Personality>,
+    pub mode: ModeKind,
+    /// Instead of the built-in instructions of the mode.
+    pub mode_instructions: Option<String>,
+}
+
+impl Settings {
+    /// Takes over what a turn changes, for it and all later ones. `cwd` has been made absolute.
+    pub(crate) fn change(&mut self, params: &TurnStartParams) {
+        fn set<T: Clone>(value: &mut T, new: &Option<T>) {
+            if let Some(new) = new {
+                value.clone_from(new);
+            }
+        }
+        fn set_some<T: Clone>(value: &mut Option<T>, new: &Option<T>) {
+            if new.is_some() {
+                value.clone_from(new);
+            }
+        }
+        set(&mut self.cwd, &params.cwd);
+        set(&mut self.approval_policy, &params.approval_policy);
+        set(&mut self.approvals_reviewer, &params.approvals_reviewer);
+        set(&mut self.sandbox, &params.sandbox_policy);
+        set(&mut self.model, &params.model);
+        set(&mut self.service_tier, &params.service_tier);
+        set_some(&mut self.reasoning_effort, &params.effort);
+        set_some(&mut self.summary, &params.summary);
+        set_some(&mut self.personality, &params.personality);
+        if let Some(CollaborationMode { mode, settings }) = &params.collaboration_mode {
+            self.mode = *mode;
+            self.model.clone_from(&settings.model);
+            self.reasoning_effort.clone_from(&settings.reasoning_effort);
+            self.mode_instructions.clone_from(&settings.developer_instructions);
+        }
+    }
+
+    pub(crate) fn collaboration_mode(&self) -> CollaborationMode {
+        CollaborationMode {
+            mode: self.mode,
+            settings: ModeSettings {
+                model: self.model.clone(),
+                reasoning_effort: self.reasoning_effort.clone(),
+                developer_instructions: self.mode_instructions.clone(),
+            },
+        }
+    }
+}
+
+/// What stays the same while a thread is loaded.
+#[derive(Debug)]
+pub struct Profile {
+    pub config: loomd_config::Settings,
+    pub provider: Arc<Provider>,
+    pub catalogue: Arc<Catalogue>,
+    /// Instead of the model's own.
+    pub base_instructions: Option<String>,
+    pub developer_instructions: Option<String>,
+    pub dynamic_tools: Vec<DynamicToolSpec>,
+    /// How the client that opened the thread called itself.
+    pub client: String,
+    /// How the model's provider is told who calls.
+    pub identity: Identity,
+}
+
+impl Profile {
+    /// What is known about a model, with what the configuration says over it.
+    pub(crate) fn model(&self, name: &str) -> ModelInfo {
+        let mut info = self.catalogue.find(name);
+        let config = &self.config.config;
+        info.context_window = config.model_context_window.unwrap_or(info.context_window);
+        info.auto_compact_token_limit = config.model_auto_compact_token_limit.or(info.auto_compact_token_limit);
+        if let Some(limit) = config.tool_output_token_limit {
+            info.truncation = Truncation::Tokens(limit);
+        }
+        if config.model_supports_reasoning_summaries == Some(true) {
+            info.supports_reasoning_summaries = true;
+        }
+        info
+    }
+}
+
+/// How much of a tool's output a model is told, as rollouts spell it.
+pub(crate) fn truncation(info: &ModelInfo) -> TruncationPolicy {
+    match info.truncation {
+        Truncation::Bytes(limit) => TruncationPolicy::Bytes(limit as u64),
+        Truncation::Tokens(limit) => TruncationPolicy::Tokens(limit as u64),
+    }
 }
 
 /// What is known of a stored thread when its settings are worked out.
@@ -34,8 +126,7 @@ pub struct Basis<'a> {
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub settings: Settings,
-    pub base_instructions: Option<String>,
-    pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
+    pub profile: Arc<Profile>,
     /// The name and version under which the thread is started.
     pub originator: String,
     pub cli_version: String,

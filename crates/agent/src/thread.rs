@@ -3,26 +3,34 @@
 //! The task answers and then tells the news, in that order, so that nobody hears of something before its
 //! cause is answered.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_protocol::{
     DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification,
-    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadStatus, ThreadStatusChangedNotification,
-    ThreadTokenUsage, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, TokenUsageBreakdown,
+    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
+    ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
-use loomd_store::rollout::{Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
+use loomd_store::rollout::{Event, Record, SessionMeta, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Store, ThreadId};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::history;
-use crate::outlet::{Audience, Outlet, Subscriber};
+use crate::hub::Hub;
+use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
-use crate::settings::Settings;
+use crate::running::{Memory, Queued, Running};
+use crate::services::Services;
+use crate::settings::{Profile, Settings};
 use crate::threads::Place;
+use crate::tools::Role;
+use crate::turn::{Work, usage};
+use crate::view::{Keeping, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
-pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send>;
+pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
 
 /// A thread that was opened for somebody.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +69,25 @@ pub(crate) enum Op {
         turns: bool,
         reply: Reply<WireThread>,
     },
+    StartTurn {
+        params: Box<TurnStartParams>,
+        reply: Reply<WireTurn>,
+    },
+    Steer {
+        expected: String,
+        input: Vec<UserInput>,
+        reply: Reply<String>,
+    },
+    /// `turn_id` is empty for whatever runs.
+    Interrupt {
+        turn_id: String,
+        reply: Reply<()>,
+    },
+    /// Work that takes the place of a running turn.
+    Replace {
+        work: Work,
+        reply: Reply<WireTurn>,
+    },
     /// The end, asked for by the server itself.
     Close(oneshot::Sender<()>),
 }
@@ -84,56 +111,28 @@ impl First {
     }
 }
 
-/// Where a thread's records go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
-    /// Nothing is written until the first user message.
-    NotYet,
-    Stored,
-    /// Nothing is ever written.
-    Never,
-}
+/// How long a thread that nobody uses remembers its conversation. It can be read again.
+const REMEMBERS: Duration = Duration::from_secs(300);
 
-/// What the task shows to those who only look.
-pub(crate) struct View {
-    pub keeping: Keeping,
-    thread: Mutex<WireThread>,
-}
-
-impl View {
-    pub fn new(thread: WireThread, keeping: Keeping) -> Self {
-        Self { keeping, thread: Mutex::new(thread) }
-    }
-
-    /// The thread without its turns, as it was when it was loaded but for its status.
-    pub fn thread(&self) -> WireThread {
-        self.lock().clone()
-    }
-
-    pub fn status(&self) -> ThreadStatus {
-        self.lock().status.clone()
-    }
-
-    pub fn path(&self) -> Option<String> {
-        self.lock().path.clone()
-    }
-
-    fn set_status(&self, status: ThreadStatus) {
-        self.lock().status = status;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WireThread> {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// How long a turn may take to stop when its thread is unloaded.
+const STOPPING: Duration = Duration::from_secs(10);
 
 pub(crate) struct Thread {
     pub id: ThreadId,
     pub settings: Settings,
+    pub profile: Arc<Profile>,
+    /// What it says of itself when its first record is written.
+    pub meta: Box<SessionMeta>,
+    pub role: Role,
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
-    pub outlet: Arc<dyn Outlet>,
-    pub subscribers: Vec<Subscriber>,
+    pub services: Arc<Services>,
+    pub hub: Arc<Hub>,
+    /// What the last turn left behind.
+    pub memory: Option<Box<Memory>>,
+    pub running: Option<Running>,
+    /// Turns that wait for the running one.
+    pub queued: VecDeque<Queued>,
     /// Questions to the user that other programs have open; tools do not time out meanwhile.
     pub elicitations: u64,
     /// Whoever waits for the thread to be unloaded. Dropped with it.
@@ -153,13 +152,25 @@ impl Thread {
     pub async fn run(mut self, first: First, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: Place) {
         self.begin(first, reply).await;
         let mut closed = None;
-        while let Some(op) = ops.recv().await {
+        loop {
+            let op = tokio::select! {
+                ended = Running::ended(&mut self.running) => {
+                    self.turn_ended(ended).await;
+                    continue;
+                }
+                op = ops.recv() => op,
+                () = tokio::time::sleep(REMEMBERS), if self.memory.is_some() => {
+                    self.memory = None;
+                    continue;
+                }
+            };
             match op {
-                Op::Close(done) => {
+                None => break,
+                Some(Op::Close(done)) => {
                     closed = Some(done);
                     break;
                 }
-                op => {
+                Some(op) => {
                     if self.serve(op).await == Next::Unload {
                         break;
                     }
@@ -167,9 +178,10 @@ impl Thread {
             }
         }
         ops.close();
+        self.stop_turns().await;
         drop(place);
         self.store.release(self.id);
-        self.change_status(ThreadStatus::NotLoaded).await;
+        self.view.change(&self.hub, |status| status.loaded = false).await;
         match closed {
             // Whoever closes it says what became of it.
             Some(done) => _ = done.send(()),
@@ -187,8 +199,7 @@ impl Thread {
                 reply(Ok(opened.clone()));
                 self.tell_started(opened.thread).await;
                 for notice in notices {
-                    let notice = ServerNotification::DeprecationNotice(notice);
-                    self.outlet.send(Audience::Only(&self.subscribers), notice).await;
+                    self.hub.tell(ServerNotification::DeprecationNotice(notice)).await;
                 }
             }
             First::Forked { turns } => {
@@ -207,20 +218,24 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
+                // Nothing is told while the thread is looked at, so that nothing is missed or doubled.
+                let mut subscribers = self.hub.subscribers().await;
                 let opened = self.shown(turns).await.map(|thread| Opened { thread, settings: self.settings.clone() });
-                if opened.is_ok() && !self.subscribers.contains(&subscriber) {
-                    self.subscribers.push(subscriber);
-                }
+                let joined = opened.is_ok();
                 reply(opened);
+                if joined && !subscribers.contains(&subscriber) {
+                    subscribers.push(subscriber);
+                }
+                drop(subscribers);
             }
             Op::Leave { subscriber, reply, left } => {
-                let next = self.leave(subscriber, reply);
+                let next = self.leave(subscriber, reply).await;
                 if next == Next::Unload {
                     self.left = Some(left);
                 }
                 return next;
             }
-            Op::Disconnected(subscriber) => self.subscribers.retain(|other| *other != subscriber),
+            Op::Disconnected(subscriber) => self.hub.subscribers().await.retain(|other| *other != subscriber),
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;
                 let told = renamed.is_ok();
@@ -232,23 +247,40 @@ impl Thread {
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
             Op::Show { turns, reply } => reply(self.shown(turns).await),
+            Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
+            Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
+            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply),
+            Op::Replace { work, reply } => self.replace(work, reply).await,
             Op::Close(_) => return Next::Unload,
         }
         Next::Stay
     }
 
-    fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
-        if !self.subscribers.contains(&subscriber) {
+    async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
+        let mut subscribers = self.hub.subscribers().await;
+        if !subscribers.contains(&subscriber) {
             reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
             return Next::Stay;
         }
-        self.subscribers.retain(|other| *other != subscriber);
+        subscribers.retain(|other| *other != subscriber);
         reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
-        if self.subscribers.is_empty() { Next::Unload } else { Next::Stay }
+        if subscribers.is_empty() { Next::Unload } else { Next::Stay }
+    }
+
+    /// Ends the running turn before the thread is unloaded.
+    async fn stop_turns(&mut self) {
+        self.queued.clear();
+        if let Some(running) = &self.running {
+            running.cancel();
+            let ended = Running::ended(&mut self.running);
+            if let Ok(ended) = tokio::time::timeout(STOPPING, ended).await {
+                self.turn_ended(ended).await;
+            }
+        }
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {
-        if self.view.keeping == Keeping::Never {
+        if self.view.keeping() == Keeping::Never {
             return Err(Refusal::invalid(format!("ephemeral thread cannot be renamed: {}", self.id)));
         }
         Ok(self.store.rename(self.id, name).await?)
@@ -278,8 +310,13 @@ impl Thread {
         }
     }
 
-    async fn take_back(&self, turns: u32) -> Result<(WireThread, Option<TokenUsageInfo>), Refusal> {
-        match self.view.keeping {
+    async fn take_back(&mut self, turns: u32) -> Result<(WireThread, Option<TokenUsageInfo>), Refusal> {
+        if self.running.is_some() {
+            return Err(Refusal::invalid("Cannot rollback while a turn is in progress."));
+        }
+        // What it remembers is no longer so.
+        self.memory = None;
+        match self.view.keeping() {
             Keeping::Stored => {}
             Keeping::Never => return Err(Refusal::invalid("thread rollback requires a persisted rollout path")),
             Keeping::NotYet => {
@@ -318,7 +355,7 @@ impl Thread {
     /// The thread as it is now.
     async fn shown(&self, with_turns: bool) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
-        if self.view.keeping != Keeping::Stored {
+        if self.view.keeping() != Keeping::Stored {
             if with_turns {
                 return Err(Refusal::no_rollout(self.id));
             }
@@ -330,22 +367,24 @@ impl Thread {
         thread = stored.to_wire(&self.settings.model_provider);
         thread.status = status;
         if with_turns {
-            let running = matches!(thread.status, ThreadStatus::Active { .. });
-            thread.turns = history::turns(&*self.store, self.id, running).await?;
+            thread.turns = history::turns(&*self.store, self.id, self.running.is_some()).await?;
+            self.add_open_items(&mut thread.turns);
         }
         Ok(thread)
     }
 
-    async fn change_status(&self, status: ThreadStatus) {
-        if self.view.status() != status {
-            self.view.set_status(status);
-            self.tell_status().await;
+    /// What has begun in the running turn is not in the file yet.
+    fn add_open_items(&self, turns: &mut [WireTurn]) {
+        if let Some(running) = &self.running
+            && let Some(turn) = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())
+        {
+            turn.status = TurnStatus::InProgress;
+            turn.items.extend(self.hub.open_items(&turn.id));
         }
     }
 
-    async fn tell_status(&self) {
-        let changed = ThreadStatusChangedNotification { thread_id: self.id.to_string(), status: self.view.status() };
-        self.tell_everyone(ServerNotification::ThreadStatusChanged(changed)).await;
+    pub(crate) async fn tell_status(&self) {
+        self.view.tell(&self.hub).await;
     }
 
     async fn tell_started(&self, thread: WireThread) {
@@ -357,18 +396,13 @@ impl Thread {
             thread_id: self.id.to_string(),
             // It belongs to no turn, but the field is required.
             turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
-            token_usage: ThreadTokenUsage {
-                total: breakdown(usage.total_token_usage),
-                last: breakdown(usage.last_token_usage),
-                model_context_window: usage.model_context_window,
-            },
+            token_usage: usage::wire(&usage),
         };
-        let notification = ServerNotification::ThreadTokenUsageUpdated(updated);
-        self.outlet.send(Audience::Only(&self.subscribers), notification).await;
+        self.hub.tell(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
     async fn tell_everyone(&self, notification: ServerNotification) {
-        self.outlet.send(Audience::Everyone, notification).await;
+        self.hub.tell_everyone(notification).await;
     }
 }
 
@@ -377,16 +411,6 @@ pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {
         thread_id: id.to_string(),
         thread_name: Some(name),
     })
-}
-
-fn breakdown(usage: TokenUsage) -> TokenUsageBreakdown {
-    TokenUsageBreakdown {
-        total_tokens: usage.total_tokens,
-        input_tokens: usage.input_tokens,
-        cached_input_tokens: usage.cached_input_tokens,
-        output_tokens: usage.output_tokens,
-        reasoning_output_tokens: usage.reasoning_output_tokens,
-    }
 }
 
 /// Four bytes a token, over the texts of the items.

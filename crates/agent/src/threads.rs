@@ -1,26 +1,33 @@
 //! All threads: the loaded ones, each with a task of its own, and the stored ones behind them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
+    ReviewTarget, ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
     ThreadItemsListResponse, ThreadStatus, ThreadTurnsListResponse, ThreadUnarchivedNotification,
-    ThreadUnsubscribeStatus, TurnItemsView,
+    ThreadUnsubscribeStatus, Turn, TurnItemsView, TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::git;
 use crate::history;
+use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::outlet::{Audience, Outlet, Subscriber};
 use crate::paging::{self, PageRequest};
+use crate::prompts;
 use crate::refusal::Refusal;
-use crate::settings::{Resolved, Settings};
-use crate::thread::{Elicit, First, Keeping, Op, Opened, Reply, Thread, View, name_updated};
+use crate::services::Services;
+use crate::settings::{Profile, Resolve, Resolved, Settings};
+use crate::thread::{Elicit, First, Op, Opened, Reply, Thread, name_updated};
+use crate::tools::Role;
+use crate::turn::Work;
+use crate::view::{Keeping, View};
 
 /// Requests to one thread that wait for it. Whoever asks more waits.
 const QUEUE: usize = 16;
@@ -30,6 +37,7 @@ const QUEUE: usize = 16;
 pub struct Threads {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) outlet: Arc<dyn Outlet>,
+    services: Arc<Services>,
     loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
     /// Entered by every request about a thread, so that they take effect in the order they came.
     pub(crate) lanes: Arc<Lanes>,
@@ -59,6 +67,14 @@ pub struct NewThread {
     pub ephemeral: bool,
 }
 
+/// A thread that is about to get its task.
+pub(crate) struct Loading {
+    pub meta: SessionMeta,
+    pub view: View,
+    pub settings: Settings,
+    pub profile: Arc<Profile>,
+}
+
 /// Which stored thread is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -68,8 +84,8 @@ pub enum Source {
 }
 
 impl Threads {
-    pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>) -> Self {
-        Self { store, outlet, loaded: Arc::default(), lanes: Arc::default() }
+    pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>, services: Arc<Services>) -> Self {
+        Self { store, outlet, services, loaded: Arc::default(), lanes: Arc::default() }
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
@@ -77,13 +93,18 @@ impl Threads {
         let meta = new_meta(ThreadId::new(), &new.resolved);
         let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
         let thread = self.unstored(&meta, &new.resolved.settings, keeping);
-        let first = First::Started { notices: new.resolved.notices };
-        self.load(meta.id, View::new(thread, keeping), new.resolved.settings, subscriber, first, reply);
+        let Resolved { settings, profile, notices, .. } = new.resolved;
+        let loading = Loading { meta, view: View::new(thread, keeping), settings, profile };
+        self.load(loading, subscriber, First::Started { notices }, reply);
     }
 
     /// Ids of the loaded threads, in order.
     pub fn loaded(&self) -> Vec<ThreadId> {
         self.lock().keys().copied().collect()
+    }
+
+    pub fn is_loaded(&self, id: ThreadId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     /// The live status of a thread.
@@ -103,7 +124,7 @@ impl Threads {
     pub async fn read(&self, id: ThreadId, turns: bool, provider: &str) -> Result<WireThread, Refusal> {
         let _lane = self.lanes.enter(id).await;
         if let Some(loaded) = self.get(id) {
-            match loaded.view.keeping {
+            match loaded.view.keeping() {
                 Keeping::Never if turns => {
                     return Err(Refusal::invalid("ephemeral threads do not support includeTurns"));
                 }
@@ -201,7 +222,7 @@ impl Threads {
     ) -> Result<WireThread, Refusal> {
         let _lane = self.lanes.enter(id).await;
         let live = self.get(id);
-        match live.as_ref().map(|loaded| loaded.view.keeping) {
+        match live.as_ref().map(|loaded| loaded.view.keeping()) {
             Some(Keeping::Never) => {
                 return Err(Refusal::invalid(format!("ephemeral thread does not support metadata updates: {id}")));
             }
@@ -226,6 +247,92 @@ impl Threads {
         if let Err(Op::RollBack { reply, .. }) = self.tell(id, Op::RollBack { turns, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
+    }
+
+    /// Says something in a thread.
+    pub async fn start_turn(&self, id: ThreadId, params: TurnStartParams, reply: Reply<Turn>) {
+        let _lane = self.lanes.enter(id).await;
+        let op = Op::StartTurn { params: Box::new(params), reply };
+        if let Err(Op::StartTurn { reply, .. }) = self.tell(id, op).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Says something to the running turn.
+    pub async fn steer(&self, id: ThreadId, expected: String, input: Vec<UserInput>, reply: Reply<String>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Steer { reply, .. }) = self.tell(id, Op::Steer { expected, input, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Stops the running turn.
+    pub async fn interrupt(&self, id: ThreadId, turn_id: String, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Interrupt { reply, .. }) = self.tell(id, Op::Interrupt { turn_id, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Replaces a thread's conversation by a summary.
+    pub async fn compact(&self, id: ThreadId, reply: Reply<Turn>) {
+        self.replace(id, Work::Compact, reply).await;
+    }
+
+    async fn replace(&self, id: ThreadId, work: Work, reply: Reply<Turn>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Replace { reply, .. }) = self.tell(id, Op::Replace { work, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Has changes reviewed, in the thread itself.
+    pub async fn review(&self, id: ThreadId, target: ReviewTarget, reply: Reply<Turn>) {
+        match self.review_work(id, target).await {
+            Ok(work) => self.replace(id, work, reply).await,
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    /// A new thread, with the past of another one, that a review takes place in.
+    pub async fn fork_for_review(
+        &self,
+        source: Source,
+        resolve: Resolve,
+        subscriber: Subscriber,
+    ) -> Result<ThreadId, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
+        self.fork(source, false, resolve, subscriber, reply).await;
+        let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
+        opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
+    }
+
+    async fn review_work(&self, id: ThreadId, target: ReviewTarget) -> Result<Work, Refusal> {
+        let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
+        let merge_base = match &target {
+            ReviewTarget::BaseBranch { branch } => {
+                let cwd = loaded.view.thread().cwd;
+                if !git::is_repository(&cwd).await {
+                    return Err(Refusal::invalid(format!("{cwd:?} is not a git repository")));
+                }
+                git::merge_base(&cwd, branch).await
+            }
+            _ => None,
+        };
+        let (hint, prompt) = (prompts::review_hint(&target), prompts::review_prompt(&target, merge_base.as_deref()));
+        Ok(Work::Review { target, hint, prompt })
+    }
+
+    /// Unloads every thread, as for the end of the server.
+    pub async fn close_all(&self) {
+        let ids = self.loaded();
+        let mut closing: Vec<_> = ids.into_iter().map(|id| Box::pin(self.unload(id))).collect();
+        std::future::poll_fn(|cx| {
+            closing.retain_mut(|unload| unload.as_mut().poll(cx).is_pending());
+            if closing.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
     }
 
     /// Counts questions that other programs have open; gives the new count.
@@ -345,28 +452,28 @@ impl Threads {
 
     /// Where a loaded thread is stored, and whether it is.
     pub(crate) fn keeping(&self, id: ThreadId) -> Option<(Keeping, Option<String>)> {
-        self.get(id).map(|loaded| (loaded.view.keeping, loaded.view.path()))
+        self.get(id).map(|loaded| (loaded.view.keeping(), loaded.view.path()))
     }
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
-    pub(crate) fn load(
-        &self,
-        id: ThreadId,
-        view: View,
-        settings: Settings,
-        subscriber: Subscriber,
-        first: First,
-        reply: Reply<Opened>,
-    ) {
+    pub(crate) fn load(&self, loading: Loading, subscriber: Subscriber, first: First, reply: Reply<Opened>) {
+        let Loading { meta, view, settings, profile } = loading;
+        let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let thread = Thread {
             id,
             settings,
+            profile,
+            role: Role::Main,
+            meta: Box::new(meta),
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
-            outlet: Arc::clone(&self.outlet),
-            subscribers: vec![subscriber],
+            services: Arc::clone(&self.services),
+            hub: Arc::new(Hub::new(Arc::clone(&self.outlet), vec![subscriber])),
+            memory: None,
+            running: None,
+            queued: VecDeque::new(),
             elicitations: 0,
             left: None,
         };
@@ -467,8 +574,8 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
         agent_role: None,
         agent_path: None,
         model_provider: Some(resolved.settings.model_provider.clone()),
-        base_instructions: resolved.base_instructions.clone().map(|text| BaseInstructions { text }),
-        dynamic_tools: resolved.dynamic_tools.clone().filter(|tools| !tools.is_empty()),
+        base_instructions: resolved.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
+        dynamic_tools: Some(resolved.profile.dynamic_tools.clone()).filter(|tools| !tools.is_empty()),
         memory_mode: None,
         git: None,
     }

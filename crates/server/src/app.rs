@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use loomd_agent::{Audience, Outlet, Sending, Subscriber, Threads};
+use loomd_agent::{Audience, Outlet, Sending, Services, Subscriber, Threads};
+use loomd_config::config_toml::ModelProvider;
 use loomd_config::{LoadRequest, Loaded, Overrides};
+use loomd_model::{Catalogue, CatalogueError, Http, Provider};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
 use loomd_store::{FileStore, Options};
 use tracing::error;
@@ -44,7 +46,13 @@ pub struct App {
     indexed: AtomicBool,
     /// Made when the first client is there.
     threads: OnceLock<Threads>,
+    /// Those in use, so that threads share connections and credentials.
+    providers: Mutex<Vec<(String, ModelProvider, Arc<Provider>)>>,
+    bundled: OnceLock<Arc<Catalogue>>,
 }
+
+/// More providers than this are not remembered. Configurations name a handful.
+const MAX_PROVIDERS: usize = 64;
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
@@ -61,6 +69,38 @@ impl App {
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
             threads: OnceLock::new(),
+            providers: Mutex::default(),
+            bundled: OnceLock::new(),
+        }
+    }
+
+    /// A provider as it is configured; the same one for the same configuration.
+    pub(crate) fn provider(&self, id: &str, config: &ModelProvider) -> Arc<Provider> {
+        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = providers.iter().find(|(known, with, _)| known == id && with == config);
+        if let Some((_, _, provider)) = known {
+            return Arc::clone(provider);
+        }
+        let provider = Provider::new(id, config, &environment);
+        if providers.len() >= MAX_PROVIDERS {
+            providers.clear();
+        }
+        providers.push((id.into(), config.clone(), Arc::clone(&provider)));
+        provider
+    }
+
+    /// The models that are known, or those of a file that stands in for them.
+    pub(crate) fn catalogue(&self, file: Option<&AbsolutePathBuf>) -> Result<Arc<Catalogue>, CatalogueError> {
+        match file {
+            Some(file) => Catalogue::from_json_file(file).map(Arc::new),
+            None => Ok(Arc::clone(self.bundled.get_or_init(|| Arc::new(Catalogue::bundled())))),
+        }
+    }
+
+    /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
+    pub(crate) async fn close(&self) {
+        if let Some(threads) = self.threads.get() {
+            _ = tokio::time::timeout(crate::limits::CLOSE, threads.close_all()).await;
         }
     }
 
@@ -68,7 +108,8 @@ impl App {
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
             let outlet = Connected(Arc::clone(&self.connections));
-            Threads::new(Arc::new(self.store.clone()), Arc::new(outlet))
+            let services = Services { home: self.sources.home.to_path_buf(), http: Http::new(&environment) };
+            Threads::new(Arc::new(self.store.clone()), Arc::new(outlet), Arc::new(services))
         })
     }
 
@@ -90,6 +131,10 @@ impl App {
     pub async fn broadcast(&self, notification: ServerNotification) {
         Connected(Arc::clone(&self.connections)).send(Audience::Everyone, notification).await;
     }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Takes the news of threads to connections, serialised once for all.

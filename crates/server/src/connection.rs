@@ -172,8 +172,9 @@ impl Connection {
         if let Err(error) = identity::check_name(&params.client_info.name) {
             return self.refuse(id, error);
         }
+        let user_agent = self.app.identity.user_agent(&params.client_info);
         let result = InitializeResponse {
-            user_agent: self.app.identity.user_agent(&params.client_info),
+            user_agent: user_agent.clone(),
             codex_home: self.app.sources.home.clone(),
             platform_family: std::env::consts::FAMILY.into(),
             platform_os: std::env::consts::OS.into(),
@@ -185,6 +186,8 @@ impl Connection {
         }
         let capabilities = params.capabilities.unwrap_or_default();
         let client = Arc::new(Client {
+            user_agent,
+            originator: self.app.identity.originator(&params.client_info),
             name: params.client_info.name,
             version: params.client_info.version,
             experimental: capabilities.experimental_api,

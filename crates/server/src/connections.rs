@@ -15,6 +15,9 @@ pub(crate) struct ConnectionId(pub u64);
 pub(crate) struct Client {
     pub name: String,
     pub version: String,
+    /// What model calls for it carry.
+    pub user_agent: String,
+    pub originator: String,
     pub experimental: bool,
     pub opted_out: HashSet<String>,
 }

@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{config, mock, summary, thread};
+use crate::handlers::{config, mock, model, summary, thread, turn};
 use crate::outbox::Outbox;
 use crate::responder::Responder;
 
@@ -32,6 +32,15 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ThreadNameSet(p) => return later(&cx, id, |r| thread::set_name(&cx, p, r)).await,
         R::ThreadRollback(p) => return later(&cx, id, |r| thread::roll_back(&cx, p, r)).await,
         R::ThreadDelete(p) => return later(&cx, id, |r| thread::delete(&cx, p, r)).await,
+        R::ThreadCompactStart(p) => return later(&cx, id, |r| turn::compact(&cx, p, r)).await,
+        R::TurnStart(p) => return later(&cx, id, |r| turn::start(&cx, p, r)).await,
+        R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
+        R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,
+        R::ReviewStart(p) => return later(&cx, id, |r| turn::review(&cx, p, r)).await,
+        R::ModelList(p) => encode_answer::<call::ModelList>(&id, model::list(&cx, p)),
+        R::CollaborationModeList(_) => {
+            encode_answer::<call::CollaborationModeList>(&id, Ok(model::collaboration_modes()))
+        }
         R::ThreadTurnsList(p) => encode_answer::<call::ThreadTurnsList>(&id, thread::list_turns(&cx, p).await),
         R::ThreadItemsList(p) => encode_answer::<call::ThreadItemsList>(&id, thread::list_items(&cx, p).await),
         R::ThreadList(p) => encode_answer::<call::ThreadList>(&id, thread::list(&cx, p).await),

@@ -34,6 +34,13 @@ impl Identity {
     }
 }
 
+impl Identity {
+    /// The name under which a client's model calls are made.
+    pub fn originator(&self, client: &ClientInfo) -> String {
+        self.originator.clone().unwrap_or_else(|| client.name.clone())
+    }
+}
+
 /// `LOOMD_PROTOCOL_VERSION`, else `protocol_version` of `[loomd]` in the configuration, else the level that
 /// this release passes.
 fn protocol_version(config: &Loaded) -> String {

@@ -69,3 +69,6 @@ pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 /// How long requests in progress, and then unsent messages, are waited for at the end.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long turns may take to end when the server does.
+pub(crate) const CLOSE: Duration = Duration::from_secs(10);

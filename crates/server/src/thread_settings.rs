@@ -1,13 +1,15 @@
 //! What a thread runs on: what the client asked for, else what was stored, else the configuration.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use loomd_agent::{Basis, Refusal, Resolve, Resolved, Settings};
+use loomd_agent::{Basis, Profile, Refusal, Resolve, Resolved, Settings};
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
 use loomd_config::{LoadRequest, features};
+use loomd_model::Identity;
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams, ThreadResumeParams,
+    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams, ThreadResumeParams,
     ThreadStartParams,
 };
 
@@ -30,6 +32,8 @@ pub(crate) struct Wishes {
     sandbox: Option<SandboxMode>,
     config: JsonObject,
     base_instructions: Option<String>,
+    developer_instructions: Option<String>,
+    personality: Option<Personality>,
     dynamic_tools: Option<Vec<DynamicToolSpec>>,
 }
 
@@ -60,10 +64,15 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
     let sources = cx.app.sources.request();
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&overrides), ..sources };
     let loaded = loomd_config::load(&request).map_err(refuse)?;
-    let config = loomd_config::resolve(&loaded).map_err(refuse)?.config;
+    let resolved = loomd_config::resolve(&loaded).map_err(refuse)?;
+    let config = &resolved.config;
+    let catalogue = cx
+        .app
+        .catalogue(config.model_catalog_json.as_ref())
+        .map_err(|error| Refusal::invalid(format!("failed to load configuration: {error}")))?;
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
-    let trust = trust(&config, &cwd);
+    let trust = trust(config, &cwd);
     let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
         Some(_) => SandboxMode::WorkspaceWrite,
         None => SandboxMode::ReadOnly,
@@ -73,6 +82,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
         _ => AskForApproval::OnRequest,
     });
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
+    let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
     Ok(Resolved {
         settings: Settings {
             model: wishes
@@ -85,14 +95,30 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             cwd: cwd.to_string_lossy().into_owned(),
             approval_policy,
             approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
-            sandbox: sandbox_policy(sandbox, &config, &cx.app.sources.home),
-            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), &config),
+            sandbox: sandbox_policy(sandbox, config, &cx.app.sources.home),
+            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
+            summary: None,
+            personality: wishes.personality,
+            mode: ModeKind::Default,
+            mode_instructions: None,
         },
-        base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
-        dynamic_tools: wishes.dynamic_tools,
         originator: cx.client.name.clone(),
         cli_version: PROTOCOL_VERSION.into(),
-        notices: deprecations(&config),
+        notices: deprecations(config),
+        profile: Arc::new(Profile {
+            provider: cx.app.provider(config.model_provider(), &resolved.provider),
+            catalogue,
+            base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+            developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
+            client: cx.client.name.clone(),
+            identity: Identity {
+                user_agent: cx.client.user_agent.clone(),
+                originator: cx.client.originator.clone(),
+                version: PROTOCOL_VERSION.into(),
+            },
+            config: resolved,
+        }),
     })
 }
 
@@ -143,7 +169,7 @@ fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
 
 /// The three ways to open a thread have params of their own; what they ask for is the same.
 macro_rules! wishes_from {
-    ($params:ident, $dynamic_tools:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr) => {
         impl From<&mut $params> for Wishes {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -156,6 +182,8 @@ macro_rules! wishes_from {
                     sandbox: params.sandbox,
                     config: params.config.take().unwrap_or_default(),
                     base_instructions: params.base_instructions.take(),
+                    developer_instructions: params.developer_instructions.take(),
+                    personality: $personality(&mut *params),
                     dynamic_tools: $dynamic_tools(params),
                 }
             }
@@ -163,6 +191,8 @@ macro_rules! wishes_from {
     };
 }
 
-wishes_from!(ThreadStartParams, |params: &mut ThreadStartParams| params.dynamic_tools.take());
-wishes_from!(ThreadResumeParams, |_| None);
-wishes_from!(ThreadForkParams, |_| None);
+wishes_from!(ThreadStartParams, |params: &mut ThreadStartParams| params.personality, |params: &mut ThreadStartParams| {
+    params.dynamic_tools.take()
+});
+wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None);
+wishes_from!(ThreadForkParams, |_| None, |_| None);

@@ -3,5 +3,7 @@
 
 pub(crate) mod config;
 pub(crate) mod mock;
+pub(crate) mod model;
 pub(crate) mod summary;
 pub(crate) mod thread;
+pub(crate) mod turn;

@@ -2,14 +2,14 @@
 
 use loomd_agent::{NewThread, Opened, PageRequest, Refusal, Reply, Source, Subscriber};
 use loomd_protocol::{
-    Call, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    Call, CodexErrorInfo, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
     ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
     ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
     ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams,
     ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse,
     ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams, ThreadTurnsListResponse, ThreadUnarchiveParams,
-    ThreadUnarchiveResponse, ThreadUnsubscribeParams, ThreadUnsubscribeResponse, call,
+    ThreadUnarchiveResponse, ThreadUnsubscribeParams, ThreadUnsubscribeResponse, TurnError, call,
 };
 use loomd_store::{GitPatch, ListQuery, ThreadId};
 
@@ -239,23 +239,31 @@ pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
     match refusal {
         Refusal::Invalid(message) => RpcError::invalid_request(message),
         Refusal::Failed(message) => RpcError::internal(message),
+        Refusal::NotSteerable { message, turn_kind } => {
+            let data = TurnError {
+                message: message.clone(),
+                codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable { turn_kind }),
+                additional_details: None,
+            };
+            RpcError::invalid_request(message).with_data(serde_json::to_value(data).unwrap_or_default())
+        }
     }
 }
 
-fn subscriber(cx: &Context) -> Subscriber {
+pub(super) fn subscriber(cx: &Context) -> Subscriber {
     Subscriber(cx.connection.0)
 }
 
 /// An answer that is sent the moment it is given.
-fn reply<C: Call + 'static, T: 'static>(
+pub(super) fn reply<C: Call + 'static, T: 'static>(
     responder: Responder<C>,
-    result: impl FnOnce(T) -> C::Result + Send + 'static,
+    result: impl FnOnce(T) -> C::Result + Send + Sync + 'static,
 ) -> Reply<T> {
     Box::new(move |outcome| responder.answer(outcome.map(result).map_err(wire_error)))
 }
 
 /// The id of the thread that a request is about; a request with a wrong one is answered.
-fn identified<C: Call>(text: &str, responder: Responder<C>) -> Option<(ThreadId, Responder<C>)> {
+pub(super) fn identified<C: Call>(text: &str, responder: Responder<C>) -> Option<(ThreadId, Responder<C>)> {
     match parse_id(text) {
         Ok(id) => Some((id, responder)),
         Err(refusal) => {

@@ -48,6 +48,7 @@ async fn serve_until(
     policy: Policy,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    let ours = Arc::clone(&app);
     match listen {
         ListenUrl::Stdio => stdio::serve(app, stop).await?,
         ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,
@@ -57,6 +58,7 @@ async fn serve_until(
         }
         ListenUrl::Off => stop.cancelled().await,
     }
+    ours.close().await;
     Ok(())
 }
 

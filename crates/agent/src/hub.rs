@@ -1,0 +1,74 @@
+//! Who listens to a thread, and telling them. What is told is ordered with who listens: somebody who joins
+//! gets every later piece of news and no earlier one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loomd_protocol::{ServerNotification, ThreadItem};
+use tokio::sync::MutexGuard;
+
+use crate::outlet::{Audience, Outlet, Subscriber};
+
+/// A thread's listeners. Shared by the thread's task and the turn that it runs.
+pub(crate) struct Hub {
+    outlet: Arc<dyn Outlet>,
+    subscribers: tokio::sync::Mutex<Vec<Subscriber>>,
+    /// Items that were shown as started and not yet as completed, by turn.
+    open: Mutex<BTreeMap<String, Vec<ThreadItem>>>,
+}
+
+impl Hub {
+    pub fn new(outlet: Arc<dyn Outlet>, subscribers: Vec<Subscriber>) -> Self {
+        Self { outlet, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
+    }
+
+    /// Tells those who listen.
+    pub async fn tell(&self, notification: ServerNotification) {
+        self.note(&notification);
+        let subscribers = self.subscribers.lock().await;
+        if !subscribers.is_empty() {
+            self.outlet.send(Audience::Only(&subscribers), notification).await;
+        }
+    }
+
+    /// Tells every client of the server.
+    pub async fn tell_everyone(&self, notification: ServerNotification) {
+        // Held so that the order is the same for all.
+        let _subscribers = self.subscribers.lock().await;
+        self.outlet.send(Audience::Everyone, notification).await;
+    }
+
+    /// The listeners, while nothing is told.
+    pub async fn subscribers(&self) -> MutexGuard<'_, Vec<Subscriber>> {
+        self.subscribers.lock().await
+    }
+
+    pub fn outlet(&self) -> &Arc<dyn Outlet> {
+        &self.outlet
+    }
+
+    /// What was started in a turn and has not completed.
+    pub fn open_items(&self, turn_id: &str) -> Vec<ThreadItem> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(turn_id).cloned().unwrap_or_default()
+    }
+
+    fn note(&self, notification: &ServerNotification) {
+        match notification {
+            ServerNotification::ItemStarted(started) => {
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.entry(started.turn_id.clone()).or_default().push(started.item.clone());
+            }
+            ServerNotification::ItemCompleted(completed) => {
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(items) = open.get_mut(&completed.turn_id) {
+                    let id = crate::turns::item_id(&completed.item);
+                    items.retain(|item| crate::turns::item_id(item) != id);
+                    if items.is_empty() {
+                        open.remove(&completed.turn_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

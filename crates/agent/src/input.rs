@@ -1,0 +1,81 @@
+//! What a client sends as input, as the model is told it.
+
+use std::path::{Path, PathBuf};
+
+use loomd_protocol::{ContentItem, ResponseItem, UserInput};
+use loomd_store::rollout::{ByteRange, TextElement, UserMessage};
+
+use crate::conversation::message_of;
+use crate::images;
+
+/// All inputs of one request become one message of the user.
+pub(crate) async fn user_message(input: &[UserInput], cwd: &str) -> ResponseItem {
+    let mut content = Vec::with_capacity(input.len());
+    let mut images = 0;
+    for part in input {
+        match part {
+            UserInput::Text { text, .. } => content.push(text_part(text)),
+            UserInput::Image { url } => {
+                images += 1;
+                content.push(text_part("<image>"));
+                content.push(ContentItem::InputImage { image_url: url.clone() });
+                content.push(text_part("</image>"));
+            }
+            UserInput::LocalImage { path } => {
+                images += 1;
+                content.extend(local_image(resolve(cwd, path), images).await);
+            }
+            UserInput::Audio { .. } | UserInput::LocalAudio { .. } => {
+                content.push(text_part("audio content omitted because it is not supported here"));
+            }
+            UserInput::Skill { .. } | UserInput::Mention { .. } => {}
+        }
+    }
+    message_of("user", content)
+}
+
+async fn local_image(path: PathBuf, number: usize) -> Vec<ContentItem> {
+    let read = tokio::task::spawn_blocking(move || images::data_url(&path)).await;
+    match read {
+        Ok(Ok(image_url)) => vec![
+            text_part(&format!("<image name=[Image #{number}]>")),
+            ContentItem::InputImage { image_url: image_url.to_string() },
+            text_part("</image>"),
+        ],
+        Ok(Err(problem)) => vec![text_part(&problem.note())],
+        Err(_) => vec![text_part("an image could not be read")],
+    }
+}
+
+/// The same input as the rollout keeps it for showing.
+pub(crate) fn stored(input: &[UserInput], item_id: String) -> UserMessage {
+    let mut stored = UserMessage { images: Some(Vec::new()), item_id: Some(item_id), ..UserMessage::default() };
+    for part in input {
+        match part {
+            UserInput::Text { text, text_elements } => {
+                let offset = stored.message.len() as u64;
+                stored.message.push_str(text);
+                stored.text_elements.extend(text_elements.iter().map(|element| TextElement {
+                    byte_range: ByteRange {
+                        start: offset + element.byte_range.start as u64,
+                        end: offset + element.byte_range.end as u64,
+                    },
+                    placeholder: element.placeholder.clone(),
+                }));
+            }
+            UserInput::Image { url } => stored.images.get_or_insert_default().push(url.clone()),
+            UserInput::LocalImage { path } => stored.local_images.push(path.clone()),
+            _ => {}
+        }
+    }
+    stored
+}
+
+/// A path of the client, relative to where the thread works.
+pub(crate) fn resolve(cwd: &str, path: &str) -> PathBuf {
+    Path::new(cwd).join(path)
+}
+
+fn text_part(text: &str) -> ContentItem {
+    ContentItem::InputText { text: text.into() }
+}

@@ -1,0 +1,437 @@
+//! The turn that a thread runs: how it begins, what can be said to it, and what its end means.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use loomd_model::Session;
+use loomd_protocol::{
+    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, NonSteerableTurnKind, RateLimitSnapshot,
+    ServerNotification, Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams,
+    TurnStartedNotification, TurnStatus, UserInput,
+};
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
+
+use crate::context::Situation;
+use crate::conversation::Conversation;
+use crate::recorder::Recorder;
+use crate::refusal::Refusal;
+use crate::thread::{Reply, Thread};
+use crate::tools::{Role, Toolbox};
+use crate::turn::{Beginning, Ended, Inbox, Mail, Outcome, Scope, Turn, TurnCx, Work, usage};
+use crate::given_up::given_up;
+use crate::view::Keeping;
+
+/// What a thread remembers between turns.
+pub(crate) struct Memory {
+    pub conversation: Option<Conversation>,
+    pub session: Session,
+    pub rate_limits: RateLimitSnapshot,
+}
+
+/// A turn that waits for its time.
+pub(crate) struct Queued {
+    turn_id: String,
+    work: Work,
+    /// Already answered when `None`.
+    reply: Option<Reply<WireTurn>>,
+}
+
+/// The turn that is running.
+pub(crate) struct Running {
+    turn_id: String,
+    kind: Kind,
+    inbox: Arc<Inbox>,
+    cancel: CancellationToken,
+    /// Something else takes its place.
+    replaced: Arc<AtomicBool>,
+    task: AbortOnDropHandle<Ended>,
+    /// Whoever wants to know that it was interrupted.
+    interrupts: Vec<Reply<()>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Regular,
+    Review,
+    Compact,
+    ShellCommand,
+}
+
+impl Kind {
+    fn of(work: &Work) -> Self {
+        match work {
+            Work::Answer { .. } => Self::Regular,
+            Work::Compact => Self::Compact,
+            Work::Review { .. } => Self::Review,
+            Work::ShellCommand { .. } => Self::ShellCommand,
+        }
+    }
+}
+
+impl Running {
+    pub fn turn_id(&self) -> &str {
+        &self.turn_id
+    }
+
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Resolves when the running turn is over; never when none is running.
+    pub async fn ended(running: &mut Option<Self>) -> Result<Ended, JoinError> {
+        match running {
+            Some(running) => (&mut running.task).await,
+            None => pending().await,
+        }
+    }
+}
+
+impl Thread {
+    /// Begins a turn, or gives the input to the one that is running.
+    pub(crate) async fn start_turn(&mut self, mut params: TurnStartParams, reply: Reply<WireTurn>) {
+        if params.input.is_empty() {
+            return reply(Err(Refusal::invalid("input must not be empty")));
+        }
+        let input = std::mem::take(&mut params.input);
+        let output_schema = params.output_schema.take();
+        let Some(running) = &self.running else {
+            let before = self.settings.clone();
+            self.settings.change(&params);
+            let work = Work::Answer { input, output_schema };
+            if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
+                self.settings = before;
+                refuse(reply, refusal);
+            }
+            return;
+        };
+        self.settings.change(&params);
+        let input = match running.kind {
+            Kind::Regular => match running.inbox.put(Mail::Said(input)) {
+                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                Err(Mail::Said(input)) => input,
+                Err(Mail::Happened(_)) => Vec::new(),
+            },
+            _ => input,
+        };
+        // It takes no more input: this is the next turn.
+        let turn_id = new_turn_id();
+        reply(Ok(in_progress(turn_id.clone())));
+        self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, reply: None });
+    }
+
+    pub(crate) fn steer(&self, expected: &str, input: Vec<UserInput>) -> Result<String, Refusal> {
+        let none = || Refusal::invalid("no active turn to steer");
+        let running = self.running.as_ref().ok_or_else(none)?;
+        if running.turn_id != expected {
+            let active = &running.turn_id;
+            return Err(Refusal::invalid(format!("expected active turn id `{expected}` but found `{active}`")));
+        }
+        match running.kind {
+            Kind::Regular => {}
+            Kind::Review => return Err(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
+            Kind::Compact => return Err(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
+            Kind::ShellCommand => return Err(none()),
+        }
+        running.inbox.put(Mail::Said(input)).map_err(|_| none())?;
+        Ok(running.turn_id.clone())
+    }
+
+    /// Stops the running turn; answered when it has stopped. There is nothing to do when none is running.
+    pub(crate) fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
+        let Some(running) = &mut self.running else { return reply(Ok(())) };
+        if !turn_id.is_empty() && turn_id != running.turn_id {
+            let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
+            if at.and_then(|at| self.queued.remove(at)).is_some() {
+                return reply(Ok(()));
+            }
+            let active = &running.turn_id;
+            return reply(Err(Refusal::invalid(format!(
+                "expected active turn id `{turn_id}` but found `{active}`"
+            ))));
+        }
+        running.interrupts.push(reply);
+        running.cancel();
+    }
+
+    /// Begins something in place of the running turn.
+    pub(crate) async fn replace(&mut self, work: Work, reply: Reply<WireTurn>) {
+        let turn_id = new_turn_id();
+        match &self.running {
+            None => {
+                if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+                    refuse(reply, refusal);
+                }
+            }
+            Some(running) => {
+                running.replaced.store(true, Ordering::Relaxed);
+                running.cancel();
+                let turn = shown_turn(turn_id.clone(), &work);
+                reply(Ok(turn));
+                self.queued.push_front(Queued { turn_id, work, reply: None });
+            }
+        }
+    }
+
+    /// Something happened that the model should hear of: now if a turn is running, else with the next.
+    pub(crate) async fn inform(&mut self, item: loomd_protocol::ResponseItem) {
+        let item = match &self.running {
+            Some(running) => match running.inbox.put(Mail::Happened(item)) {
+                Ok(()) => return,
+                Err(Mail::Happened(item)) => item,
+                Err(Mail::Said(_)) => return,
+            },
+            None => item,
+        };
+        if let Err(refusal) = self.write_down(item).await {
+            tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
+        }
+    }
+
+    async fn begin_turn(
+        &mut self,
+        turn_id: String,
+        work: Work,
+        reply: Option<Reply<WireTurn>>,
+    ) -> Result<(), (Refusal, Option<Reply<WireTurn>>)> {
+        let (recorder, memory) = match self.prepare().await {
+            Ok(prepared) => prepared,
+            Err(refusal) => return Err((refusal, reply)),
+        };
+        if let Some(reply) = reply {
+            reply(Ok(shown_turn(turn_id.clone(), &work)));
+        }
+        let Memory { conversation, session, rate_limits } = memory;
+        let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
+        let cx = Arc::new(TurnCx::new(
+            self.id,
+            turn_id.clone(),
+            self.settings.clone(),
+            Arc::clone(&self.profile),
+            self.profile.model(&self.settings.model),
+            Arc::clone(&self.hub),
+            cancel.clone(),
+            recorder,
+        ));
+        let kind = Kind::of(&work);
+        let turn = Turn::new(Beginning {
+            toolbox: Arc::new(Toolbox::new(&cx, &self.services, self.role)),
+            scope: self.scope(&cx),
+            cx,
+            services: Arc::clone(&self.services),
+            view: Arc::clone(&self.view),
+            conversation: conversation.unwrap_or_default(),
+            session,
+            inbox: Arc::clone(&inbox),
+            meta: (self.view.keeping() == Keeping::NotYet).then(|| self.meta.clone()),
+            subagents: Vec::new(),
+            rate_limits,
+            replaced: Arc::clone(&replaced),
+        });
+        self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
+        let started =
+            TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
+        self.hub.tell(ServerNotification::TurnStarted(started)).await;
+        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
+        self.running = Some(Running { turn_id, kind, inbox, cancel, replaced, task, interrupts: Vec::new() });
+        Ok(())
+    }
+
+    /// The right to write, and what the thread remembers, up to date.
+    async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
+        let keeping = self.view.keeping();
+        let lease = match keeping {
+            Keeping::Never => None,
+            _ => Some(self.store.lease(self.id).await?),
+        };
+        let mut memory = match self.memory.take() {
+            Some(memory) => *memory,
+            None => Memory {
+                conversation: None,
+                session: Session::new(
+                    Arc::clone(&self.profile.provider),
+                    Arc::clone(&self.services.http),
+                    self.profile.identity.clone(),
+                ),
+                rate_limits: usage::no_limits(),
+            },
+        };
+        let mut len = 0;
+        if keeping == Keeping::Stored {
+            len = self.store.extent(self.id).await?.len;
+            // Another process may have added to it.
+            if memory.conversation.as_ref().is_none_or(|known| known.len != len) {
+                memory.conversation = Some(Conversation::load(&*self.store, self.id).await?);
+            }
+        }
+        Ok((Recorder::new(Arc::clone(&self.store), lease, len), memory))
+    }
+
+    async fn write_down(&mut self, item: loomd_protocol::ResponseItem) -> Result<(), Refusal> {
+        let (mut recorder, mut memory) = self.prepare().await?;
+        recorder.note(&loomd_store::rollout::Record::ResponseItem(item.clone()))?;
+        if self.view.keeping() == Keeping::Stored {
+            recorder.flush(loomd_store::Durability::Flushed).await?;
+        }
+        let conversation = memory.conversation.get_or_insert_default();
+        conversation.push(&item);
+        conversation.len = recorder.len;
+        self.memory = Some(Box::new(memory));
+        Ok(())
+    }
+
+    fn scope(&self, cx: &TurnCx) -> Scope {
+        let situation = Situation {
+            settings: &self.settings,
+            profile: &self.profile,
+            model: &cx.model,
+            turn_id: "",
+            shell: "",
+            home: &self.services.home,
+            subagents: Vec::new(),
+        };
+        let initial = self.profile.config.config.personality.or(situation.personality());
+        let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
+        Scope {
+            session_id: self.id.to_string(),
+            subagent: (self.role == Role::Child).then(|| "collab_spawn".into()),
+            instructions: situation.instructions(personality).into(),
+            shows_messages: true,
+            records: true,
+        }
+    }
+
+    /// Tells how a turn ended, and begins the next if one waits.
+    pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
+        let Some(running) = self.running.take() else { return };
+        let outcome = match ended {
+            Ok(Ended { outcome, conversation, session, rate_limits }) => {
+                self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
+                outcome
+            }
+            Err(error) => {
+                tracing::error!(thread = %self.id, %error, "a turn broke down");
+                Outcome::Failed(TurnError {
+                    message: "internal error: the turn broke down".into(),
+                    codex_error_info: Some(CodexErrorInfo::Other),
+                    additional_details: None,
+                })
+            }
+        };
+        self.complete_open_items(&running.turn_id).await;
+        for reply in running.interrupts {
+            reply(Ok(()));
+        }
+        let (status, error) = match outcome {
+            Outcome::Completed { .. } => (TurnStatus::Completed, None),
+            Outcome::Interrupted => (TurnStatus::Interrupted, None),
+            Outcome::Failed(error) => (TurnStatus::Failed, Some(error)),
+        };
+        let failed = error.is_some();
+        self.view
+            .change(&self.hub, |status| {
+                status.running = false;
+                status.error = failed;
+                (status.approvals, status.questions) = (0, 0);
+            })
+            .await;
+        if let Some(error) = &error {
+            self.hub
+                .tell(ServerNotification::Error(ErrorNotification {
+                    error: error.clone(),
+                    will_retry: false,
+                    thread_id: self.id.to_string(),
+                    turn_id: running.turn_id.clone(),
+                }))
+                .await;
+        }
+        let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
+        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
+        self.hub.tell(ServerNotification::TurnCompleted(completed)).await;
+        self.begin_next().await;
+    }
+
+    async fn begin_next(&mut self) {
+        while let Some(Queued { turn_id, work, reply }) = self.queued.pop_front() {
+            match self.begin_turn(turn_id.clone(), work, reply).await {
+                Ok(()) => return,
+                Err((refusal, Some(reply))) => reply(Err(refusal)),
+                Err((refusal, None)) => self.tell_not_begun(turn_id, refusal).await,
+            }
+        }
+    }
+
+    /// A turn that was promised cannot begin.
+    async fn tell_not_begun(&self, turn_id: String, refusal: Refusal) {
+        let error = TurnError {
+            message: refusal.to_string(),
+            codex_error_info: Some(CodexErrorInfo::Other),
+            additional_details: None,
+        };
+        let thread_id = self.id.to_string();
+        let turn = WireTurn {
+            id: turn_id,
+            items: Vec::new(),
+            status: TurnStatus::Failed,
+            error: Some(error.clone()),
+            items_view: None,
+        };
+        self.hub
+            .tell(ServerNotification::Error(ErrorNotification {
+                error,
+                will_retry: false,
+                thread_id: thread_id.clone(),
+                turn_id: turn.id.clone(),
+            }))
+            .await;
+        self.hub.tell(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+    }
+
+    /// Nothing that was begun in a turn outlives it, whatever became of its task.
+    async fn complete_open_items(&self, turn_id: &str) {
+        for item in self.hub.open_items(turn_id) {
+            if let Some(item) = given_up(item) {
+                self.hub
+                    .tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
+                        item,
+                        thread_id: self.id.to_string(),
+                        turn_id: turn_id.into(),
+                        completed_at_ms: jiff::Timestamp::now().as_millisecond(),
+                    }))
+                    .await;
+            }
+        }
+    }
+}
+
+pub(crate) fn new_turn_id() -> String {
+    Uuid::now_v7().to_string()
+}
+
+fn in_progress(id: String) -> WireTurn {
+    WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
+}
+
+/// A review shows from the first what it is about.
+fn shown_turn(id: String, work: &Work) -> WireTurn {
+    let mut turn = in_progress(id);
+    if let Work::Review { hint, .. } = work {
+        let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
+        turn.items.push(loomd_protocol::ThreadItem::UserMessage { id: turn.id.clone(), content });
+    }
+    turn
+}
+
+fn refuse(reply: Option<Reply<WireTurn>>, refusal: Refusal) {
+    if let Some(reply) = reply {
+        reply(Err(refusal));
+    }
+}
+
+fn not_steerable(turn_kind: NonSteerableTurnKind, message: &str) -> Refusal {
+    Refusal::NotSteerable { message: message.into(), turn_kind }
+}
+

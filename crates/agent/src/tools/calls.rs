@@ -1,0 +1,181 @@
+//! The calls of one answer: which run at once, which wait, and what the model is told of each, in the order
+//! in which it made them.
+
+use std::time::{Duration, Instant};
+
+use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem};
+use loomd_store::rollout::TruncationPolicy;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Answer, Call, SHELLS};
+use crate::settings::truncation;
+use crate::truncate::{truncate, widened};
+use crate::turn::Turn;
+
+/// How long a tool that is told to stop may take to do so.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The calls that were made and not yet answered.
+#[derive(Default)]
+pub(crate) struct Calls {
+    running: Vec<RunningCall>,
+    /// Done when the last call that runs alone is.
+    alone: Option<CancellationToken>,
+    /// Done when those are that run at the same time, since then.
+    beside: Vec<CancellationToken>,
+}
+
+struct RunningCall {
+    call: Call,
+    begun: Instant,
+    work: AbortOnDropHandle<Answer>,
+}
+
+/// What a call waits for, and what waits for it.
+struct Turnstile {
+    before: Vec<CancellationToken>,
+    done: CancellationToken,
+}
+
+impl Calls {
+    fn line_up(&mut self, parallel: bool) -> Turnstile {
+        let done = CancellationToken::new();
+        let mut before: Vec<_> = self.alone.iter().cloned().collect();
+        if parallel {
+            self.beside.push(done.clone());
+        } else {
+            before.append(&mut self.beside);
+            self.alone = Some(done.clone());
+        }
+        Turnstile { before, done }
+    }
+}
+
+impl Turn {
+    /// Starts a call. It runs while the rest of the answer comes in.
+    pub(crate) fn launch(&mut self, call: Call) {
+        let tool = self.toolbox.find(&call.name);
+        let parallel = tool.is_some_and(|tool| tool.parallel()) && self.toolbox.names.contains(&call.name);
+        let Turnstile { before, done } = self.calls.line_up(parallel);
+        let (cx, called) = (std::sync::Arc::clone(&self.toolbox.cx), call.clone());
+        let work = tokio::spawn(async move {
+            // Also when it panics or is stopped.
+            let _done = done.drop_guard();
+            for before in before {
+                before.cancelled().await;
+            }
+            if cx.turn.cancel.is_cancelled() {
+                return Err("aborted".into());
+            }
+            match tool {
+                Some(tool) => tool.run(&cx, &called).await,
+                None => Err(called.unsupported()),
+            }
+        });
+        self.calls.running.push(RunningCall { call, begun: Instant::now(), work: AbortOnDropHandle::new(work) });
+    }
+
+    /// Waits for all calls and tells the model what came out, in the order of the calls. True when there
+    /// were any.
+    pub(crate) async fn collect_outputs(&mut self) -> bool {
+        let running = std::mem::take(&mut self.calls).running;
+        let called = !running.is_empty();
+        for RunningCall { call, begun, work } in running {
+            let answer = self.wait_for(work).await;
+            let stopped = self.cx.cancel.is_cancelled();
+            let output = match answer {
+                _ if stopped => aborted(&call.name, begun.elapsed()).into(),
+                Ok(output) => output,
+                Err(text) => text.into(),
+            };
+            let body = fit(output.body, widened(truncation(&self.cx.model)));
+            self.remember(&call.output(body)).await;
+            for note in &output.notes {
+                self.remember(note).await;
+            }
+        }
+        called
+    }
+
+    async fn wait_for(&self, mut work: AbortOnDropHandle<Answer>) -> Answer {
+        let answer = tokio::select! {
+            biased;
+            answer = &mut work => answer,
+            () = self.cx.cancel.cancelled() => match timeout(GRACE, work).await {
+                Ok(answer) => answer,
+                Err(_) => return Err("aborted".into()),
+            },
+        };
+        answer.unwrap_or_else(|_| Err("the tool failed inside; nothing more is known".into()))
+    }
+}
+
+/// What the model is told of a call that the user stopped.
+fn aborted(name: &str, after: Duration) -> String {
+    let seconds = after.as_secs_f64().max(0.1);
+    if SHELLS.contains(&name) {
+        format!("Wall time: {seconds:.1} seconds\naborted by user")
+    } else {
+        format!("aborted by user after {seconds:.1}s")
+    }
+}
+
+/// Cuts an output to the size that the history takes. Images are kept.
+fn fit(body: FunctionCallOutputBody, policy: TruncationPolicy) -> FunctionCallOutputBody {
+    use FunctionCallOutputContentItem::{InputImage, InputText};
+    match body {
+        FunctionCallOutputBody::Text(text) => FunctionCallOutputBody::Text(truncate(&text, policy).text),
+        FunctionCallOutputBody::Items(items) => {
+            let mut room = crate::truncate::bytes(policy);
+            let mut omitted = 0;
+            let mut kept = Vec::with_capacity(items.len());
+            for item in items {
+                match item {
+                    InputText { text } if room == 0 => omitted += usize::from(!text.is_empty()),
+                    InputText { text } => {
+                        let cut = truncate(&text, TruncationPolicy::Bytes(room as u64));
+                        room = if cut.cut { 0 } else { room - text.len() };
+                        kept.push(InputText { text: cut.text });
+                    }
+                    image @ InputImage { .. } => kept.push(image),
+                }
+            }
+            if omitted > 0 {
+                kept.push(InputText { text: format!("[omitted {omitted} text items ...]") });
+            }
+            FunctionCallOutputBody::Items(kept)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_call_says_how_long_it_ran() {
+        assert_eq!(aborted("shell", Duration::from_millis(420)), "Wall time: 0.4 seconds\naborted by user");
+        assert_eq!(aborted("exec_command", Duration::ZERO), "aborted by user after 0.1s");
+    }
+
+    #[test]
+    fn texts_are_charged_in_order_and_images_are_kept() {
+        use FunctionCallOutputContentItem::{InputImage, InputText};
+        let text = |text: &str| InputText { text: text.into() };
+        let image = || InputImage { image_url: "data:".into(), detail: None };
+        let items = vec![text("abcd"), image(), text("efghijkl"), text("gone"), image()];
+        let fitted = fit(FunctionCallOutputBody::Items(items), TruncationPolicy::Bytes(8));
+        let kept = vec![text("abcd"), image(), text("ef…4 chars truncated…kl"), image(), text("[omitted 1 text items ...]")];
+        assert_eq!(fitted, FunctionCallOutputBody::Items(kept));
+    }
+
+    #[test]
+    fn calls_that_run_alone_wait_for_all_before_them() {
+        let mut calls = Calls::default();
+        let waits: Vec<usize> =
+            [true, true, false, true, false, false].map(|parallel| calls.line_up(parallel).before.len()).into();
+        assert_eq!(waits, [0, 0, 2, 1, 2, 1]);
+    }
+}

@@ -1,0 +1,268 @@
+//! The tools that a model can call. A tool is its spec, its arguments and its run; when it may run, what
+//! becomes of its output, and what happens when the turn is stopped is the same for all and is done here.
+//!
+//! [`TOOLS`] is the table of all tools in the order in which they are offered. A tool can be called whether
+//! or not it is offered, unless it says otherwise.
+
+//TMP mod apply_patch;
+mod calls;
+//TMP mod exec_command;
+//TMP mod request_user_input;
+//TMP mod shell;
+//TMP mod shell_command;
+mod spec;
+mod update_plan;
+mod view_image;
+//TMP mod write_stdin;
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use loomd_config::{Feature, FeatureSet};
+use loomd_model::{ToolSpec, Tools};
+use loomd_protocol::{
+    FunctionCallOutputBody, InputModality, LocalShellAction, ResponseItem, SandboxPolicy, WebSearchMode,
+};
+use serde::de::DeserializeOwned;
+
+pub(crate) use calls::Calls;
+
+use crate::services::Services;
+use crate::turn::TurnCx;
+
+/// A tool's answer to the model: what it found, or why not.
+pub(crate) type Answer = Result<Output, String>;
+
+/// A tool at work.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+pub(crate) trait Tool: Send + Sync {
+    /// `None` when it is not offered here.
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec>;
+
+    /// Whether it may run beside others of the same answer, provided that it was offered.
+    fn parallel(&self) -> bool {
+        false
+    }
+
+    /// Whether it can be called here at all.
+    fn callable(&self, _offer: &Offer<'_>) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a>;
+}
+
+/// All tools by name.
+const TOOLS: &[(&str, &dyn Tool)] = &[
+    //TMP ("exec_command", &exec_command::ExecCommand),
+    //TMP ("write_stdin", &write_stdin::WriteStdin),
+    //TMP ("shell_command", &shell_command::ShellCommand),
+    //TMP ("shell", &shell::Shell),
+    //TMP ("container.exec", &shell::Alias),
+    //TMP ("local_shell", &shell::Alias),
+    ("update_plan", &update_plan::UpdatePlan),
+    //TMP ("request_user_input", &request_user_input::RequestUserInput),
+    //TMP ("apply_patch", &apply_patch::ApplyPatch),
+    ("view_image", &view_image::ViewImage),
+];
+
+/// Tools whose output says how long they ran when they are stopped.
+const SHELLS: &[&str] = &["shell", "container.exec", "local_shell", "shell_command"];
+
+/// For whom the tools are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The agent that the user talks to.
+    Main,
+    /// An agent that another one started.
+    Child,
+    Reviewer,
+}
+
+/// What decides which tools are offered.
+pub(crate) struct Offer<'a> {
+    pub cx: &'a TurnCx,
+    pub role: Role,
+    pub features: FeatureSet,
+}
+
+impl Offer<'_> {
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.enabled(feature)
+    }
+}
+
+/// What tools work with.
+pub(crate) struct ToolCx {
+    pub turn: Arc<TurnCx>,
+    pub services: Arc<Services>,
+    pub role: Role,
+}
+
+/// The tools of one turn.
+pub(crate) struct Toolbox {
+    cx: Arc<ToolCx>,
+    offered: Arc<Tools>,
+    names: HashSet<String>,
+}
+
+impl Toolbox {
+    pub fn new(turn: &Arc<TurnCx>, services: &Arc<Services>, role: Role) -> Self {
+        let offer = Offer { cx: turn, role, features: turn.profile.config.features };
+        let mut specs: Vec<ToolSpec> = Vec::new();
+        for (name, tool) in TOOLS {
+            // The provider's own tools stand between ours.
+            if *name == "view_image" {
+                specs.extend(web_search(&offer));
+                specs.extend(image_generation(&offer));
+            }
+            specs.extend(tool.spec(&offer));
+        }
+        let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
+        let cx = ToolCx { turn: Arc::clone(turn), services: Arc::clone(services), role };
+        Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
+    }
+
+    /// The tools of a reviewer that works in the same surroundings.
+    pub fn for_review(turn: &Arc<TurnCx>, of: &Self) -> Self {
+        Self::new(turn, &of.cx.services, Role::Reviewer)
+    }
+
+    pub fn offered(&self) -> Arc<Tools> {
+        Arc::clone(&self.offered)
+    }
+
+    fn find(&self, name: &str) -> Option<&'static dyn Tool> {
+        let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
+        let turn = &self.cx.turn;
+        let offer = Offer { cx: turn, role: self.cx.role, features: turn.profile.config.features };
+        tool.callable(&offer).then_some(*tool)
+    }
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    pub id: String,
+    pub name: String,
+    pub input: Input,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Input {
+    /// JSON, as the model wrote it.
+    Arguments(String),
+    /// Free text.
+    Text(String),
+}
+
+impl Call {
+    /// The call that an item of the model is, if it is one that can be answered.
+    pub fn of(item: &ResponseItem) -> Option<Self> {
+        Some(match item {
+            ResponseItem::FunctionCall { name, arguments, call_id, .. } => {
+                Self { id: call_id.clone(), name: name.clone(), input: Input::Arguments(arguments.clone()) }
+            }
+            ResponseItem::CustomToolCall { name, input, call_id, .. } => {
+                Self { id: call_id.clone(), name: name.clone(), input: Input::Text(input.clone()) }
+            }
+            ResponseItem::LocalShellCall { call_id: Some(call_id), action, .. } => {
+                let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
+                let arguments = serde_json::json!({
+                    "command": command, "timeout_ms": timeout_ms, "workdir": working_directory,
+                });
+                Self {
+                    id: call_id.clone(),
+                    name: "local_shell".into(),
+                    input: Input::Arguments(arguments.to_string()),
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The arguments, read.
+    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let text = match &self.input {
+            Input::Arguments(text) => text.as_str(),
+            Input::Text(_) => return Err(format!("{} takes arguments, not text", self.name)),
+        };
+        serde_json::from_str(text).map_err(|error| format!("failed to parse function arguments: {error}"))
+    }
+
+    /// What the model is told when there is no such tool.
+    fn unsupported(&self) -> String {
+        match self.input {
+            Input::Arguments(_) => format!("unsupported call: {}", self.name),
+            Input::Text(_) => format!("unsupported custom tool call: {}", self.name),
+        }
+    }
+
+    fn output(&self, output: FunctionCallOutputBody) -> ResponseItem {
+        let call_id = self.id.clone();
+        match self.input {
+            Input::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
+            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: Some(self.name.clone()), output },
+        }
+    }
+}
+
+/// What a tool gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub body: FunctionCallOutputBody,
+    /// What the model should know besides.
+    pub notes: Vec<ResponseItem>,
+}
+
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self { body: FunctionCallOutputBody::Text(text), notes: Vec::new() }
+    }
+}
+
+impl From<&str> for Output {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+fn web_search(offer: &Offer<'_>) -> Option<ToolSpec> {
+    let config = &offer.cx.profile.config.config;
+    let full_access = matches!(offer.cx.settings.sandbox, SandboxPolicy::DangerFullAccess);
+    let live = match config.web_search.unwrap_or(WebSearchMode::Cached) {
+        WebSearchMode::Disabled => return None,
+        WebSearchMode::Live => true,
+        WebSearchMode::Cached => full_access,
+    };
+    if offer.role == Role::Reviewer {
+        return None;
+    }
+    let settings = config.tools.as_ref().and_then(|tools| tools.web_search.as_ref());
+    Some(ToolSpec::WebSearch {
+        external_web_access: live,
+        filters: settings
+            .and_then(|settings| settings.allowed_domains.as_ref())
+            .map(|domains| serde_json::json!({ "allowed_domains": domains })),
+        user_location: settings.and_then(|settings| settings.location.as_ref()).and_then(location),
+        search_context_size: settings
+            .and_then(|settings| settings.context_size.as_ref())
+            .and_then(|size| serde_json::to_value(size).ok()),
+        search_content_types: None,
+    })
+}
+
+fn location(location: &impl serde::Serialize) -> Option<serde_json::Value> {
+    let mut value = serde_json::to_value(location).ok()?;
+    let object = value.as_object_mut()?;
+    object.retain(|_, value| !value.is_null());
+    object.insert("type".into(), "approximate".into());
+    Some(value)
+}
+
+fn image_generation(offer: &Offer<'_>) -> Option<ToolSpec> {
+    let wanted = offer.has(Feature::ImageGeneration) && offer.cx.model.input_modalities.contains(&InputModality::Image);
+    wanted.then(|| ToolSpec::ImageGeneration { output_format: "png".into() })
+}

@@ -1,0 +1,53 @@
+//! `view_image`: the model looks at an image file.
+
+use loomd_model::ToolSpec;
+use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, InputModality, ThreadItem};
+use loomd_store::rollout::{Event, ViewImageToolCall};
+use serde::Deserialize;
+
+use super::spec::{function, string};
+use super::{Call, Offer, Output, Running, Tool, ToolCx};
+use crate::{images, input};
+
+pub(super) struct ViewImage;
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+}
+
+impl Tool for ViewImage {
+    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
+        Some(function(
+            "view_image",
+            "Shows you an image file of the user's machine. Use it when a path is given or an image was made, and \
+             seeing it helps.",
+            &[("path", string("The file, absolute or relative to the working directory."))],
+            &["path"],
+        ))
+    }
+
+    fn parallel(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(async {
+            let turn = &cx.turn;
+            if !turn.model.input_modalities.contains(&InputModality::Image) {
+                return Err("view_image is not allowed because you do not support image inputs".into());
+            }
+            let args: Args = call.arguments()?;
+            let path = input::resolve(&turn.settings.cwd, &args.path);
+            let shown = path.to_string_lossy().into_owned();
+            let viewed = tokio::task::spawn_blocking(move || images::view(&path)).await;
+            let image_url = viewed.map_err(|_| format!("unable to process image at `{shown}`"))??;
+            let item = ThreadItem::ImageView { id: call.id.clone(), path: shown.clone() };
+            turn.started(item.clone()).await;
+            let event = Event::ViewImageToolCall(ViewImageToolCall { call_id: call.id.clone(), path: shown });
+            turn.completed(item, Some(event)).await;
+            let image = FunctionCallOutputContentItem::InputImage { image_url: image_url.to_string(), detail: None };
+            Ok(Output { body: FunctionCallOutputBody::Items(vec![image]), notes: Vec::new() })
+        })
+    }
+}

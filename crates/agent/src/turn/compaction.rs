@@ -1,0 +1,233 @@
+//! Replacing a long conversation by what the user said and a summary of the rest.
+
+use jiff::Zoned;
+use loomd_model::{InputItem, ModelError, ModelEvent, Tools};
+use loomd_protocol::{CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError};
+use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, TruncationPolicy};
+use std::sync::Arc;
+use uuid::Uuid;
+
+use super::{Failure, Turn, delay};
+use crate::conversation::{message, text_of};
+use crate::markers;
+use crate::prompts;
+use crate::truncate::{BYTES_PER_TOKEN, truncate};
+
+/// How much of what the user said survives a summary, in tokens.
+const KEPT_TOKENS: usize = 20_000;
+
+/// When a conversation is summarised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// Before the user is answered, or on its own.
+    Between,
+    /// While the user is being answered.
+    Midway,
+}
+
+impl Turn {
+    /// A turn that does nothing else.
+    pub(super) async fn compact(&mut self) -> Result<(), Failure> {
+        self.summarise(When::Between).await
+    }
+
+    pub(super) async fn compact_if_full(&mut self) -> Result<(), Failure> {
+        if self.is_full() { self.summarise(When::Between).await } else { Ok(()) }
+    }
+
+    pub(super) async fn compact_midway(&mut self) -> Result<(), Failure> {
+        self.summarise(When::Midway).await
+    }
+
+    async fn summarise(&mut self, when: When) -> Result<(), Failure> {
+        let id = Uuid::new_v4().to_string();
+        let item = ThreadItem::ContextCompaction { id: id.clone() };
+        self.cx.started(item.clone()).await;
+        let replaced = match self.session.provider().compacts() {
+            true => self.remote_history().await,
+            false => self.local_history().await,
+        };
+        let (message, mut history) = match replaced {
+            Ok(replaced) => replaced,
+            Err(failure) => {
+                self.cx.show_completed(item).await;
+                return Err(failure);
+            }
+        };
+        let context = match when {
+            When::Between => None,
+            When::Midway => Some(self.insert_situation(&mut history).await),
+        };
+        self.conversation.replace(&history);
+        if self.scope.records {
+            let compacted = Compacted { message, replacement_history: Some(history) };
+            self.cx.note(&[Record::Compacted(compacted)]).await;
+        }
+        if let Some(context) = context {
+            if self.scope.records {
+                self.cx.note(&[Record::TurnContext(Box::new(context.clone()))]).await;
+            }
+            self.conversation.baseline = Some(context);
+        }
+        self.estimate().await;
+        let event = Event::ContextCompacted(ContextCompacted { item_id: Some(id) });
+        self.cx.completed(item, Some(event)).await;
+        self.cx
+            .tell(ServerNotification::ThreadCompacted(ContextCompactedNotification {
+                thread_id: self.cx.thread_id.clone(),
+                turn_id: self.cx.turn_id.clone(),
+            }))
+            .await;
+        Ok(())
+    }
+
+    /// The situation goes before what the user said last; the summary stays the last word.
+    async fn insert_situation(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
+        let now = Zoned::now();
+        let situation = self.situation();
+        let (items, context) = (situation.whole(&now).await, situation.record(&now));
+        let at = history.iter().rposition(is_said).unwrap_or(history.len().saturating_sub(1));
+        history.splice(at..at, items);
+        context
+    }
+
+    /// The model that had the conversation summarises it.
+    async fn local_history(&mut self) -> Result<(String, Vec<ResponseItem>), Failure> {
+        let summary = self.summary().await?;
+        let mut history = kept(&self.conversation.user_texts());
+        history.push(message("user", prompts::summary_message(&summary)));
+        Ok((summary, history))
+    }
+
+    async fn summary(&mut self) -> Result<String, Failure> {
+        let configured = self.cx.profile.config.compact_prompt.clone();
+        let prompt = message("user", configured.unwrap_or_else(|| prompts::COMPACTION_PROMPT.into()));
+        let retries = self.session.provider().stream_max_retries();
+        // What does not fit is left out of the question, not of the conversation.
+        let mut asked = self.conversation.clone();
+        let mut attempt = 0;
+        loop {
+            let mut input = asked.input(self.sees_images());
+            input.extend(InputItem::new(&prompt));
+            let error = match self.ask_for_text(input).await {
+                Ok(text) => return Ok(text),
+                Err(Failure::Model(error)) => error,
+                Err(failure) => return Err(failure),
+            };
+            if error.is_context_window_exceeded() && asked.drop_oldest() && !asked.is_empty() {
+                continue;
+            }
+            if !error.retryable() || attempt >= retries {
+                return Err(error.into());
+            }
+            attempt += 1;
+            self.announce_retry(&error, attempt, retries).await;
+            self.pause(delay(attempt, error.retry_after())).await?;
+        }
+    }
+
+    async fn ask_for_text(&mut self, input: Vec<InputItem>) -> Result<String, Failure> {
+        let mut request = self.request(input);
+        request.tools = Arc::new(Tools::default());
+        request.parallel_tool_calls = false;
+        request.output_schema = None;
+        let cancel = self.cx.cancel.clone();
+        let work = async {
+            let mut events = self.session.stream(&request).await?;
+            let mut text = String::new();
+            let mut counted = None;
+            while let Some(event) = events.next().await {
+                match event? {
+                    ModelEvent::ItemDone { item, .. } => {
+                        if matches!(&item, ResponseItem::Message { role, .. } if role == "assistant") {
+                            text = text_of(&item);
+                        }
+                    }
+                    ModelEvent::Completed { usage, .. } => {
+                        counted = usage;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            Ok::<_, ModelError>((text, counted))
+        };
+        let (text, usage) = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::Interrupted),
+            answered = work => answered?,
+        };
+        self.count(usage).await;
+        Ok(text)
+    }
+
+    /// The provider summarises the conversation in a form that only it can read.
+    async fn remote_history(&mut self) -> Result<(String, Vec<ResponseItem>), Failure> {
+        let mut request = self.request(self.conversation.input(self.sees_images()));
+        request.output_schema = None;
+        let cancel = self.cx.cancel.clone();
+        let items = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::Interrupted),
+            items = self.session.compact(&request) => items.map_err(remote_failure)?,
+        };
+        let stays = |item: &ResponseItem| match item {
+            ResponseItem::Message { role, .. } if role == "assistant" => true,
+            ResponseItem::Compaction { .. } => true,
+            item => is_said(item),
+        };
+        Ok((String::new(), items.into_iter().filter(stays).collect()))
+    }
+}
+
+fn remote_failure(error: ModelError) -> Failure {
+    Failure::Other(TurnError {
+        message: format!("Error running remote compact task: {}", error.message()),
+        codex_error_info: Some(match error.info() {
+            CodexErrorInfo::Other => CodexErrorInfo::Other,
+            info => info,
+        }),
+        additional_details: error.details(),
+    })
+}
+
+fn is_said(item: &ResponseItem) -> bool {
+    matches!(item, ResponseItem::Message { role, content, .. } if role == "user" && !markers::is_context(content))
+}
+
+/// The newest of what the user said, oldest first, as far as there is room. What only fits in part loses
+/// its middle.
+fn kept(texts: &[String]) -> Vec<ResponseItem> {
+    let mut room = KEPT_TOKENS * BYTES_PER_TOKEN;
+    let mut kept = Vec::new();
+    for text in texts.iter().rev() {
+        if room == 0 {
+            break;
+        }
+        if text.len() <= room {
+            room -= text.len();
+            kept.push(message("user", text.clone()));
+        } else {
+            let cut = truncate(text, TruncationPolicy::Tokens((room / BYTES_PER_TOKEN) as u64));
+            kept.push(message("user", cut.text));
+            room = 0;
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_words_of_the_user_are_kept_whole() {
+        let long = "x".repeat(KEPT_TOKENS * BYTES_PER_TOKEN - 10);
+        let texts = ["dropped".to_owned(), "y".repeat(400), long.clone(), "last".into()];
+        let kept: Vec<String> = kept(&texts).iter().map(text_of).collect();
+        assert_eq!(kept.len(), 3);
+        assert_eq!(kept[0], "y…99 tokens truncated…y".replace("y…", "yy…").replace("…y", "…yy"));
+        assert_eq!(&kept[1..], &[long, "last".to_owned()]);
+    }
+}

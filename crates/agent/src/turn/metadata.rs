@@ -1,0 +1,48 @@
+//! What a provider is told about a call beside the request itself.
+
+use loomd_config::Feature;
+use loomd_model::CallHeaders;
+use loomd_protocol::{ExperimentalFeatureStage, SandboxPolicy};
+use serde::Serialize;
+
+use super::Turn;
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    session_id: &'a str,
+    turn_id: &'a str,
+    sandbox: &'static str,
+}
+
+pub(super) fn headers(turn: &Turn) -> CallHeaders {
+    let metadata = Metadata {
+        session_id: &turn.scope.session_id,
+        turn_id: &turn.cx.turn_id,
+        sandbox: sandbox(&turn.cx.settings.sandbox),
+    };
+    CallHeaders {
+        session_id: turn.scope.session_id.clone(),
+        turn_metadata: serde_json::to_string(&metadata).ok(),
+        turn_state: turn.turn_state.clone(),
+        subagent: turn.scope.subagent.clone(),
+        beta_features: beta_features(turn),
+    }
+}
+
+fn sandbox(policy: &SandboxPolicy) -> &'static str {
+    match policy {
+        SandboxPolicy::DangerFullAccess => "none",
+        SandboxPolicy::ExternalSandbox { .. } => "external",
+        _ if cfg!(target_os = "macos") => "seatbelt",
+        _ => "seccomp",
+    }
+}
+
+fn beta_features(turn: &Turn) -> Option<String> {
+    let features = turn.cx.profile.config.features;
+    let enabled = Feature::ALL.iter().filter(|feature| {
+        feature.stage() == ExperimentalFeatureStage::Beta && features.enabled(**feature)
+    });
+    let names: Vec<_> = enabled.map(|feature| feature.name()).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}

@@ -1,0 +1,521 @@
+//! A turn: from the user's input to the model's last word. It runs in a task of its own, holds what the
+//! thread remembers while it runs, and gives it back at the end. The thread's task shows that it begins and
+//! that it is over; everything in between is shown here.
+
+mod answer;
+mod compaction;
+mod cx;
+mod hosted;
+mod inbox;
+mod metadata;
+mod review;
+mod shell_command;
+pub(crate) mod usage;
+mod visible;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Zoned;
+use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session};
+use loomd_protocol::{
+    CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
+    ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError, UserInput,
+};
+use loomd_store::Durability;
+use loomd_store::rollout::{AbortReason, Error, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted};
+use uuid::Uuid;
+
+pub(crate) use cx::TurnCx;
+pub(crate) use inbox::{Inbox, Mail};
+
+use crate::context::{Situation, name_of};
+use crate::conversation::{Conversation, message};
+use crate::input;
+use crate::prompts;
+use crate::services::Services;
+use crate::view::{Keeping, View};
+use crate::tools::{Calls, Toolbox};
+use answer::Answer;
+
+/// Delay before the first retry of a stream; it doubles with each.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+
+/// No retry waits longer than this on its own account.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+
+/// What a turn is for.
+pub(crate) enum Work {
+    Answer { input: Vec<UserInput>, output_schema: Option<JsonValue> },
+    Compact,
+    Review { target: ReviewTarget, hint: String, prompt: String },
+    ShellCommand { command: String },
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Completed { last_message: Option<String> },
+    Failed(TurnError),
+    Interrupted,
+}
+
+/// Why a step of a turn did not work out.
+pub(crate) enum Failure {
+    Interrupted,
+    Model(ModelError),
+    Other(TurnError),
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+/// How the model is spoken to in this turn.
+pub(crate) struct Scope {
+    /// Names the conversation to the provider.
+    pub session_id: String,
+    /// What sort of helper this is, for the provider.
+    pub subagent: Option<String>,
+    pub instructions: Arc<str>,
+    /// The model's messages are shown as items.
+    pub shows_messages: bool,
+    /// The conversation is the thread's and is written down.
+    pub records: bool,
+}
+
+pub(crate) struct Turn {
+    pub cx: Arc<TurnCx>,
+    pub services: Arc<Services>,
+    pub view: Arc<View>,
+    pub conversation: Conversation,
+    pub session: Session,
+    pub inbox: Arc<Inbox>,
+    pub toolbox: Arc<Toolbox>,
+    pub scope: Scope,
+    /// The thread's record of itself, when nothing of it is written yet.
+    pub meta: Option<Box<SessionMeta>>,
+    /// Open child agents.
+    pub subagents: Vec<(String, String)>,
+    pub rate_limits: RateLimitSnapshot,
+    /// Something else takes the place of this turn.
+    pub replaced: Arc<AtomicBool>,
+    pub(crate) calls: Calls,
+    output_schema: Option<JsonValue>,
+    last_message: Option<String>,
+    /// Given by the provider, and given back to it until the turn ends.
+    turn_state: Option<String>,
+    rerouted: bool,
+}
+
+/// What is left when a turn is over.
+pub(crate) struct Ended {
+    pub outcome: Outcome,
+    /// `None` when it cannot be trusted any more; the rollout can.
+    pub conversation: Option<Conversation>,
+    pub session: Session,
+    pub rate_limits: RateLimitSnapshot,
+}
+
+/// What a turn starts from.
+pub(crate) struct Beginning {
+    pub cx: Arc<TurnCx>,
+    pub services: Arc<Services>,
+    pub view: Arc<View>,
+    pub conversation: Conversation,
+    pub session: Session,
+    pub inbox: Arc<Inbox>,
+    pub toolbox: Arc<Toolbox>,
+    pub scope: Scope,
+    pub meta: Option<Box<SessionMeta>>,
+    pub subagents: Vec<(String, String)>,
+    pub rate_limits: RateLimitSnapshot,
+    pub replaced: Arc<AtomicBool>,
+}
+
+impl Turn {
+    pub fn new(beginning: Beginning) -> Self {
+        let Beginning {
+            cx,
+            services,
+            view,
+            conversation,
+            session,
+            inbox,
+            toolbox,
+            scope,
+            meta,
+            subagents,
+            rate_limits,
+            replaced,
+        } = beginning;
+        Self {
+            cx,
+            services,
+            view,
+            conversation,
+            session,
+            inbox,
+            toolbox,
+            scope,
+            meta,
+            subagents,
+            rate_limits,
+            replaced,
+            calls: Calls::default(),
+            output_schema: None,
+            last_message: None,
+            turn_state: None,
+            rerouted: false,
+        }
+    }
+
+    /// Does the work and writes down how it ended.
+    pub async fn run(mut self, work: Work) -> Ended {
+        self.begin().await;
+        let done = match work {
+            Work::Answer { input, output_schema } => {
+                self.output_schema = output_schema;
+                self.answer(input).await
+            }
+            Work::Compact => self.compact().await,
+            Work::Review { target, hint, prompt } => self.review(target, hint, prompt).await,
+            Work::ShellCommand { command } => self.shell_command(command).await,
+        };
+        // What came too late to be answered is still part of the conversation.
+        for mail in self.inbox.close() {
+            self.take_mail(mail).await;
+        }
+        let mut outcome = match done {
+            Ok(()) => Outcome::Completed { last_message: self.last_message.clone() },
+            Err(Failure::Interrupted) => Outcome::Interrupted,
+            Err(Failure::Model(error)) => Outcome::Failed(self.turn_error(&error)),
+            Err(Failure::Other(error)) => Outcome::Failed(error),
+        };
+        self.finish(&outcome).await;
+        let mut conversation = Some(self.conversation);
+        if let Some(error) = self.cx.broken() {
+            outcome = Outcome::Failed(error);
+            conversation = None;
+        }
+        if let Some(conversation) = &mut conversation {
+            conversation.len = self.cx.written().await;
+        }
+        Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+    }
+
+    async fn begin(&mut self) {
+        let mut records = Vec::new();
+        if let Some(mut meta) = self.meta.take() {
+            meta.git = crate::git::facts(&meta.cwd).await;
+            records.push(Record::SessionMeta(meta));
+        }
+        records.push(Record::EventMsg(Event::TaskStarted(TaskStarted {
+            turn_id: self.cx.turn_id.clone(),
+            model_context_window: Some(usage::window(&self.cx.model)),
+            collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
+        })));
+        self.cx.note(&records).await;
+    }
+
+    async fn finish(&mut self, outcome: &Outcome) {
+        let event = match outcome {
+            Outcome::Completed { last_message } => Event::TaskComplete(TaskComplete {
+                turn_id: self.cx.turn_id.clone(),
+                last_agent_message: last_message.clone(),
+            }),
+            Outcome::Failed(error) => {
+                let error = Error {
+                    message: error.message.clone(),
+                    codex_error_info: error.codex_error_info.clone().map(Into::into),
+                };
+                self.cx.note(&[Record::EventMsg(Event::Error(error))]).await;
+                Event::TaskComplete(TaskComplete { turn_id: self.cx.turn_id.clone(), last_agent_message: None })
+            }
+            Outcome::Interrupted => {
+                let replaced = self.replaced.load(Ordering::Relaxed);
+                if !replaced {
+                    self.remember(&message("user", prompts::TURN_ABORTED.into())).await;
+                }
+                let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
+                Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason })
+            }
+        };
+        self.cx.note(&[Record::EventMsg(event)]).await;
+        self.cx.flush(Durability::Synced).await;
+        if self.cx.broken().is_none() {
+            self.view.is_stored();
+        }
+    }
+
+    /// Answers the user.
+    async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
+        self.compact_if_full().await?;
+        self.tell_situation().await;
+        self.take_input(input).await;
+        loop {
+            for mail in self.inbox.take() {
+                self.take_mail(mail).await;
+            }
+            let called = self.step().await?;
+            if let Some(error) = self.cx.broken() {
+                return Err(Failure::Other(error));
+            }
+            if !called && self.inbox.close_if_empty() {
+                return Ok(());
+            }
+            if self.is_full() {
+                self.compact_midway().await?;
+            }
+        }
+    }
+
+    async fn take_mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Said(input) => self.take_input(input).await,
+            Mail::Happened(item) => self.remember(&item).await,
+        }
+    }
+
+    /// Writes down what the user said and shows it.
+    async fn take_input(&mut self, input: Vec<UserInput>) {
+        let id = Uuid::new_v4().to_string();
+        let item = input::user_message(&input, &self.cx.settings.cwd).await;
+        let stored = input::stored(&input, id.clone());
+        self.conversation.push(&item);
+        if self.scope.records {
+            self.cx.record(&[Record::ResponseItem(item), Record::EventMsg(stored.into())]).await;
+            if self.cx.broken().is_none() {
+                self.view.is_stored();
+            }
+        }
+        let item = ThreadItem::UserMessage { id, content: input };
+        self.cx.started(item.clone()).await;
+        self.cx.show_completed(item).await;
+    }
+
+    /// Tells the model where it is and what it may do: all of it, or what changed.
+    async fn tell_situation(&mut self) {
+        let now = Zoned::now();
+        let (items, context) = {
+            let situation = self.situation();
+            let items = match &self.conversation.baseline {
+                Some(before) => situation.changes(before, &now),
+                None => situation.whole(&now).await,
+            };
+            (items, situation.record(&now))
+        };
+        for item in &items {
+            self.remember(item).await;
+        }
+        if self.scope.records {
+            self.cx.note(&[Record::TurnContext(Box::new(context.clone()))]).await;
+        }
+        self.conversation.baseline = Some(context);
+    }
+
+    fn situation(&self) -> Situation<'_> {
+        Situation {
+            settings: &self.cx.settings,
+            profile: &self.cx.profile,
+            model: &self.cx.model,
+            turn_id: &self.cx.turn_id,
+            shell: self.services.shell_name(),
+            home: &self.services.home,
+            subagents: self.subagents.clone(),
+        }
+    }
+
+    /// Adds an item to the conversation.
+    pub(super) async fn remember(&mut self, item: &ResponseItem) {
+        self.conversation.push(item);
+        if self.scope.records {
+            self.cx.note(&[Record::ResponseItem(item.clone())]).await;
+        }
+    }
+
+    /// One answer of the model, with retries, and the tools that it calls. True when it called any.
+    async fn step(&mut self) -> Result<bool, Failure> {
+        let retries = self.session.provider().stream_max_retries();
+        let mut attempt = 0;
+        loop {
+            let answered = self.attempt().await;
+            let called = self.collect_outputs().await;
+            let error = match answered {
+                _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
+                Ok(()) => return Ok(called),
+                Err(Failure::Model(error)) => error,
+                Err(failure) => return Err(failure),
+            };
+            if error.is_invalid_image() && self.conversation.drop_last_images("Invalid image") {
+                continue;
+            }
+            if error.is_context_window_exceeded() {
+                self.show_full_window().await;
+            }
+            if !error.retryable() {
+                return Err(error.into());
+            }
+            if attempt >= retries {
+                if !self.session.fall_back_to_http() {
+                    return Err(error.into());
+                }
+                attempt = 0;
+                continue;
+            }
+            attempt += 1;
+            self.announce_retry(&error, attempt, retries).await;
+            self.pause(delay(attempt, error.retry_after())).await?;
+        }
+    }
+
+    async fn announce_retry(&self, error: &ModelError, attempt: u64, retries: u64) {
+        let error = TurnError {
+            message: format!("Reconnecting... {attempt}/{retries}"),
+            codex_error_info: Some(CodexErrorInfo::ResponseStreamDisconnected {
+                http_status_code: error.http_status(),
+            }),
+            additional_details: Some(error.message()),
+        };
+        self.cx.error(error, true).await;
+    }
+
+    pub(super) async fn pause(&self, delay: Duration) -> Result<(), Failure> {
+        tokio::select! {
+            () = self.cx.cancel.cancelled() => Err(Failure::Interrupted),
+            () = tokio::time::sleep(delay) => Ok(()),
+        }
+    }
+
+    /// One call of the model. Tools run while the rest of the answer is still coming in.
+    async fn attempt(&mut self) -> Result<(), Failure> {
+        let request = self.request(self.conversation.input(self.sees_images()));
+        let cancel = self.cx.cancel.clone();
+        let mut events = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::Interrupted),
+            events = self.session.stream(&request) => events?,
+        };
+        drop(request);
+        let mut answer = Answer::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    self.break_off(&mut answer, true).await;
+                    return Err(Failure::Interrupted);
+                }
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Completed { usage, .. })) => {
+                    self.break_off(&mut answer, true).await;
+                    self.count(usage).await;
+                    return Ok(());
+                }
+                Some(Ok(event)) => self.take(&mut answer, event).await,
+                Some(Err(error)) => {
+                    self.break_off(&mut answer, false).await;
+                    if let Some(limits) = error.rate_limits() {
+                        self.rate_limits = limits.clone();
+                        self.tell_rate_limits().await;
+                    }
+                    return Err(error.into());
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn take(&mut self, answer: &mut Answer, event: ModelEvent) {
+        match event {
+            ModelEvent::Headers(headers) => {
+                if self.turn_state.is_none() {
+                    self.turn_state = headers.turn_state;
+                }
+                for limits in headers.rate_limits {
+                    self.take_rate_limits(limits);
+                }
+                if let Some(model) = headers.model {
+                    self.answered_by(model).await;
+                }
+            }
+            ModelEvent::ServerModel(model) => self.answered_by(model).await,
+            ModelEvent::RateLimits(limits) => self.take_rate_limits(limits),
+            event => self.item_event(answer, event).await,
+        }
+    }
+
+    /// The provider let another model answer than the one that was asked.
+    async fn answered_by(&mut self, model: String) {
+        let asked = &self.cx.settings.model;
+        if self.rerouted || model.eq_ignore_ascii_case(asked) {
+            return;
+        }
+        self.rerouted = true;
+        let warning = prompts::rerouted(asked, &model);
+        self.cx
+            .tell(ServerNotification::ModelRerouted(ModelReroutedNotification {
+                thread_id: self.cx.thread_id.clone(),
+                turn_id: self.cx.turn_id.clone(),
+                from_model: asked.clone(),
+                to_model: model,
+                reason: ModelRerouteReason::HighRiskCyberActivity,
+            }))
+            .await;
+        self.remember(&message("user", warning)).await;
+    }
+
+    fn sees_images(&self) -> bool {
+        self.cx.model.input_modalities.contains(&InputModality::Image)
+    }
+
+    pub(super) fn request(&self, input: Vec<loomd_model::InputItem>) -> Request {
+        let (cx, config) = (&self.cx, &self.cx.profile.config.config);
+        let situation = self.situation();
+        let summary = situation.summary();
+        Request {
+            model: cx.settings.model.clone(),
+            instructions: Arc::clone(&self.scope.instructions),
+            input,
+            tools: self.toolbox.offered(),
+            parallel_tool_calls: cx.model.parallel_tool_calls,
+            reasoning: cx.model.supports_reasoning_summaries.then(|| Reasoning {
+                effort: cx.settings.reasoning_effort.clone().or_else(|| cx.model.default_effort.clone()),
+                summary: (summary != loomd_protocol::ReasoningSummary::None).then_some(summary),
+            }),
+            verbosity: config.model_verbosity.or(cx.model.default_verbosity).filter(|_| cx.model.supports_verbosity),
+            output_schema: self.output_schema.clone(),
+            service_tier: cx.settings.service_tier.clone(),
+            prompt_cache_key: self.scope.session_id.clone(),
+            headers: metadata::headers(self),
+        }
+    }
+
+    fn turn_error(&self, error: &ModelError) -> TurnError {
+        TurnError {
+            message: error.message(),
+            codex_error_info: Some(error.info()),
+            additional_details: error.details(),
+        }
+    }
+}
+
+/// The provider's wish, else twice as long each time, give or take a tenth.
+fn delay(attempt: u64, wished: Option<Duration>) -> Duration {
+    wished.unwrap_or_else(|| {
+        let doubled = FIRST_DELAY.saturating_mul(1 << (attempt - 1).min(16));
+        let spread = 0.9 + 0.2 * (Uuid::new_v4().as_bytes()[0] as f64 / 255.0);
+        doubled.min(LONGEST_DELAY).mul_f64(spread)
+    })
+}
+
+impl Turn {
+    /// The thread has been written to, if anything is written of it at all.
+    pub(super) fn keeps(&self) -> bool {
+        self.view.keeping() != Keeping::Never
+    }
+}

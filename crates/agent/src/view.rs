@@ -1,0 +1,121 @@
+//! What a thread's task shows to those who only look, and its status.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use loomd_protocol::{
+    ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
+};
+
+use crate::hub::Hub;
+
+/// Where a thread's records go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// Nothing is written until the first user message.
+    NotYet,
+    Stored,
+    /// Nothing is ever written.
+    Never,
+}
+
+/// What a thread's status follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Status {
+    pub loaded: bool,
+    pub running: bool,
+    /// The last turn failed.
+    pub error: bool,
+    /// Requests for approval that nobody has answered.
+    pub approvals: usize,
+    /// Questions to the user that nobody has answered.
+    pub questions: usize,
+}
+
+impl Status {
+    fn wire(self) -> ThreadStatus {
+        let flags = [
+            (self.approvals > 0).then_some(ThreadActiveFlag::WaitingOnApproval),
+            (self.questions > 0).then_some(ThreadActiveFlag::WaitingOnUserInput),
+        ];
+        let active_flags: Vec<_> = flags.into_iter().flatten().collect();
+        if !self.loaded {
+            ThreadStatus::NotLoaded
+        } else if self.running || !active_flags.is_empty() {
+            ThreadStatus::Active { active_flags }
+        } else if self.error {
+            ThreadStatus::SystemError
+        } else {
+            ThreadStatus::Idle
+        }
+    }
+}
+
+/// A loaded thread as others see it.
+pub(crate) struct View(Mutex<State>);
+
+struct State {
+    thread: WireThread,
+    keeping: Keeping,
+    status: Status,
+}
+
+impl View {
+    /// An idle thread.
+    pub fn new(thread: WireThread, keeping: Keeping) -> Self {
+        let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
+        Self(Mutex::new(State { thread, keeping, status }))
+    }
+
+    /// The thread without its turns, as it was when it was loaded but for its status.
+    pub fn thread(&self) -> WireThread {
+        let state = self.lock();
+        WireThread { status: state.status.wire(), ..state.thread.clone() }
+    }
+
+    pub fn status(&self) -> ThreadStatus {
+        self.lock().status.wire()
+    }
+
+    pub fn path(&self) -> Option<String> {
+        self.lock().thread.path.clone()
+    }
+
+    pub fn keeping(&self) -> Keeping {
+        self.lock().keeping
+    }
+
+    /// Its first record has been written.
+    pub fn is_stored(&self) {
+        let mut state = self.lock();
+        if state.keeping == Keeping::NotYet {
+            state.keeping = Keeping::Stored;
+        }
+    }
+
+    /// Changes what the status follows from, and tells everybody if it changed.
+    pub async fn change(&self, hub: &Hub, change: impl FnOnce(&mut Status)) {
+        let changed = {
+            let mut state = self.lock();
+            let before = state.status.wire();
+            change(&mut state.status);
+            state.status.wire() != before
+        };
+        if changed {
+            self.tell(hub).await;
+        }
+    }
+
+    /// Tells everybody the status.
+    pub async fn tell(&self, hub: &Hub) {
+        let (thread_id, status) = {
+            let state = self.lock();
+            (state.thread.id.clone(), state.status.wire())
+        };
+        let changed = ThreadStatusChangedNotification { thread_id, status };
+        hub.tell_everyone(ServerNotification::ThreadStatusChanged(changed)).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

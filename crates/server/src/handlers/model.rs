@@ -1,0 +1,48 @@
+//! `model/list` and `collaborationMode/list`
+
+use loomd_protocol::{
+    CollaborationModeListResponse, CollaborationModeMask, ModeKind, ModelListParams, ModelListResponse,
+    ReasoningEffort, RpcError,
+};
+
+use crate::dispatch::Context;
+
+/// `model/list`
+pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListResponse, RpcError> {
+    let loaded = loomd_config::load(&cx.app.sources.request()).and_then(|loaded| loomd_config::resolve(&loaded));
+    let path = loaded.ok().and_then(|settings| settings.config.model_catalog_json);
+    let catalogue = cx.app.catalogue(path.as_ref()).map_err(|error| RpcError::internal(error.to_string()))?;
+    let mut data = catalogue.list(params.include_hidden.unwrap_or(false));
+    let total = data.len();
+    let start = match params.cursor {
+        None => 0,
+        Some(cursor) => {
+            cursor.parse().map_err(|_| RpcError::invalid_request(format!("invalid cursor: {cursor}")))?
+        }
+    };
+    if start > total {
+        return Err(RpcError::invalid_request(format!("cursor {start} exceeds total models {total}")));
+    }
+    let limit = params.limit.map_or(total, |limit| limit.max(1) as usize);
+    let end = start.saturating_add(limit).min(total);
+    let next_cursor = (end < total).then(|| end.to_string());
+    data.truncate(end);
+    data.drain(..start);
+    Ok(ModelListResponse { data, next_cursor })
+}
+
+/// `collaborationMode/list`
+pub(crate) fn collaboration_modes() -> CollaborationModeListResponse {
+    let mode = |name: &str, mode, effort: Option<ReasoningEffort>| CollaborationModeMask {
+        name: name.into(),
+        mode: Some(mode),
+        model: None,
+        reasoning_effort: Some(effort),
+    };
+    CollaborationModeListResponse {
+        data: vec![
+            mode("Plan", ModeKind::Plan, Some(ReasoningEffort::Medium)),
+            mode("Default", ModeKind::Default, None),
+        ],
+    }
+}
