@@ -1,0 +1,184 @@
+//! What a command finds in its environment: the user's policy, applied in a fixed order, and what is
+//! always added.
+
+use loomd_config::config_toml::{Inherit, ShellEnvironmentPolicy};
+
+use crate::Environment;
+
+/// Whose environment is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentRequest<'a> {
+    /// Absent for commands that belong to no thread.
+    pub thread_id: Option<&'a str>,
+    /// Whether the sandbox keeps the command from the network.
+    pub network_disabled: bool,
+    /// Whether a model reads what the command prints to a session: nothing should page or colour it.
+    pub session: bool,
+}
+
+pub const THREAD_ID: &str = "CODEX_THREAD_ID";
+pub const NETWORK_DISABLED: &str = "CODEX_SANDBOX_NETWORK_DISABLED";
+
+/// The names that `inherit = "core"` keeps.
+const CORE: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
+/// What looks like a secret.
+const SECRETS: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*"];
+
+/// Forced on commands of a session.
+pub const SESSION: &[(&str, &str)] = &[
+    ("NO_COLOR", "1"),
+    ("TERM", "dumb"),
+    ("LANG", "C.UTF-8"),
+    ("LC_CTYPE", "C.UTF-8"),
+    ("LC_ALL", "C.UTF-8"),
+    ("COLORTERM", ""),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GH_PAGER", "cat"),
+    ("CODEX_CI", "1"),
+];
+
+/// The environment of a command, starting from the server's.
+pub fn environment(server: &Environment, policy: &ShellEnvironmentPolicy, request: EnvironmentRequest) -> Environment {
+    let mut env = server.clone();
+    match policy.inherit.unwrap_or_default() {
+        Inherit::All => {}
+        Inherit::Core => env.0.retain(|name, _| CORE.iter().any(|core| core == name)),
+        Inherit::None => env.0.clear(),
+    }
+    if policy.ignore_default_excludes == Some(false) {
+        env.0.retain(|name, _| !SECRETS.iter().any(|secret| matches(secret, name)));
+    }
+    if let Some(exclude) = &policy.exclude {
+        env.0.retain(|name, _| !exclude.iter().any(|pattern| matches(pattern, name)));
+    }
+    for (name, value) in policy.set.iter().flatten() {
+        env.set(name, value);
+    }
+    if let Some(only) = policy.include_only.as_ref().filter(|only| !only.is_empty()) {
+        env.0.retain(|name, _| only.iter().any(|pattern| matches(pattern, name)));
+    }
+    if let Some(id) = request.thread_id {
+        env.set(THREAD_ID, id);
+    }
+    if request.network_disabled {
+        env.set(NETWORK_DISABLED, "1");
+    }
+    if request.session {
+        for (name, value) in SESSION {
+            env.set(*name, *value);
+        }
+    }
+    env
+}
+
+/// Whether a name fits a pattern of `*` and `?`, whatever the case.
+fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
+    let name: Vec<char> = name.to_lowercase().chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Where to go on when the last star has to swallow one more.
+    let mut retry = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, n + 1));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match retry {
+                Some((after, next)) => {
+                    (p, n) = (after, next);
+                    retry = Some((after, next + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SERVER: &[(&str, &str)] =
+        &[("HOME", "/h"), ("PATH", "/bin"), ("AAA", "1"), ("MY_KEY", "k"), ("my_token", "t"), ("OTHER", "o")];
+
+    fn check(policy: &str, request: EnvironmentRequest, expected: &[&str]) {
+        let policy: ShellEnvironmentPolicy = toml::from_str(policy).unwrap();
+        let env = environment(&SERVER.iter().copied().collect(), &policy, request);
+        let pairs: Vec<_> = env.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(pairs, expected, "{policy:?}");
+    }
+
+    #[test]
+    fn the_policy_is_applied_in_order() {
+        let all = ["AAA=1", "HOME=/h", "MY_KEY=k", "OTHER=o", "PATH=/bin", "my_token=t"];
+        let plain = EnvironmentRequest::default();
+        check("", plain, &all);
+        check("inherit = 'all'\nignore_default_excludes = true", plain, &all);
+        check("inherit = 'core'", plain, &["HOME=/h", "PATH=/bin"]);
+        check("inherit = 'none'", plain, &[]);
+        check("ignore_default_excludes = false", plain, &["AAA=1", "HOME=/h", "OTHER=o", "PATH=/bin"]);
+        check("exclude = ['my_*', '?AA']", plain, &["HOME=/h", "OTHER=o", "PATH=/bin"]);
+        check("inherit = 'none'\nexclude = ['*']\nset = { NEW = 'n' }", plain, &["NEW=n"]);
+        check("inherit = 'none'\nignore_default_excludes = false\nset = { A_KEY = 'n' }", plain, &["A_KEY=n"]);
+        check("include_only = ['path', 'a*']\nset = { NEW = 'n', AAA = '2' }", plain, &["AAA=2", "PATH=/bin"]);
+        check("include_only = []", plain, &all);
+    }
+
+    #[test]
+    fn what_is_always_added_survives_the_policy() {
+        let thread = EnvironmentRequest { thread_id: Some("T"), network_disabled: true, session: false };
+        let expected = ["AAA=1", "CODEX_SANDBOX_NETWORK_DISABLED=1", "CODEX_THREAD_ID=T"];
+        check("include_only = ['AAA']", thread, &expected);
+        let session = EnvironmentRequest { session: true, ..EnvironmentRequest::default() };
+        let expected = [
+            "CODEX_CI=1",
+            "COLORTERM=",
+            "GH_PAGER=cat",
+            "GIT_PAGER=cat",
+            "LANG=C.UTF-8",
+            "LC_ALL=C.UTF-8",
+            "LC_CTYPE=C.UTF-8",
+            "NO_COLOR=1",
+            "PAGER=cat",
+            "TERM=dumb",
+        ];
+        check("inherit = 'none'\nset = { TERM = 'xterm' }", session, &expected);
+    }
+
+    #[test]
+    fn patterns_know_stars_and_question_marks() {
+        for (pattern, name, expected) in [
+            ("", "", true),
+            ("", "A", false),
+            ("*", "", true),
+            ("A*", "abc", true),
+            ("*C", "abC", true),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZ", false),
+            ("?", "", false),
+            ("a?c", "ABC", true),
+            ("[a]", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_with_a_piece_replaced_by_a_star_still_fits(name in "[A-Z_]{0,12}", from in 0usize..12, to in 0usize..12) {
+            let from = from.min(name.len());
+            let to = to.clamp(from, name.len());
+            let pattern = format!("{}*{}", &name[..from], &name[to..]);
+            prop_assert!(matches(&pattern, &name), "{} {}", pattern, name);
+        }
+    }
+}

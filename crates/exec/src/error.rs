@@ -1,0 +1,16 @@
+//! What can go wrong before a program runs. What a program does once it runs is no error.
+
+use std::io;
+
+/// The words are those that clients and models of this protocol know.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("execution error: Io({0:?})")]
+    Io(#[from] io::Error),
+    #[error("command must not be empty")]
+    EmptyCommand,
+    #[error("execution error: the command or its environment holds a NUL byte")]
+    NulByte,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,30 @@
+//! Running a program: pipes and terminals, captured output, process groups, the environment a command
+//! sees, sandboxes, what a command line means, and the rules that say when to ask first. It does not know
+//! what a turn is: callers bring a command and callbacks, and get back what happened.
+//!
+//! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on,
+//! [`decide`] for whether to ask, [`sandbox`] for how a command is confined.
+
+mod actions;
+mod capture;
+mod command;
+mod environment;
+mod error;
+mod process;
+mod quote;
+mod run;
+mod script;
+mod shell;
+mod text;
+
+pub use actions::command_actions;
+pub use capture::{HeadTail, RETAINED_BYTES, aggregate};
+pub use command::{Command, Environment};
+pub use environment::{EnvironmentRequest, environment};
+pub use error::{Error, Result};
+pub use process::{Exit, Input, Output, Process, Size, Started, Stdio};
+pub use quote::join;
+pub use run::{Finished, Limits, Outcome, Stream, run};
+pub use script::{Heredoc, Script, script_of};
+pub use shell::{LoginRefused, Shell, ShellKind, login};
+pub use text::{TextChunks, to_text};

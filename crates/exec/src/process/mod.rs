@@ -1,0 +1,92 @@
+//! One running program: how it is connected, how it is waited for, and that it ends when dropped. What its
+//! output means and how much of it is kept is for callers to say.
+
+mod child;
+mod launch;
+mod stdio;
+mod watch;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+pub use stdio::{Input, Output, Size, Stdio};
+
+use crate::{Command, Result};
+
+/// A program that leads a session and a process group of its own. It is told to end when this process
+/// dies; dropped before it ended, its whole group is killed.
+#[derive(Debug)]
+pub struct Process {
+    child: child::Child,
+    ended: AsyncFd<OwnedFd>,
+    terminal: Option<stdio::Terminal>,
+}
+
+/// A program that has just been started, with our ends of what it is connected to.
+#[derive(Debug)]
+pub struct Started {
+    pub process: Process,
+    /// `None` when the program's stdin is empty.
+    pub stdin: Option<Input>,
+    pub stdout: Output,
+    /// `None` when stderr goes where stdout goes.
+    pub stderr: Option<Output>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+impl Exit {
+    /// A death by signal as shells number it.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl Process {
+    pub async fn start(command: &Command, stdio: Stdio) -> Result<Started> {
+        let (ours, theirs) = stdio::connect(stdio)?;
+        let launch = launch::Launch::new(command, theirs, ours.terminal.is_some())?;
+        let child = child::start(launch).await?;
+        let ended = watch::watch(child.pidfd()?, Interest::READABLE)?;
+        let process = Self { child, ended, terminal: ours.terminal };
+        Ok(Started { process, stdin: ours.stdin, stdout: ours.stdout, stderr: ours.stderr })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Waits for the program to end. Those it started may live on and hold its output open. Can be dropped
+    /// and called again.
+    pub async fn wait(&mut self) -> io::Result<Exit> {
+        loop {
+            if let Some(exit) = self.child.exit()? {
+                return Ok(exit);
+            }
+            self.ended.readable().await?.clear_ready();
+        }
+    }
+
+    /// Kills the program and all of its process group.
+    pub fn kill(&self) {
+        self.child.kill();
+    }
+
+    /// Changes the size of the terminal; `false` when there is none.
+    pub fn resize(&self, size: Size) -> io::Result<bool> {
+        let Some(terminal) = &self.terminal else { return Ok(false) };
+        stdio::set_size(terminal.get_ref(), size)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,163 @@
+//! What a program is connected to: nothing, pipes or a terminal, and our ends of it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::unix::pipe;
+
+/// How a program is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    /// stdout and stderr apart; stdin is a pipe or empty.
+    Pipes { stdin: bool },
+    /// stdout and stderr in one pipe, so that they keep their order; stdin is empty.
+    OnePipe,
+    /// A terminal of its own.
+    Terminal(Size),
+}
+
+/// Of a terminal, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub rows: u16,
+    pub cols: u16,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { rows: 24, cols: 80 }
+    }
+}
+
+pub(super) type Terminal = Arc<AsyncFd<OwnedFd>>;
+
+/// Where a program's output is read.
+#[derive(Debug)]
+pub struct Output(Read);
+
+#[derive(Debug)]
+enum Read {
+    Pipe(pipe::Receiver),
+    Terminal(Terminal),
+}
+
+impl Output {
+    /// Reads what is there, waiting for something; 0 when nobody is left to write. Can be dropped without
+    /// losing anything.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Read::Pipe(pipe) => pipe.read(buffer).await,
+            Read::Terminal(terminal) => {
+                let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *buffer)?);
+                match terminal.async_io(Interest::READABLE, read).await {
+                    // How a terminal says that its last user is gone.
+                    Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(0),
+                    other => other,
+                }
+            }
+        }
+    }
+}
+
+/// Where a program's input is written. Dropped, a pipe is at its end.
+#[derive(Debug)]
+pub struct Input(Write);
+
+#[derive(Debug)]
+enum Write {
+    Pipe(pipe::Sender),
+    Terminal(Terminal),
+}
+
+impl Input {
+    pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        match &mut self.0 {
+            Write::Pipe(pipe) => pipe.write_all(bytes).await,
+            Write::Terminal(terminal) => {
+                while !bytes.is_empty() {
+                    let write = |fd: &OwnedFd| Ok(rustix::io::write(fd, bytes)?);
+                    let written = terminal.async_io(Interest::WRITABLE, write).await?;
+                    bytes = &bytes[written..];
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets the program read end of file. On a terminal that takes a line's end and the end-of-transmission
+    /// character, because it only counts at the start of a line.
+    pub async fn close(mut self) -> io::Result<()> {
+        match self.0 {
+            Write::Pipe(_) => Ok(()),
+            Write::Terminal(_) => self.write_all(b"\n\x04").await,
+        }
+    }
+}
+
+pub(super) struct Ours {
+    pub stdin: Option<Input>,
+    pub stdout: Output,
+    pub stderr: Option<Output>,
+    pub terminal: Option<Terminal>,
+}
+
+/// Our ends, and the program's stdin, stdout and stderr. Ours never block; the program's do.
+pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
+    match stdio {
+        Stdio::Pipes { stdin } => {
+            let (input, their_stdin) = if stdin {
+                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+                (Some(Input(Write::Pipe(pipe::Sender::from_owned_fd(ours)?))), theirs)
+            } else {
+                (None, nothing()?)
+            };
+            let (stdout, their_stdout) = output_pipe()?;
+            let (stderr, their_stderr) = output_pipe()?;
+            let ours = Ours { stdin: input, stdout, stderr: Some(stderr), terminal: None };
+            Ok((ours, [their_stdin, their_stdout, their_stderr]))
+        }
+        Stdio::OnePipe => {
+            let (stdout, theirs) = output_pipe()?;
+            let ours = Ours { stdin: None, stdout, stderr: None, terminal: None };
+            let stderr = theirs.try_clone()?;
+            Ok((ours, [nothing()?, theirs, stderr]))
+        }
+        Stdio::Terminal(size) => {
+            let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            grantpt(&terminal)?;
+            unlockpt(&terminal)?;
+            let theirs = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            set_size(&terminal, size)?;
+            rustix::io::ioctl_fionbio(&terminal, true)?;
+            let terminal = Arc::new(super::watch::watch(terminal, Interest::READABLE | Interest::WRITABLE)?);
+            let ours = Ours {
+                stdin: Some(Input(Write::Terminal(Arc::clone(&terminal)))),
+                stdout: Output(Read::Terminal(Arc::clone(&terminal))),
+                stderr: None,
+                terminal: Some(terminal),
+            };
+            Ok((ours, [theirs.try_clone()?, theirs.try_clone()?, theirs]))
+        }
+    }
+}
+
+pub(super) fn set_size(terminal: &OwnedFd, size: Size) -> io::Result<()> {
+    let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
+    Ok(tcsetwinsize(terminal, size)?)
+}
+
+fn output_pipe() -> io::Result<(Output, OwnedFd)> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((Output(Read::Pipe(pipe::Receiver::from_owned_fd(ours)?)), theirs))
+}
+
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
