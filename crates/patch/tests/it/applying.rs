@@ -1,0 +1,97 @@
+//! Plans carried out, and plans that fail midway.
+
+use loomd_patch::{ApplyError, Step};
+
+use crate::memory::Memory;
+use crate::plan;
+
+const HUNKS: &str = "*** Update File: a\n-1\n+one\n*** Add File: deep/er/new\n+n\n*** Delete File: d\n*** Update File: m\n\
+                     *** Move to: moved\n-3\n+three";
+
+fn files() -> Memory {
+    let files = Memory::new(&[("a", "1\n"), ("d", "2\n")]);
+    files.put("m", b"3\n", 0o750);
+    files
+}
+
+fn owned(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
+}
+
+#[test]
+fn a_plan_changes_all_its_files() {
+    let files = files();
+    plan(&files, HUNKS).apply(&files).unwrap();
+    assert_eq!(files.all(), owned(&[("a", "one\n"), ("deep/er/new", "n\n"), ("moved", "three\n")]));
+    assert_eq!(files.mode("moved"), 0o750);
+}
+
+/// Applies a patch that cannot write to one path, and expects that nothing is different afterwards.
+fn check_failure(broken: &str, step: Step, message: &str) {
+    let mut files = files();
+    files.broken.insert(broken.into());
+    let (before, folders) = (files.all(), files.folders());
+    let error = plan(&files, HUNKS).apply(&files).unwrap_err();
+    assert_eq!((error.step, error.to_string()), (step, message.into()));
+    assert_eq!((files.all(), files.folders()), (before, folders), "{broken}");
+}
+
+#[test]
+fn a_failing_step_leaves_nothing_half_done() {
+    check_failure("/w/a", Step::Write, "Failed to write file a: permission denied");
+    check_failure(
+        "/w/deep/er",
+        Step::CreateParents,
+        "Failed to create parent directories for deep/er/new: permission denied",
+    );
+    check_failure("/w/moved", Step::Write, "Failed to write file moved: permission denied");
+    check_failure("/w/d", Step::Delete, "Failed to delete file d: permission denied");
+    check_failure("/w/m", Step::RemoveOriginal, "Failed to remove original m: permission denied");
+}
+
+#[test]
+fn what_cannot_be_undone_is_named() {
+    let error = ApplyError {
+        step: Step::Write,
+        shown: "f".into(),
+        source: std::io::ErrorKind::StorageFull.into(),
+        left: vec!["/w/a".into(), "/w/b".into()],
+    };
+    assert_eq!(
+        error.to_string(),
+        "Failed to write file f: no storage space. These could not be put back as they were: /w/a, /w/b"
+    );
+}
+
+#[test]
+fn a_file_that_changed_after_the_plan_was_made_is_not_overwritten() {
+    let files = files();
+    let plan = plan(&files, HUNKS);
+    files.put("a", b"mine\n", 0o644);
+    let error = plan.apply(&files).unwrap_err();
+    assert_eq!(error.step, Step::Compare);
+    assert_eq!(error.to_string(), "Failed to apply the patch to a: it has changed since the patch was checked");
+    assert_eq!(files.all(), owned(&[("a", "mine\n"), ("d", "2\n"), ("m", "3\n")]));
+}
+
+#[test]
+fn a_file_can_make_way_for_a_folder() {
+    let files = Memory::new(&[("d", "x\n")]);
+    plan(&files, "*** Update File: d\n*** Move to: d/inside\n@@\n x").apply(&files).unwrap();
+    assert_eq!(files.all(), owned(&[("d/inside", "x\n")]));
+}
+
+#[test]
+fn a_file_moved_to_where_it_is_stays() {
+    let files = Memory::new(&[("f", "a\n")]);
+    plan(&files, "*** Update File: f\n*** Move to: ./f\n-a\n+b").apply(&files).unwrap();
+    assert_eq!(files.all(), owned(&[("f", "b\n")]));
+}
+
+#[test]
+fn a_folder_or_file_in_the_way_is_reported() {
+    let files = Memory::new(&[("d/x", "1\n")]);
+    let fail = |hunks: &str| plan(&files, hunks).apply(&files).unwrap_err().to_string();
+    assert_eq!(fail("*** Add File: d\n+2"), "Failed to write file d: is a directory");
+    assert_eq!(fail("*** Add File: d/x/y\n+2"), "Failed to create parent directories for d/x/y: not a directory");
+}

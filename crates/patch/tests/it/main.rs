@@ -1,0 +1,35 @@
+//! Patches from text to files, over files in memory.
+
+#![allow(clippy::unwrap_used)]
+
+mod applying;
+mod grammar;
+mod intercepting;
+mod memory;
+mod planning;
+mod properties;
+mod turn_diff;
+
+use std::path::Path;
+
+use loomd_patch::Plan;
+use memory::Memory;
+
+const CWD: &str = "/w";
+
+/// A patch around these hunks.
+fn patch(hunks: &str) -> String {
+    format!("*** Begin Patch\n{hunks}\n*** End Patch\n")
+}
+
+fn plan(files: &Memory, hunks: &str) -> Plan {
+    loomd_patch::prepare(&patch(hunks), Path::new(CWD), files).unwrap_or_else(|error| panic!("{hunks}: {error}"))
+}
+
+/// What the model is told about a patch that is not tried.
+fn refusal(files: &Memory, text: &str) -> String {
+    match loomd_patch::prepare(text, Path::new(CWD), files) {
+        Ok(plan) => panic!("not refused: {plan:?}"),
+        Err(refusal) => refusal.to_string(),
+    }
+}
