@@ -1,0 +1,206 @@
+//! `apply_patch`: the model edits files. A patch is worked out whole before anything is touched, shown, and
+//! then carried out whole or not at all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use loomd_config::Feature;
+use loomd_model::{ApplyPatch as Form, ToolSpec};
+use loomd_patch::{Disk, Intercepted, Plan, Refusal};
+use loomd_protocol::{
+    AskForApproval, FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind,
+    SandboxPolicy, ServerNotification, ThreadItem, TurnDiffUpdatedNotification,
+};
+use loomd_store::rollout::{EndStatus, Event, FileChange, PatchApplyEnd};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::spec::{function, string};
+use super::{Answer, Call, Input, Offer, Output, Running, Tool, ToolCx};
+use crate::conversation::message;
+
+pub(super) struct ApplyPatch;
+
+#[derive(Deserialize)]
+struct Args {
+    input: String,
+}
+
+impl Tool for ApplyPatch {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        Some(match form(offer)? {
+            Form::Freeform => ToolSpec::Custom {
+                name: "apply_patch".into(),
+                description: "Edits files. The input is the patch itself, as free text and not as JSON.".into(),
+                format: json!({ "type": "grammar", "syntax": "lark", "definition": loomd_patch::GRAMMAR }),
+            },
+            Form::Function => function(
+                "apply_patch",
+                "Edits files. The patch stands between `*** Begin Patch` and `*** End Patch`.",
+                &[("input", string("The whole patch."))],
+                &["input"],
+            ),
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        form(offer).is_some()
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(async {
+            let text = match &call.input {
+                Input::Text(text) => text.clone(),
+                Input::Arguments(_) => call.arguments::<Args>()?.input,
+            };
+            let done = patch(cx, call, &text, Path::new(&cx.turn.settings.cwd)).await?;
+            Ok(as_text(&done).into())
+        })
+    }
+}
+
+fn form(offer: &Offer<'_>) -> Option<Form> {
+    let forced = offer.has(Feature::ApplyPatchFreeform).then_some(Form::Freeform);
+    offer.cx.model.apply_patch.or(forced)
+}
+
+/// A patch in the disguise of a command is applied as what it is. `None` for any other command.
+pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<Answer> {
+    let (text, folder) = match loomd_patch::intercept(argv)? {
+        Intercepted::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
+        Intercepted::Patch { text, folder } => (text, folder),
+    };
+    let folder: PathBuf = folder.map_or_else(|| cwd.into(), |folder| cwd.join(folder));
+    let note = format!(
+        "Warning: apply_patch was requested via {}. Use the apply_patch tool instead of exec_command.",
+        call.name
+    );
+    Some(patch(cx, call, &text, &folder).await.map(|done| {
+        let body = match call.name.as_str() {
+            "exec_command" => as_text(&done),
+            _ => as_json(&done),
+        };
+        Output { notes: vec![message("user", note)], ..body.into() }
+    }))
+}
+
+/// A patch that has been tried.
+struct Done {
+    exit_code: i32,
+    output: String,
+    duration: Duration,
+}
+
+async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done, String> {
+    let turn = &cx.turn;
+    let (wanted, folder) = (text.to_owned(), cwd.to_owned());
+    let plan = blocking(move || loomd_patch::prepare(&wanted, &folder, &Disk)).await?;
+    let plan = plan.map_err(|refusal| refusal.to_string())?;
+    check_permission(cx, &plan)?;
+
+    let changes = plan.changes();
+    let item = |status| ThreadItem::FileChange { id: call.id.clone(), changes: changes.clone(), status };
+    turn.started(item(PatchApplyStatus::InProgress)).await;
+    let begun = Instant::now();
+    let (applied, plan) = blocking(move || (plan.apply(&Disk), plan)).await?;
+    let (exit_code, output) = match &applied {
+        Ok(()) => (0, plan.summary()),
+        Err(error) => (1, format!("{error}\n")),
+    };
+    turn.tell(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
+        item_id: call.id.clone(),
+        delta: output.clone(),
+    }))
+    .await;
+    let success = applied.is_ok();
+    let (stdout, stderr) = if success { (output.clone(), String::new()) } else { (String::new(), output.clone()) };
+    let end = PatchApplyEnd {
+        call_id: call.id.clone(),
+        turn_id: turn.turn_id.clone(),
+        stdout,
+        stderr,
+        success,
+        changes: stored(&changes),
+        status: if success { EndStatus::Completed } else { EndStatus::Failed },
+    };
+    let status = if success { PatchApplyStatus::Completed } else { PatchApplyStatus::Failed };
+    turn.completed(item(status), Some(Event::PatchApplyEnd(end))).await;
+    if success {
+        show_diff(cx, plan).await;
+    }
+    Ok(Done { exit_code, output, duration: begun.elapsed() })
+}
+
+/// Shows what the turn has changed so far, if that is something new.
+async fn show_diff(cx: &ToolCx, plan: Plan) {
+    let turn = &cx.turn;
+    let diff = {
+        let shared = std::sync::Arc::clone(&cx.diff);
+        let cwd = PathBuf::from(&turn.settings.cwd);
+        blocking(move || shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner).after(&plan, &cwd)).await
+    };
+    let Ok(Some(diff)) = diff else { return };
+    turn.tell(ServerNotification::TurnDiffUpdated(TurnDiffUpdatedNotification {
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
+        diff,
+    }))
+    .await;
+}
+
+/// Whether a patch may be applied. Until users can be asked, only where that is not needed.
+fn check_permission(cx: &ToolCx, plan: &Plan) -> Result<(), String> {
+    let settings = &cx.turn.settings;
+    let rejected = "patch rejected: writing outside of the project; rejected by user approval settings";
+    match &settings.sandbox {
+        _ if settings.approval_policy == AskForApproval::Untrusted => {
+            Err("patch rejected: it needs the user's approval, and approvals are not available yet".into())
+        }
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => Ok(()),
+        SandboxPolicy::ReadOnly { .. } => Err(rejected.into()),
+        SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+            let cwd = Path::new(&settings.cwd);
+            let inside = |path: &Path| path.starts_with(cwd) || writable_roots.iter().any(|root| path.starts_with(&**root));
+            match plan.touched().all(|touched| inside(touched.path) && inside(touched.target)) {
+                true => Ok(()),
+                false => Err(rejected.into()),
+            }
+        }
+    }
+}
+
+fn stored(changes: &[FileUpdateChange]) -> BTreeMap<String, FileChange> {
+    let stored = changes.iter().map(|change| {
+        let content = || change.diff.clone();
+        let stored = match &change.kind {
+            PatchChangeKind::Add => FileChange::Add { content: content() },
+            PatchChangeKind::Delete => FileChange::Delete { content: content() },
+            PatchChangeKind::Update { move_path } => {
+                // The rebuilt item gets the line about the move again.
+                let moved = move_path.as_ref().map(|path| format!("\n\nMoved to: {path}")).unwrap_or_default();
+                let unified_diff = change.diff.strip_suffix(&moved).unwrap_or(&change.diff).to_owned();
+                FileChange::Update { unified_diff, move_path: move_path.clone() }
+            }
+        };
+        (change.path.clone(), stored)
+    });
+    stored.collect()
+}
+
+fn as_text(done: &Done) -> String {
+    let seconds = (done.duration.as_secs_f64() * 10.0).round() / 10.0;
+    format!("Exit code: {}\nWall time: {seconds} seconds\nOutput:\n{}", done.exit_code, done.output)
+}
+
+fn as_json(done: &Done) -> String {
+    let seconds = (done.duration.as_secs_f64() * 10.0).round() / 10.0;
+    json!({ "output": done.output, "metadata": { "exit_code": done.exit_code, "duration_seconds": seconds } })
+        .to_string()
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| "the patch could not be worked on".into())
+}

@@ -1,0 +1,62 @@
+//! Output of a running command on its way to those who watch. A program that prints faster than they read
+//! waits, because nothing more is read from it meanwhile.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+
+use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
+use tokio::sync::Notify;
+
+use crate::turn::TurnCx;
+
+/// The pieces of one command's output that have not been shown.
+pub(crate) struct Deltas<'a> {
+    turn: &'a TurnCx,
+    item_id: &'a str,
+    waiting: Mutex<VecDeque<String>>,
+    arrived: Notify,
+}
+
+impl<'a> Deltas<'a> {
+    pub fn new(turn: &'a TurnCx, item_id: &'a str) -> Self {
+        Self { turn, item_id, waiting: Mutex::default(), arrived: Notify::new() }
+    }
+
+    pub fn push(&self, text: String) {
+        if !text.is_empty() {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(text);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Does the work and shows what it prints. Everything is shown when it returns.
+    pub async fn alongside<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.arrived.notified() => self.show().await,
+                done = &mut work => {
+                    self.show().await;
+                    return done;
+                }
+            }
+        }
+    }
+
+    async fn show(&self) {
+        loop {
+            let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(delta) = next else { return };
+            self.turn
+                .tell(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
+                    thread_id: self.turn.thread_id.clone(),
+                    turn_id: self.turn.turn_id.clone(),
+                    item_id: self.item_id.into(),
+                    delta,
+                }))
+                .await;
+        }
+    }
+}

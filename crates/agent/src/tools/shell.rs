@@ -1,0 +1,94 @@
+//! `shell`, and its other names: a program and its arguments, run as they are.
+
+use std::time::Duration;
+
+use loomd_config::Feature;
+use loomd_exec::Limits;
+use loomd_model::{ApplyPatch, ShellTool, ToolSpec};
+use loomd_protocol::CommandExecutionSource;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::command::{self, Task};
+use super::shell_command::escalation;
+use super::spec::{array, function, number, string};
+use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch};
+
+pub(super) struct Shell;
+
+/// The names that are not offered.
+pub(super) struct Alias;
+
+#[derive(Deserialize)]
+struct Args {
+    command: Vec<String>,
+    workdir: Option<String>,
+    #[serde(alias = "timeout")]
+    timeout_ms: Option<u64>,
+}
+
+impl Tool for Shell {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        let wanted = offer.has(Feature::ShellTool)
+            && !offer.has(Feature::UnifiedExec)
+            && !matches!(offer.cx.model.shell, ShellTool::ShellCommand | ShellTool::Disabled);
+        wanted.then(|| {
+            let mut properties = vec![
+                ("command", array(json!({ "type": "string" }), "The program and its arguments. For a script use `[\"bash\", \"-lc\", script]`.")),
+                ("workdir", string("Where it runs; the working directory unless given.")),
+                ("timeout_ms", number("It is stopped after so many milliseconds; 10000 unless given.")),
+            ];
+            properties.extend(escalation());
+            function("shell", "Runs a program and gives back what it printed.", &properties, &["command"])
+        })
+    }
+
+    fn parallel(&self) -> bool {
+        true
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.has(Feature::ShellTool)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(run(cx, call))
+    }
+}
+
+impl Tool for Alias {
+    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
+        None
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.has(Feature::ShellTool)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(run(cx, call))
+    }
+}
+
+async fn run(cx: &ToolCx, call: &Call) -> Answer {
+    let args: Args = call.arguments()?;
+    let turn = &cx.turn;
+    let cwd = command::working_directory(turn, args.workdir.as_deref());
+    if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {
+        return patched;
+    }
+    command::check_permission(cx)?;
+    let ran = command::run(cx, Task {
+        id: &call.id,
+        argv: args.command,
+        cwd,
+        timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
+        source: CommandExecutionSource::Agent,
+    })
+    .await;
+    // Models with a free-form patch tool know the text form.
+    match turn.model.apply_patch {
+        Some(ApplyPatch::Freeform) => command::text(turn, &ran),
+        _ => command::json(turn, &ran),
+    }
+}
