@@ -14,6 +14,7 @@ mod process;
 mod quote;
 mod run;
 mod script;
+mod sessions;
 mod shell;
 mod text;
 
@@ -26,5 +27,6 @@ pub use process::{Exit, Input, Output, Process, Size, Started, Stdio};
 pub use quote::join;
 pub use run::{Finished, Limits, Outcome, Stream, run};
 pub use script::{Heredoc, Script, script_of};
+pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};
 pub use shell::{LoginRefused, Shell, ShellKind, login};
 pub use text::{TextChunks, to_text};

@@ -12,9 +12,9 @@ use crate::process::{Exit, Output, Process, Started, Stdio};
 use crate::{Command, Result};
 
 /// The most that one read, and so one piece of output, holds.
-const CHUNK_BYTES: usize = 8192;
+pub(crate) const CHUNK_BYTES: usize = 8192;
 /// Pieces of one stream beyond this many are kept but no longer told.
-const TOLD_CHUNKS: usize = 10_000;
+pub(crate) const TOLD_CHUNKS: usize = 10_000;
 /// How long output is still read after the program has ended, in case something it started holds it open.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The same when nobody waits for the output any more.

@@ -8,10 +8,11 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use tokio::sync::oneshot;
 
 use super::Exit;
+use super::kill::kill_session;
 use super::launch::{Launch, Stack};
 
 /// How often killed programs that have not ended yet are looked at again.
@@ -54,8 +55,7 @@ impl Child {
     }
 
     pub fn kill(&self) {
-        // Nobody left to kill is what we want.
-        let _ = kill_process_group(self.group, Signal::KILL);
+        kill_session(self.group);
     }
 }
 

@@ -2,6 +2,7 @@
 //! output means and how much of it is kept is for callers to say.
 
 mod child;
+mod kill;
 mod launch;
 mod stdio;
 mod watch;

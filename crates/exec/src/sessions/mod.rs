@@ -1,0 +1,142 @@
+//! Commands that outlive the call that started them. A call waits a while for output and leaves the command
+//! running; later calls write to it or read on; callbacks hear of all its output and of its end.
+
+mod session;
+mod table;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use tokio::time::Instant as Deadline;
+
+pub use session::{Ended, Event};
+pub use table::Reserved;
+
+use crate::process::{Exit, Process, Size, Stdio};
+use crate::{Command, HeadTail, Result};
+use session::{Session, pump};
+use table::Table;
+
+/// With this many open, a model should be told to tidy up.
+pub const SESSIONS_WARNED: usize = 60;
+
+const MIN_YIELD: Duration = Duration::from_millis(250);
+const MAX_YIELD: Duration = Duration::from_secs(30);
+const START_YIELD: Duration = Duration::from_secs(10);
+/// Asking again and again without writing is slowed down.
+const MIN_POLL_YIELD: Duration = Duration::from_secs(5);
+
+/// How long the start of a command waits for it.
+pub fn start_yield(requested: Option<Duration>) -> Duration {
+    requested.unwrap_or(START_YIELD).clamp(MIN_YIELD, MAX_YIELD)
+}
+
+/// How long a write waits for what comes of it. Without input it may wait as long as the configuration says.
+pub fn write_yield(requested: Option<Duration>, input: &[u8], max_poll: Duration) -> Duration {
+    let requested = requested.unwrap_or(MIN_YIELD);
+    if input.is_empty() {
+        requested.clamp(MIN_POLL_YIELD, max_poll.max(MIN_POLL_YIELD))
+    } else {
+        requested.clamp(MIN_YIELD, MAX_YIELD)
+    }
+}
+
+/// The sessions of one thread. When the last handle is dropped, all are killed.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions(Table);
+
+/// What a call saw of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Polled {
+    pub id: u32,
+    /// What was printed since the last call.
+    pub output: HeadTail,
+    /// `None`: still running, and can be asked again under its id.
+    pub exit: Option<Exit>,
+    /// How long the call took.
+    pub duration: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("Unknown process id {0}")]
+    UnknownProcess(u32),
+    #[error("stdin is closed for this session; rerun exec_command with tty=true to keep stdin open")]
+    StdinClosed,
+    #[error("failed to write to stdin: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Sessions {
+    /// An id for a command that is about to start, so that it can be spoken of before it does.
+    pub fn reserve(&self) -> Reserved {
+        self.0.reserve()
+    }
+
+    /// Starts a command and waits for its end, at most `wait`. With a terminal it has input; without, its
+    /// stdout and stderr are one stream. `events` hears everything, also after this call has returned.
+    pub async fn start(
+        &self,
+        id: Reserved,
+        command: &Command,
+        terminal: bool,
+        wait: Duration,
+        events: impl FnMut(Event<'_>) + Send + 'static,
+    ) -> Result<Polled> {
+        let begun = Instant::now();
+        let stdio = if terminal { Stdio::Terminal(Size::default()) } else { Stdio::OnePipe };
+        let started = Process::start(command, stdio).await?;
+        let session = Session::new(started.stdin);
+        tokio::spawn(pump(session.clone(), started.process, started.stdout, events));
+        let id = self.0.insert(id, session.clone());
+        Ok(self.poll(id, &session, begun, Deadline::now() + wait).await)
+    }
+
+    /// Writes to a session, or writes nothing, and waits for its end, at most `wait`.
+    pub async fn write(&self, id: u32, input: &[u8], wait: Duration) -> Result<Polled, WriteError> {
+        let begun = Instant::now();
+        let deadline = Deadline::now() + wait;
+        let session = self.0.use_session(id).ok_or(WriteError::UnknownProcess(id))?;
+        if !input.is_empty() {
+            session.write(input, deadline).await?;
+        }
+        Ok(self.poll(id, &session, begun, deadline).await)
+    }
+
+    /// How many are running or have an end that nobody has seen.
+    pub fn open(&self) -> usize {
+        self.0.open()
+    }
+
+    /// Kills all. Their ends are told to those who listen.
+    pub fn terminate_all(&self) {
+        self.0.clear();
+    }
+
+    async fn poll(&self, id: u32, session: &Session, begun: Instant, deadline: Deadline) -> Polled {
+        let (output, exit) = session.read(deadline).await;
+        if exit.is_some() {
+            self.0.remove(id);
+        }
+        Polled { id, output, exit, duration: begun.elapsed() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_have_bounds() {
+        let ms = Duration::from_millis;
+        assert_eq!(
+            [None, Some(1), Some(500), Some(99_000)].map(|wait| start_yield(wait.map(ms))),
+            [ms(10_000), ms(250), ms(500), ms(30_000)]
+        );
+        let max = ms(300_000);
+        let write = |wait: Option<u64>, input: &[u8]| write_yield(wait.map(ms), input, max);
+        assert_eq!([None, Some(1), Some(99_000)].map(|wait| write(wait, b"x")), [ms(250), ms(250), ms(30_000)]);
+        assert_eq!([None, Some(9_000), Some(999_000)].map(|wait| write(wait, b"")), [ms(5_000), ms(9_000), max]);
+        assert_eq!(write_yield(None, b"", ms(10)), ms(5_000));
+    }
+}

@@ -1,0 +1,168 @@
+//! One session: a task that reads all its output until its end, and what callers share with that task.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::time::{Instant as Deadline, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::WriteError;
+use crate::process::{Exit, Input, Output, Process};
+use crate::run::{CHUNK_BYTES, TOLD_CHUNKS};
+use crate::{HeadTail, TextChunks};
+
+/// After the program has ended, output is read on for this long at a time, in case more is on its way.
+const QUIET: Duration = Duration::from_millis(50);
+/// And for this long in all, in case something it started goes on printing.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// News of a session, in order; the end is last.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A piece of output that ends between characters.
+    Output(&'a str),
+    Ended(Ended),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub exit: Exit,
+    /// All that was printed.
+    pub output: HeadTail,
+    pub duration: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Session(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+    stop: CancellationToken,
+    input: tokio::sync::Mutex<Option<Input>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    unread: HeadTail,
+    exit: Option<Exit>,
+}
+
+impl Session {
+    pub fn new(input: Option<Input>) -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            stop: CancellationToken::new(),
+            input: tokio::sync::Mutex::new(input),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    pub fn ended(&self) -> bool {
+        self.state().exit.is_some()
+    }
+
+    /// Waits for the end, or the deadline, and takes what was printed until then.
+    pub async fn read(&self, deadline: Deadline) -> (HeadTail, Option<Exit>) {
+        let ended = async {
+            loop {
+                let changed = self.0.changed.notified();
+                if self.ended() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let _ = timeout_at(deadline, ended).await;
+        let mut state = self.state();
+        (std::mem::take(&mut state.unread), state.exit)
+    }
+
+    /// A program that does not read its input cannot hold us beyond the deadline.
+    pub async fn write(&self, bytes: &[u8], deadline: Deadline) -> Result<(), WriteError> {
+        let mut input = self.0.input.lock().await;
+        let input = input.as_mut().ok_or(WriteError::StdinClosed)?;
+        match timeout_at(deadline, input.write_all(bytes)).await {
+            Ok(written) => Ok(written?),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Reads until the end, tells it all, and kills the program when asked.
+pub(super) async fn pump(
+    session: Session,
+    mut process: Process,
+    mut output: Output,
+    mut events: impl FnMut(Event<'_>) + Send,
+) {
+    let begun = Instant::now();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut all = HeadTail::default();
+    let mut text = TextChunks::default();
+    let mut told = 0;
+    let mut tell = |piece: &str, events: &mut dyn FnMut(Event<'_>)| {
+        if !piece.is_empty() && told < TOLD_CHUNKS {
+            told += 1;
+            events(Event::Output(piece));
+        }
+    };
+    let mut open = true;
+    let mut killed = false;
+    let mut exit = None;
+    let mut quiet = None;
+    let mut drained = None;
+    while exit.is_none() || open {
+        tokio::select! {
+            biased;
+            () = session.0.stop.cancelled(), if !killed => {
+                process.kill();
+                killed = true;
+            }
+            () = at(drained) => break,
+            read = output.read(&mut buffer), if open => match read {
+                // What cannot be read any more has ended.
+                Ok(0) | Err(_) => open = false,
+                Ok(length) => {
+                    let piece = &buffer[..length];
+                    all.push(piece);
+                    session.state().unread.push(piece);
+                    tell(&text.push(piece), &mut events);
+                    quiet = quiet.map(|_| Deadline::now() + QUIET);
+                }
+            },
+            () = at(quiet) => break,
+            ended = process.wait(), if exit.is_none() => {
+                // It cannot be waited for twice, so a failure to wait is an end too.
+                exit = Some(ended.unwrap_or(Exit::Signal(0)));
+                quiet = Some(Deadline::now() + QUIET);
+                drained = Some(Deadline::now() + DRAIN);
+            }
+        }
+    }
+    tell(&text.finish().unwrap_or_default(), &mut events);
+    let exit = exit.unwrap_or(Exit::Signal(0));
+    // First the news, then the answer to those who wait: they may tell the end of the whole turn.
+    events(Event::Ended(Ended { exit, output: all, duration: begun.elapsed() }));
+    session.state().exit = Some(exit);
+    session.0.changed.notify_waiters();
+    session.0.input.lock().await.take();
+}
+
+async fn at(deadline: Option<Deadline>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,167 @@
+//! Commands that live on after the call that started them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use loomd_exec::{Command, Ended, Environment, Event, Exit, Polled, Sessions, WriteError};
+
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(250);
+
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<(String, Vec<Ended>)>>);
+
+impl Heard {
+    fn listen(&self) -> impl FnMut(Event<'_>) + Send + 'static {
+        let heard = Arc::clone(&self.0);
+        move |event| {
+            let mut heard = heard.lock().unwrap();
+            match event {
+                Event::Output(text) => heard.0.push_str(text),
+                Event::Ended(ended) => heard.1.push(ended),
+            }
+        }
+    }
+
+    fn output(&self) -> String {
+        self.0.lock().unwrap().0.clone()
+    }
+
+    /// Waits for a whole line.
+    async fn line(&self) -> String {
+        while !self.output().ends_with('\n') {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.output().trim().to_owned()
+    }
+
+    /// How it ended and all it printed.
+    async fn end(&self) -> (Exit, String) {
+        loop {
+            if let Some(ended) = self.0.lock().unwrap().1.first() {
+                return (ended.exit, text(ended.output.clone()));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn text(output: loomd_exec::HeadTail) -> String {
+    String::from_utf8(output.into_bytes()).unwrap()
+}
+
+fn sh(script: &str) -> Command {
+    Command::new(["sh", "-c", script], "/", Environment::of_this_process())
+}
+
+async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> Polled {
+    sessions.start(sessions.reserve(), &sh(script), terminal, wait, heard.listen()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_command_that_ends_in_time_leaves_no_session() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let polled = start(&sessions, "echo out; echo err >&2; echo out; exit 3", false, LONG, &heard).await;
+    assert_eq!((text(polled.output), polled.exit), ("out\nerr\nout\n".into(), Some(Exit::Code(3))));
+    assert_eq!(heard.end().await, (Exit::Code(3), "out\nerr\nout\n".into()));
+    assert_eq!((heard.output().as_str(), sessions.open()), ("out\nerr\nout\n", 0));
+    let gone = sessions.write(polled.id, b"", SHORT).await.unwrap_err();
+    assert_eq!(gone.to_string(), format!("Unknown process id {}", polled.id));
+}
+
+#[tokio::test]
+async fn a_terminal_echoes_and_can_be_written_to() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let polled = start(&sessions, "stty size; cat; echo bye", true, SHORT, &heard).await;
+    assert_eq!((polled.exit, sessions.open()), (None, 1));
+    heard.line().await;
+    let mut seen = text(polled.output);
+    seen += &text(sessions.write(polled.id, b"hello\n", SHORT).await.unwrap().output);
+    let last = sessions.write(polled.id, b"\x04", LONG).await.unwrap();
+    seen += &text(last.output);
+    assert_eq!((seen.as_str(), last.exit), ("24 80\r\nhello\r\nhello\r\nbye\r\n", Some(Exit::Code(0))));
+    assert_eq!(heard.end().await, (Exit::Code(0), seen.clone()));
+    assert_eq!((heard.output(), sessions.open()), (seen, 0));
+}
+
+#[tokio::test]
+async fn a_pipe_has_no_input() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let polled = start(&sessions, "cat; echo empty; sleep 100", false, SHORT, &heard).await;
+    let error = sessions.write(polled.id, b"x", SHORT).await.unwrap_err();
+    assert!(matches!(error, WriteError::StdinClosed), "{error}");
+    heard.line().await;
+    sessions.terminate_all();
+    assert_eq!(heard.end().await, (Exit::Signal(9), "empty\n".into()));
+}
+
+#[tokio::test]
+async fn what_ends_between_calls_is_seen_by_the_next() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let script = format!("until [ -e {} ]; do sleep 0.02; done; echo late; exit 5", go.display());
+    let polled = start(&sessions, &script, false, SHORT, &heard).await;
+    assert_eq!((text(polled.output), polled.exit), (String::new(), None));
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(heard.end().await, (Exit::Code(5), "late\n".into()));
+    assert_eq!(sessions.open(), 1, "its end has not been seen yet");
+    let polled = sessions.write(polled.id, b"", LONG).await.unwrap();
+    assert_eq!((text(polled.output), polled.exit, sessions.open()), ("late\n".into(), Some(Exit::Code(5)), 0));
+}
+
+#[tokio::test]
+async fn all_can_be_terminated_with_their_jobs() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    // With job control each job has a process group of its own.
+    start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &heard).await;
+    let pid = heard.line().await;
+    sessions.terminate_all();
+    heard.end().await;
+    let stat = format!("/proc/{pid}/stat");
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(sessions.open(), 0);
+}
+
+#[tokio::test]
+async fn sessions_end_with_their_last_handle() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    start(&sessions, "sleep 100", false, SHORT, &heard).await;
+    drop(sessions);
+    assert_eq!(heard.end().await, (Exit::Signal(9), String::new()));
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_the_session_running() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let id = sessions.reserve();
+    let number = id.id();
+    let command = sh("echo up; read line; echo got $line");
+    let call = sessions.start(id, &command, true, LONG, heard.listen());
+    tokio::select! {
+        polled = call => panic!("{polled:?}"),
+        _ = heard.line() => {}
+    }
+    let polled = sessions.write(number, b"it\n", LONG).await.unwrap();
+    assert_eq!((text(polled.output), polled.exit), ("up\r\nit\r\ngot it\r\n".into(), Some(Exit::Code(0))));
+}
+
+#[tokio::test]
+async fn what_cannot_start_gives_its_id_back() {
+    let sessions = Sessions::default();
+    let command = Command::new(["no-such-program"], "/", Environment::of_this_process());
+    let error = sessions.start(sessions.reserve(), &command, false, LONG, |_| {}).await.unwrap_err();
+    assert!(error.to_string().starts_with("execution error: Io(Os { code: 2"), "{error}");
+    assert_eq!(sessions.open(), 0);
+}
+
+#[tokio::test]
+async fn a_background_child_does_not_keep_a_session_open() {
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let polled = start(&sessions, "sleep 3 & echo done", false, LONG, &heard).await;
+    assert_eq!((text(polled.output), polled.exit), ("done\n".into(), Some(Exit::Code(0))));
+}
