@@ -27,7 +27,9 @@ impl InputItem {
     /// ids of all items.
     pub fn with_id(item: &ResponseItem, id: Option<&str>) -> Option<Self> {
         let json = serde_json::to_string(&Sent::from(item)?).ok()?;
-        Some(Self { json: json.into(), id: id.or(own_id(item)).map(Into::into) })
+        // The id of a picture is always sent, so it stands in the JSON already.
+        let id = id.or(own_id(item)).filter(|_| !matches!(item, ResponseItem::ImageGenerationCall { .. }));
+        Some(Self { json: json.into(), id: id.map(Into::into) })
     }
 
     pub fn json(&self) -> &str {
@@ -76,11 +78,12 @@ enum Sent<'a> {
         role: &'a str,
         content: &'a [ContentItem],
         #[serde(skip_serializing_if = "Option::is_none")]
+        end_turn: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<MessagePhase>,
     },
     Reasoning {
         summary: &'a [ReasoningItemReasoningSummary],
-        #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<&'a [ReasoningItemContent]>,
         encrypted_content: Option<&'a str>,
     },
@@ -130,7 +133,7 @@ enum Sent<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        action: Option<&'a ResponsesApiWebSearchAction>,
+        action: Option<SentAction<'a>>,
     },
     ImageGenerationCall {
         id: &'a str,
@@ -147,8 +150,8 @@ enum Sent<'a> {
 impl<'a> Sent<'a> {
     fn from(item: &'a ResponseItem) -> Option<Self> {
         Some(match item {
-            ResponseItem::Message { role, content, phase, end_turn: _, id: _ } => {
-                Self::Message { role, content, phase: *phase }
+            ResponseItem::Message { role, content, phase, end_turn, id: _ } => {
+                Self::Message { role, content, end_turn: *end_turn, phase: *phase }
             }
             ResponseItem::Reasoning { summary, content, encrypted_content } => Self::Reasoning {
                 summary,
@@ -175,7 +178,7 @@ impl<'a> Sent<'a> {
                 Self::ToolSearchOutput { call_id: call_id.as_deref(), status, execution, tools }
             }
             ResponseItem::WebSearchCall { status, action, id: _ } => {
-                Self::WebSearchCall { status: status.as_deref(), action: action.as_ref() }
+                Self::WebSearchCall { status: status.as_deref(), action: action.as_ref().map(SentAction::from) }
             }
             ResponseItem::ImageGenerationCall { id, status, revised_prompt, result } => {
                 Self::ImageGenerationCall { id, status, revised_prompt: revised_prompt.as_deref(), result }
@@ -183,5 +186,43 @@ impl<'a> Sent<'a> {
             ResponseItem::Compaction { encrypted_content } => Self::Compaction { encrypted_content },
             ResponseItem::GhostSnapshot { .. } | ResponseItem::Other => return None,
         })
+    }
+}
+
+/// What a search did, without what is not known.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SentAction<'a> {
+    Search {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        query: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        queries: Option<&'a [String]>,
+    },
+    OpenPage {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<&'a str>,
+    },
+    FindInPage {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pattern: Option<&'a str>,
+    },
+    Other,
+}
+
+impl<'a> SentAction<'a> {
+    fn from(action: &'a ResponsesApiWebSearchAction) -> Self {
+        match action {
+            ResponsesApiWebSearchAction::Search { queries, query } => {
+                Self::Search { query: query.as_deref(), queries: queries.as_deref() }
+            }
+            ResponsesApiWebSearchAction::OpenPage { url } => Self::OpenPage { url: url.as_deref() },
+            ResponsesApiWebSearchAction::FindInPage { pattern, url } => {
+                Self::FindInPage { url: url.as_deref(), pattern: pattern.as_deref() }
+            }
+            ResponsesApiWebSearchAction::Other => Self::Other,
+        }
     }
 }

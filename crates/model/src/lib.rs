@@ -6,20 +6,29 @@
 //! is known about it.
 
 mod catalogue;
+mod credentials;
 mod error;
 mod event;
+mod http;
 mod input;
 mod provider;
+mod rate_limits;
 mod request;
+mod responses;
+mod retry;
 mod session;
+pub mod sse;
 mod tools;
 
 pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
+pub use credentials::{AuthFile, Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
+pub use http::Http;
 pub use input::InputItem;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;
 pub use request::{CallHeaders, Reasoning, Request};
-pub use session::{Http, Identity, Session};
+pub use retry::retry_delay;
+pub use session::{Identity, Session};
 pub use tools::{ToolSpec, Tools};

@@ -1,25 +1,64 @@
 //! A provider, resolved: everything that the configuration and the environment say about reaching it.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loomd_config::config_toml::ModelProvider;
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
+use loomd_config::Secret;
+use loomd_config::config_toml::{ModelProvider, WireApi};
 
-#[derive(Debug)]
+use crate::ModelError;
+use crate::credentials::{Bearer, Command, Credentials, Fixed};
+
+/// The least time that an answer gets to begin. Models think before they speak.
+const MIN_HEADERS_TIMEOUT: Duration = Duration::from_secs(300);
+
+const OPENAI: &str = "openai";
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
+
+/// Never changes, and is shared by all sessions that use it.
 pub struct Provider {
     id: String,
     name: String,
+    wire: WireApi,
+    base_url: Option<String>,
+    /// With its question mark.
+    query: String,
+    headers: HeaderMap,
+    credentials: Arc<dyn Credentials>,
+    request_max_retries: u64,
     stream_max_retries: u64,
     stream_idle_timeout: Duration,
+    websocket_connect_timeout: Duration,
+    websockets: bool,
 }
 
 impl Provider {
-    pub fn new(id: &str, config: &ModelProvider, _env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
+    /// `account` are the credentials of the user's OpenAI account. They are only used for a provider that
+    /// asks for them.
+    pub fn new(
+        id: &str,
+        config: &ModelProvider,
+        env: &dyn Fn(&str) -> Option<String>,
+        account: Option<Arc<dyn Credentials>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
             name: config.name.clone(),
+            wire: config.wire_api,
+            base_url: local_url(id, env).or_else(|| config.base_url.clone()),
+            query: query(config.query_params.as_ref()),
+            headers: headers(id, config, env),
+            credentials: credentials(config, env, account),
+            request_max_retries: config.request_max_retries(),
             stream_max_retries: config.stream_max_retries(),
             stream_idle_timeout: config.stream_idle_timeout(),
+            websocket_connect_timeout: config.websocket_connect_timeout(),
+            websockets: config.supports_websockets,
         })
     }
 
@@ -36,12 +75,128 @@ impl Provider {
         self.stream_max_retries
     }
 
+    /// How long the next event may take.
     pub fn stream_idle_timeout(&self) -> Duration {
         self.stream_idle_timeout
     }
 
-    /// Whether [`crate::Session::compact`] can be used.
+    /// Whether it can shorten a conversation itself: [`crate::Session::compact`].
     pub fn compacts(&self) -> bool {
         self.name == "OpenAI"
     }
+
+    pub(crate) fn wire(&self) -> WireApi {
+        self.wire
+    }
+
+    pub(crate) fn websockets(&self) -> bool {
+        self.websockets
+    }
+
+    pub(crate) fn websocket_connect_timeout(&self) -> Duration {
+        self.websocket_connect_timeout
+    }
+
+    pub(crate) fn request_max_retries(&self) -> u64 {
+        self.request_max_retries
+    }
+
+    pub(crate) fn headers_timeout(&self) -> Duration {
+        self.stream_idle_timeout.max(MIN_HEADERS_TIMEOUT)
+    }
+
+    pub(crate) fn credentials(&self) -> &dyn Credentials {
+        &*self.credentials
+    }
+
+    /// Those of the configuration, not of one call.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(crate) fn is_openai(&self) -> bool {
+        self.id == OPENAI
+    }
+
+    /// Azure keeps what it is told, so it must know which item is which.
+    pub(crate) fn stores_items(&self) -> bool {
+        let host = self.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
+        let host = host.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+        self.name.eq_ignore_ascii_case("azure") || host.split('.').skip(1).any(|label| label.starts_with("azure"))
+    }
+
+    /// The address of a route, in two parts: the query may hold a key and is not for messages.
+    pub(crate) fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
+        let default = if bearer.is_some_and(Bearer::is_chatgpt) { CHATGPT_URL } else { OPENAI_URL };
+        let base = self.base_url.as_deref().unwrap_or(default).trim_end_matches('/');
+        (format!("{base}{route}"), &self.query)
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Models on this machine are where the environment says.
+fn local_url(id: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    if !matches!(id, "ollama" | "lmstudio") {
+        return None;
+    }
+    let url = set(env, "CODEX_OSS_BASE_URL");
+    url.or_else(|| set(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
+}
+
+/// Values are the user's own and go as they are.
+fn query(params: Option<&BTreeMap<String, String>>) -> String {
+    let pairs: Vec<_> = params.into_iter().flatten().map(|(name, value)| format!("{name}={value}")).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
+fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> HeaderMap {
+    let openai = [("OpenAI-Organization", "OPENAI_ORGANIZATION"), ("OpenAI-Project", "OPENAI_PROJECT")];
+    let openai = openai.into_iter().filter(|_| id == OPENAI);
+    let named = config.env_http_headers.iter().flatten().map(|(name, variable)| (name.as_str(), variable.as_str()));
+    let from_env = openai.chain(named).filter_map(|(name, variable)| Some((name, set(env, variable)?)));
+    let fixed = config.http_headers.iter().flatten().map(|(name, value)| (name.as_str(), value.reveal().to_owned()));
+    let mut headers = HeaderMap::new();
+    for (name, value) in fixed.chain(from_env) {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+            _ => tracing::warn!(provider = id, header = name, "a configured header cannot be sent"),
+        }
+    }
+    headers
+}
+
+fn credentials(
+    config: &ModelProvider,
+    env: &dyn Fn(&str) -> Option<String>,
+    account: Option<Arc<dyn Credentials>>,
+) -> Arc<dyn Credentials> {
+    if let Some(variable) = &config.env_key {
+        return Arc::new(Fixed(match set(env, variable) {
+            Some(key) => Ok(Some(Bearer::key(Secret::from(key)))),
+            None => Err(ModelError::MissingKey {
+                variable: variable.clone(),
+                instructions: config.env_key_instructions.clone(),
+            }),
+        }));
+    }
+    if let Some(token) = &config.experimental_bearer_token {
+        return Arc::new(Fixed(Ok(Some(Bearer::key(token.clone())))));
+    }
+    if let Some(auth) = &config.auth {
+        return Arc::new(Command::new(auth.clone()));
+    }
+    account.filter(|_| config.requires_openai_auth).unwrap_or_else(|| Arc::new(Fixed(Ok(None))))
+}
+
+/// Blank is as good as unset.
+fn set(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    env(name).filter(|value| !value.trim().is_empty())
 }

@@ -1,20 +1,13 @@
-//! Calls of one thread to its model.
+//! Calls of one thread to its model, whatever language its provider speaks.
 
 use std::sync::Arc;
 
+use loomd_config::config_toml::WireApi;
 use loomd_protocol::ResponseItem;
 
+use crate::http::Http;
+use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
-
-/// Connections to providers, shared by all sessions of a process. Nothing is set up before it is used.
-#[derive(Default)]
-pub struct Http {}
-
-impl Http {
-    pub fn new(_env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
-        Arc::default()
-    }
-}
 
 /// Who is calling, as providers are told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,36 +17,67 @@ pub struct Identity {
     pub version: String,
 }
 
+/// One per thread.
 pub struct Session {
     provider: Arc<Provider>,
-    _http: Arc<Http>,
-    _identity: Identity,
+    wire: Wire,
+}
+
+enum Wire {
+    Responses(Box<Responses>),
+    /// The provider speaks what we do not.
+    Unknown,
 }
 
 impl Session {
     pub fn new(provider: Arc<Provider>, http: Arc<Http>, identity: Identity) -> Self {
-        Self { provider, _http: http, _identity: identity }
+        let wire = match provider.wire() {
+            WireApi::Responses => Wire::Responses(Box::new(Responses::new(Arc::clone(&provider), http, identity))),
+            WireApi::Chat | WireApi::Anthropic => Wire::Unknown,
+        };
+        Self { provider, wire }
     }
 
     /// Calls the model once. A request that fails before its answer begins is tried again inside.
-    pub async fn stream(&mut self, _request: &Request) -> Result<Events, ModelError> {
-        Err(ModelError::Disconnected { message: "not there yet".into(), retry_after: None })
+    pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        match &mut self.wire {
+            Wire::Responses(responses) => responses.stream(request).await,
+            Wire::Unknown => Err(self.unsupported()),
+        }
     }
 
-    /// Has the provider shorten the conversation.
-    pub async fn compact(&mut self, _request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
-        Err(ModelError::Disconnected { message: "not there yet".into(), retry_after: None })
+    /// Has the provider shorten the conversation, where [`Provider::compacts`] says that it can.
+    pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
+        match &mut self.wire {
+            Wire::Responses(responses) => responses.compact(request).await,
+            Wire::Unknown => Err(self.unsupported()),
+        }
     }
 
     /// Gives up on the websocket for good. True if it was in use until now.
     pub fn fall_back_to_http(&mut self) -> bool {
-        false
+        match &mut self.wire {
+            Wire::Responses(responses) => responses.fall_back_to_http(),
+            Wire::Unknown => false,
+        }
     }
 
-    /// Connects and tells the provider what is known before the first turn.
-    pub async fn warm_up(&mut self, _request: &Request) {}
+    /// Opens the websocket, if there is one, and tells the provider all but the input, so that the first
+    /// turn does not wait for that. A failure shows in the first call.
+    pub async fn warm_up(&mut self, request: &Request) {
+        match &mut self.wire {
+            Wire::Responses(responses) => responses.warm_up(request).await,
+            Wire::Unknown => {}
+        }
+    }
 
-    pub fn provider(&self) -> &Provider {
+    pub fn provider(&self) -> &Arc<Provider> {
         &self.provider
+    }
+
+    fn unsupported(&self) -> ModelError {
+        let wire = format!("{:?}", self.provider.wire()).to_lowercase();
+        let provider = self.provider.id();
+        ModelError::Unsupported(format!("`wire_api = \"{wire}\"` of provider `{provider}` is not supported yet"))
     }
 }

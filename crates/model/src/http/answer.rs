@@ -1,0 +1,103 @@
+//! An answer: its head, and a body that is read piece by piece. When the body ends, its connection goes back
+//! to the others.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::{HeaderMap, Response, StatusCode};
+
+use super::pool::{Connection, broken};
+use super::{Http, HttpError};
+
+/// How long the rest of an answer that nobody needs is read, to keep its connection.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// And how much of it.
+const DRAIN_BYTES: usize = 64 * 1024;
+
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Body,
+}
+
+impl Answer {
+    pub(super) fn new(response: Response<Incoming>, connection: Connection, http: Arc<Http>) -> Self {
+        let (head, incoming) = response.into_parts();
+        Self { status: head.status, headers: head.headers, body: Body { incoming, connection: Some(connection), http } }
+    }
+}
+
+pub(crate) struct Body {
+    incoming: Incoming,
+    /// Until the body ends.
+    connection: Option<Connection>,
+    http: Arc<Http>,
+}
+
+impl Body {
+    /// The next piece; `None` at the end.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
+        loop {
+            let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
+            let over = connection.drive(cx);
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Poll::Ready(Some(Ok(bytes)));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    self.connection = None;
+                    return Poll::Ready(Some(Err(broken(error))));
+                }
+                Poll::Ready(None) => {
+                    self.keep(over, cx);
+                    return Poll::Ready(None);
+                }
+                Poll::Pending if over => {
+                    self.connection = None;
+                    return Poll::Ready(Some(Err(HttpError::Broken("connection closed".into()))));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// All of it, if it is no longer than this; else its beginning.
+    pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
+            let piece = piece?;
+            let room = limit - bytes.len();
+            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.len() >= room {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Nobody needs the rest. Mostly it is nothing but the mark of the end.
+    pub fn finish(mut self, cx: &mut Context<'_>) {
+        match self.poll_next(cx) {
+            Poll::Ready(None | Some(Err(_))) => {}
+            Poll::Ready(Some(Ok(_))) | Poll::Pending => {
+                tokio::spawn(tokio::time::timeout(DRAIN_TIME, self.read(DRAIN_BYTES)));
+            }
+        }
+    }
+
+    fn keep(&mut self, over: bool, cx: &mut Context<'_>) {
+        if let Some(mut connection) = self.connection.take()
+            && !over
+            && !connection.drive(cx)
+        {
+            self.http.pool.put(connection);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Opening a connection: directly or through a proxy, with TLS where the address says so.
+
+use std::fs;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::{Method, Request, Uri, Version};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+use super::{HttpError, Stream};
+
+/// For one connection, handshakes included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) struct Connector {
+    proxies: Option<Matcher>,
+    /// More certificates to trust.
+    ca_bundle: Option<String>,
+    tls: OnceLock<Result<TlsConnector, String>>,
+}
+
+/// A connection, and what requests on it must know about it.
+pub(super) struct Opened {
+    pub stream: Stream,
+    /// It leads to a proxy that wants whole addresses, and perhaps a password.
+    pub proxy: Option<Intercept>,
+}
+
+impl Connector {
+    pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| set(env, &[name]));
+        Self { proxies: proxies(env), ca_bundle, tls: OnceLock::new() }
+    }
+
+    /// Connects to the host of the address. `tunnel` is for what is not HTTP: it must not meet a proxy that
+    /// reads it.
+    pub async fn connect(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.open(uri, tunnel)).await {
+            Ok(result) => result,
+            Err(_) => Err(HttpError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
+        }
+    }
+
+    async fn open(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+        let secure = is_secure(uri);
+        let (host, port) = (host(uri)?, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }));
+        let proxy = self.proxies.as_ref().and_then(|proxies| proxies.intercept(uri));
+        let (tcp, proxy) = match proxy {
+            None => (dial(host, port).await?, None),
+            Some(proxy) => {
+                let tcp = dial(self::host(proxy.uri())?, proxy.uri().port_u16().unwrap_or(80)).await?;
+                if secure || tunnel { (through(tcp, &proxy, host, port).await?, None) } else { (tcp, Some(proxy)) }
+            }
+        };
+        if !secure {
+            return Ok(Opened { stream: Stream::Plain(tcp), proxy });
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(failed)?;
+        let stream = self.tls()?.connect(name, tcp).await.map_err(failed)?;
+        Ok(Opened { stream: Stream::Tls(Box::new(stream)), proxy })
+    }
+
+    /// Reading the certificates of the system takes milliseconds, so only who needs them waits for that.
+    fn tls(&self) -> Result<&TlsConnector, HttpError> {
+        let tls = self.tls.get_or_init(|| tls(self.ca_bundle.as_deref()).map_err(|error| error.to_string()));
+        tls.as_ref().map_err(|error| HttpError::Connect(error.clone()))
+    }
+}
+
+fn is_secure(uri: &Uri) -> bool {
+    matches!(uri.scheme_str(), Some("https" | "wss"))
+}
+
+/// Without the brackets of an IPv6 address.
+fn host(uri: &Uri) -> Result<&str, HttpError> {
+    let host = uri.host().ok_or_else(|| HttpError::Connect("the address has no host".into()))?;
+    Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
+}
+
+async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
+    let tcp = TcpStream::connect((host, port)).await.map_err(failed)?;
+    // A request is written in one piece; waiting for more would only delay it.
+    tcp.set_nodelay(true).map_err(failed)?;
+    Ok(tcp)
+}
+
+/// Asks an HTTP proxy for a connection to the host.
+async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Result<TcpStream, HttpError> {
+    let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.method_mut() = Method::CONNECT;
+    *request.version_mut() = Version::HTTP_11;
+    *request.uri_mut() = target.parse().map_err(failed)?;
+    request.headers_mut().insert(HOST, HeaderValue::try_from(target).map_err(failed)?);
+    if let Some(auth) = proxy.basic_auth() {
+        request.headers_mut().insert(PROXY_AUTHORIZATION, auth.clone());
+    }
+    let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(failed)?;
+    let mut connection = Box::pin(connection.with_upgrades());
+    let mut answer = Box::pin(async {
+        let response = sender.send_request(request).await.map_err(failed)?;
+        if !response.status().is_success() {
+            return Err(HttpError::Connect(format!("the proxy answered {}", response.status())));
+        }
+        hyper::upgrade::on(response).await.map_err(failed)
+    });
+    let mut open = true;
+    let upgraded = std::future::poll_fn(|cx| {
+        if open {
+            open = connection.as_mut().poll(cx).is_pending();
+        }
+        answer.as_mut().poll(cx)
+    })
+    .await?;
+    let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| HttpError::Connect("no tunnel".into()))?;
+    Ok(parts.io.into_inner())
+}
+
+/// The roots that come with us, those of the system, and the bundle.
+fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Error>> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = ca_bundle {
+        let pem = fs::read(path).map_err(|error| format!("cannot read the certificates of {path}: {error}"))?;
+        let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+        roots.add_parsable_certificates(certificates.map_err(|error| format!("bad certificates in {path}: {error}"))?);
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {
+    let all = set(env, &["ALL_PROXY", "all_proxy"]);
+    let http = set(env, &["HTTP_PROXY", "http_proxy"]).or(all.clone());
+    let https = set(env, &["HTTPS_PROXY", "https_proxy"]).or(all);
+    if http.is_none() && https.is_none() {
+        return None;
+    }
+    let mut matcher = Matcher::builder();
+    if let Some(http) = http {
+        matcher = matcher.http(http);
+    }
+    if let Some(https) = https {
+        matcher = matcher.https(https);
+    }
+    if let Some(exceptions) = set(env, &["NO_PROXY", "no_proxy"]) {
+        matcher = matcher.no(exceptions);
+    }
+    Some(matcher.build())
+}
+
+fn set(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| env(name).filter(|value| !value.trim().is_empty()))
+}
+
+fn failed(error: impl std::error::Error) -> HttpError {
+    HttpError::Connect(chain(&error))
+}
+
+/// An error with its causes, which HTTP errors keep to themselves.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,79 @@
+//! HTTP/1.1 to providers: connections that are kept and used again, and answers that are read where they are
+//! needed. A connection has no task of its own: whoever waits for it drives it, so nothing stands between
+//! the socket and the reader.
+
+mod answer;
+mod connect;
+mod pool;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Request, Uri};
+
+pub(crate) use answer::{Answer, Body};
+use connect::Connector;
+use pool::{Connection, Pool};
+pub(crate) use stream::Stream;
+
+/// Connections to providers, shared by all sessions of a process. Nothing is set up before it is used: no
+/// certificates are read until an `https` address is called.
+pub struct Http {
+    connector: Connector,
+    pool: Pool,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("{0}")]
+    Connect(String),
+    #[error("no answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Http {
+    /// Takes the settings of proxies and certificates from the environment.
+    pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
+        Arc::new(Self { connector: Connector::new(env), pool: Pool::default() })
+    }
+
+    /// Sends a request and waits for the head of the answer, at most so long.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Answer, HttpError> {
+        match tokio::time::timeout(limit, self.exchange(request)).await {
+            Ok(result) => result,
+            Err(_) => Err(HttpError::Timeout(limit)),
+        }
+    }
+
+    /// A connection for something other than HTTP.
+    pub(crate) async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
+        Ok(self.connector.connect(uri, true).await?.stream)
+    }
+
+    async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<Answer, HttpError> {
+        let origin = origin(request.uri());
+        if let Some(connection) = self.pool.take(&origin).await {
+            match connection.exchange(request.clone(), self).await {
+                // The other side may close a connection at the moment that we use it again.
+                Err(error) => tracing::debug!(%error, "a kept connection broke before the answer"),
+                answer => return answer,
+            }
+        }
+        let opened = self.connector.connect(request.uri(), false).await?;
+        Connection::open(opened, origin).await?.exchange(request, self).await
+    }
+}
+
+/// What connections are kept by.
+fn origin(uri: &Uri) -> Arc<str> {
+    format!("{}://{}", uri.scheme_str().unwrap_or("http"), uri.authority().map_or("", |it| it.as_str())).into()
+}

@@ -1,0 +1,132 @@
+//! Connections and where they are kept between two requests.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use hyper_util::client::proxy::matcher::Intercept;
+use hyper_util::rt::TokioIo;
+
+use super::connect::{Opened, chain};
+use super::{Answer, Http, HttpError, Stream};
+
+/// Servers close what is idle for about a minute.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+/// Each costs a file descriptor, and more calls than this rarely end at once.
+const MAX_KEPT: usize = 64;
+
+type Driver = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
+
+/// An open connection to one origin. It moves only while it is driven.
+pub(super) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    driver: Pin<Box<Driver>>,
+    origin: Arc<str>,
+    proxy: Option<Intercept>,
+}
+
+impl Connection {
+    pub async fn open(opened: Opened, origin: Arc<str>) -> Result<Self, HttpError> {
+        let (sender, driver) = http1::handshake(TokioIo::new(opened.stream)).await.map_err(broken)?;
+        Ok(Self { sender, driver: Box::pin(driver), origin, proxy: opened.proxy })
+    }
+
+    pub async fn exchange(mut self, mut request: Request<Full<Bytes>>, http: &Arc<Http>) -> Result<Answer, HttpError> {
+        self.address(&mut request);
+        let mut answer = Box::pin(self.sender.send_request(request));
+        let driver = &mut self.driver;
+        let response = poll_fn(|cx| {
+            let over = driver.as_mut().poll(cx);
+            match (answer.as_mut().poll(cx), over) {
+                (Poll::Ready(response), _) => Poll::Ready(response.map_err(broken)),
+                (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(broken(error))),
+                (Poll::Pending, Poll::Ready(Ok(()))) => Poll::Ready(Err(HttpError::Broken("connection closed".into()))),
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+            }
+        })
+        .await?;
+        drop(answer);
+        Ok(Answer::new(response, self, Arc::clone(http)))
+    }
+
+    /// Moves bytes. True when the connection is over.
+    pub fn drive(&mut self, cx: &mut std::task::Context<'_>) -> bool {
+        self.driver.as_mut().poll(cx).is_ready()
+    }
+
+    /// A request names its path only, unless a proxy has to know where it goes.
+    fn address(&self, request: &mut Request<Full<Bytes>>) {
+        if let Some(authority) = request.uri().authority()
+            && let Ok(host) = HeaderValue::try_from(authority.as_str())
+        {
+            request.headers_mut().insert(HOST, host);
+        }
+        match &self.proxy {
+            Some(proxy) => {
+                if let Some(auth) = proxy.basic_auth() {
+                    request.headers_mut().insert(PROXY_AUTHORIZATION, auth.clone());
+                }
+            }
+            None => {
+                if let Some(path) = request.uri().path_and_query().cloned() {
+                    *request.uri_mut() = path.into();
+                }
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<Kept>>>);
+
+struct Kept {
+    connection: Connection,
+    since: Instant,
+}
+
+impl Pool {
+    /// The connection that was used last, if it still is one.
+    pub async fn take(&self, origin: &Arc<str>) -> Option<Connection> {
+        loop {
+            let mut connection = self.pop(origin)?;
+            let over = poll_fn(|cx| Poll::Ready(connection.drive(cx))).await;
+            if !over && connection.sender.is_ready() {
+                return Some(connection);
+            }
+        }
+    }
+
+    pub fn put(&self, connection: Connection) {
+        if connection.sender.is_closed() {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let total: usize = kept.values().map(Vec::len).sum();
+        if total < MAX_KEPT {
+            let origin = Arc::clone(&connection.origin);
+            kept.entry(origin).or_default().push(Kept { connection, since: Instant::now() });
+        }
+    }
+
+    /// Also forgets what has been idle for too long, whatever its origin.
+    fn pop(&self, origin: &Arc<str>) -> Option<Connection> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, connections| {
+            connections.retain(|kept| kept.since.elapsed() < MAX_IDLE);
+            !connections.is_empty()
+        });
+        kept.get_mut(origin)?.pop().map(|kept| kept.connection)
+    }
+}
+
+pub(super) fn broken(error: hyper::Error) -> HttpError {
+    HttpError::Broken(chain(&error))
+}

@@ -1,0 +1,317 @@
+//! One event of the Responses API, from its JSON. The type is looked at first, so that what nobody needs is
+//! not parsed, and text is copied once.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use loomd_protocol::{ContentItem, JsonObject, JsonValue, MessagePhase, ResponseItem};
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+use super::refusal::{Failure, Refusal};
+use crate::rate_limits::RateLimitsEvent;
+use crate::{ModelError, ModelEvent, TokenUsage};
+
+/// What an event comes to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Decoded {
+    Event(ModelEvent),
+    /// The response failed, unless the stream goes on and completes.
+    Failed(ModelError),
+    /// The call was refused; nothing follows.
+    Refused(ModelError),
+    /// An event that means nothing to us, or is none.
+    Nothing,
+}
+
+/// `url` is for the message of an error.
+pub(super) fn decode(json: &str, url: &str) -> Decoded {
+    let Some(kind) = kind(json) else { return Decoded::Nothing };
+    let event = match &*kind {
+        "response.output_text.delta" => delta(json, |delta, text| {
+            Some(ModelEvent::TextDelta { item_id: delta.item_id.map(Text::owned), delta: text })
+        }),
+        "response.reasoning_summary_text.delta" => delta(json, |delta, text| {
+            let index = delta.summary_index?;
+            Some(ModelEvent::SummaryDelta { item_id: delta.item_id.map(Text::owned), index, delta: text })
+        }),
+        "response.reasoning_text.delta" => delta(json, |delta, text| {
+            let index = delta.content_index?;
+            Some(ModelEvent::ReasoningDelta { item_id: delta.item_id.map(Text::owned), index, delta: text })
+        }),
+        "response.reasoning_summary_part.added" => summary_part(json),
+        "response.output_item.added" => {
+            item(json).map(|(item, id, output_index)| ModelEvent::ItemAdded { item, id, output_index })
+        }
+        "response.output_item.done" => {
+            item(json).map(|(item, id, output_index)| ModelEvent::ItemDone { item, id, output_index })
+        }
+        "response.completed" => return completed(json),
+        "response.failed" => return Decoded::Failed(failed(json)),
+        "response.incomplete" => return Decoded::Failed(incomplete(json)),
+        "error" => return error(json, url),
+        "codex.rate_limits" => {
+            serde_json::from_str::<RateLimitsEvent>(json).ok().map(|event| ModelEvent::RateLimits(event.into()))
+        }
+        _ => None,
+    };
+    event.map_or(Decoded::Nothing, Decoded::Event)
+}
+
+/// The model that answers, if this event says so in headers of its own.
+pub(super) fn server_model(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Said {
+        headers: Option<JsonObject>,
+        response: Option<Response>,
+    }
+    #[derive(Deserialize)]
+    struct Response {
+        headers: Option<JsonObject>,
+    }
+    // Almost no event does, and a look is cheaper than a parse.
+    memmem::find(json.as_bytes(), b"\"headers\"")?;
+    let said: Said = serde_json::from_str(json).ok()?;
+    [said.response.and_then(|response| response.headers), said.headers].into_iter().flatten().find_map(|headers| {
+        let model = headers.iter().find(|(name, _)| {
+            name.eq_ignore_ascii_case("openai-model") || name.eq_ignore_ascii_case("x-openai-model")
+        })?;
+        // A header may come as a list of its values.
+        model.1.as_str().or(model.1.get(0).and_then(JsonValue::as_str)).map(Into::into)
+    })
+}
+
+/// The error in a body that should have been a stream.
+pub(super) fn stray_error(body: &str) -> Option<ModelError> {
+    #[derive(Deserialize)]
+    struct Body {
+        error: Failure,
+    }
+    serde_json::from_str(body).ok().map(|body: Body| body.error.into())
+}
+
+/// The value of `type`, which is the first member almost always.
+fn kind(json: &str) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    let first = || {
+        let rest = json.trim_start().strip_prefix('{')?.trim_start().strip_prefix("\"type\"")?;
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        let kind = &rest[..rest.find('"')?];
+        (!kind.contains('\\')).then_some(kind)
+    };
+    match first() {
+        Some(kind) => Some(Cow::Borrowed(kind)),
+        None => serde_json::from_str::<Kind>(json).ok().map(|kind| kind.kind),
+    }
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    delta: Text<'a>,
+    #[serde(borrow)]
+    item_id: Option<Text<'a>>,
+    summary_index: Option<i64>,
+    content_index: Option<i64>,
+}
+
+fn delta(json: &str, event: impl FnOnce(Delta<'_>, String) -> Option<ModelEvent>) -> Option<ModelEvent> {
+    let mut delta: Delta = serde_json::from_str(json).ok()?;
+    let text = std::mem::take(&mut delta.delta).owned();
+    event(delta, text)
+}
+
+fn summary_part(json: &str) -> Option<ModelEvent> {
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow)]
+        item_id: Option<Text<'a>>,
+        summary_index: i64,
+    }
+    let part: Part = serde_json::from_str(json).ok()?;
+    Some(ModelEvent::SummaryPartAdded { item_id: part.item_id.map(Text::owned), index: part.summary_index })
+}
+
+fn item(json: &str) -> Option<(ResponseItem, Option<String>, Option<u64>)> {
+    #[derive(Deserialize)]
+    struct Event<'a> {
+        #[serde(borrow)]
+        item: &'a RawValue,
+        output_index: Option<u64>,
+    }
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow)]
+        id: Option<Text<'a>>,
+    }
+    let event: Event = serde_json::from_str(json).ok()?;
+    let json = event.item.get();
+    let id = serde_json::from_str::<Id>(json).ok().and_then(|item| item.id).map(Text::owned);
+    let item = serde_json::from_str(json).ok().or_else(|| odd_message(json))?;
+    (item != ResponseItem::Other).then_some((item, id, event.output_index))
+}
+
+/// A message with parts that the protocol has no name for. A refusal is text, too; the rest is left out.
+fn odd_message(json: &str) -> Option<ResponseItem> {
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(rename = "type")]
+        kind: String,
+        role: String,
+        content: Vec<JsonValue>,
+        phase: Option<MessagePhase>,
+        end_turn: Option<bool>,
+        id: Option<String>,
+    }
+    let message: Message = serde_json::from_str(json).ok()?;
+    let part = |part: JsonValue| match part["refusal"].as_str() {
+        Some(refusal) => Some(ContentItem::OutputText { text: refusal.into() }),
+        None => serde_json::from_value(part).ok(),
+    };
+    (message.kind == "message").then(|| ResponseItem::Message {
+        role: message.role,
+        content: message.content.into_iter().filter_map(part).collect(),
+        end_turn: message.end_turn,
+        phase: message.phase,
+        id: message.id,
+    })
+}
+
+fn completed(json: &str) -> Decoded {
+    #[derive(Deserialize)]
+    struct Event {
+        response: Response,
+    }
+    #[derive(Deserialize)]
+    struct Response {
+        id: String,
+        usage: Option<Usage>,
+    }
+    #[derive(Deserialize)]
+    struct Usage {
+        #[serde(default)]
+        input_tokens: i64,
+        input_tokens_details: Option<InputDetails>,
+        #[serde(default)]
+        output_tokens: i64,
+        output_tokens_details: Option<OutputDetails>,
+        total_tokens: Option<i64>,
+    }
+    #[derive(Deserialize)]
+    struct InputDetails {
+        #[serde(default)]
+        cached_tokens: i64,
+    }
+    #[derive(Deserialize)]
+    struct OutputDetails {
+        #[serde(default)]
+        reasoning_tokens: i64,
+    }
+    match serde_json::from_str::<Event>(json) {
+        Ok(Event { response }) => Decoded::Event(ModelEvent::Completed {
+            response_id: response.id,
+            usage: response.usage.map(|usage| TokenUsage {
+                total_tokens: usage.total_tokens.unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
+                input_tokens: usage.input_tokens,
+                cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
+                output_tokens: usage.output_tokens,
+                reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
+            }),
+        }),
+        Err(error) => Decoded::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}"))),
+    }
+}
+
+fn failed(json: &str) -> ModelError {
+    #[derive(Deserialize)]
+    struct Event {
+        response: Response,
+    }
+    #[derive(Deserialize)]
+    struct Response {
+        error: Failure,
+    }
+    serde_json::from_str(json).map(|event: Event| event.response.error).unwrap_or_default().into()
+}
+
+fn incomplete(json: &str) -> ModelError {
+    let event: JsonValue = serde_json::from_str(json).unwrap_or_default();
+    let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
+    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
+}
+
+/// An error outside of a response: with a status it stands for an HTTP answer, else for a failed response.
+fn error(json: &str, url: &str) -> Decoded {
+    #[derive(Deserialize)]
+    struct Event {
+        #[serde(alias = "status_code")]
+        status: Option<u16>,
+        error: Option<Failure>,
+        headers: Option<JsonObject>,
+        #[serde(flatten)]
+        plain: Failure,
+    }
+    let Ok(event) = serde_json::from_str::<Event>(json) else { return Decoded::Nothing };
+    let status = event.status.and_then(|status| StatusCode::from_u16(status).ok());
+    match (status, event.error) {
+        (_, Some(failure)) if failure.code() == Some("websocket_connection_limit_reached") => {
+            Decoded::Refused(failure.into())
+        }
+        (Some(status), _) => {
+            let headers = header_map(event.headers.unwrap_or_default());
+            Decoded::Refused(Refusal { status, headers: &headers, body: json, url }.into())
+        }
+        (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
+    }
+}
+
+fn header_map(headers: JsonObject) -> HeaderMap {
+    let header = |(name, value): (String, JsonValue)| {
+        let value = match value {
+            JsonValue::String(text) => text,
+            other => other.to_string(),
+        };
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+    };
+    headers.into_iter().filter_map(header).collect()
+}
+
+/// A string that is borrowed unless it has escapes, also inside of an `Option`.
+#[derive(Default)]
+struct Text<'a>(Cow<'a, str>);
+
+impl Text<'_> {
+    fn owned(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Cow<'de, str>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Cow::Borrowed(text))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Cow::Owned(text.into()))
+            }
+        }
+        deserializer.deserialize_str(TextVisitor).map(Text)
+    }
+}

@@ -1,0 +1,103 @@
+//! The Responses API: over HTTP with server-sent events, and over a websocket where a provider has one.
+
+mod answer;
+mod body;
+mod call;
+mod decode;
+mod reading;
+mod refusal;
+mod socket;
+mod usage_limit;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loomd_protocol::ResponseItem;
+use serde::Deserialize;
+
+use self::answer::AnswerEvents;
+use self::body::{Fields, Form};
+use self::call::Call;
+use self::socket::{NoSocket, Slot};
+use crate::http::Http;
+use crate::sse::MAX_EVENT;
+use crate::{Events, Identity, ModelError, Provider, Request};
+
+const ROUTE: &str = "/responses";
+
+/// One thread's way to its model.
+pub(crate) struct Responses {
+    provider: Arc<Provider>,
+    http: Arc<Http>,
+    identity: Identity,
+    /// `None` where there is no websocket, or none that works.
+    socket: Option<Slot>,
+    /// The instructions that were sent last, and their JSON. They are long and rarely change.
+    instructions: Mutex<Option<(Arc<str>, Arc<str>)>>,
+}
+
+impl Responses {
+    pub fn new(provider: Arc<Provider>, http: Arc<Http>, identity: Identity) -> Self {
+        let socket = provider.websockets().then(Slot::default);
+        Self { provider, http, identity, socket, instructions: Mutex::default() }
+    }
+
+    pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        if let Some(slot) = &self.socket {
+            match self.stream_over_socket(slot, request).await {
+                Ok(events) => return Ok(events),
+                Err(NoSocket::Failed(error)) => return Err(error),
+                Err(NoSocket::Unavailable) => self.socket = None,
+            }
+        }
+        let stored = self.provider.stores_items();
+        let fields = Fields::new(request, &self.instructions(request), Form { stored, message: false });
+        let body = fields.with(&request.input, stored, ("", "")).into();
+        let call = Call { route: ROUTE, accept: "text/event-stream", headers: &request.headers, body };
+        let called = self.call(&call).await?;
+        Ok(Events::new(AnswerEvents::new(called.answer, called.url, self.provider.stream_idle_timeout())))
+    }
+
+    pub async fn compact(&self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
+        #[derive(Deserialize)]
+        struct Compacted {
+            output: Vec<ResponseItem>,
+        }
+        let body = Fields::compaction(request).with(&request.input, self.provider.stores_items(), ("", "")).into();
+        let call = Call { route: "/responses/compact", accept: "application/json", headers: &request.headers, body };
+        let called = self.call(&call).await?;
+        let reading = called.answer.body.read(MAX_EVENT);
+        let body = match tokio::time::timeout(self.provider.stream_idle_timeout(), reading).await {
+            Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the answer")),
+            Ok(body) => body.map_err(|error| ModelError::Connect { url: called.url, cause: error.to_string() })?,
+        };
+        let compacted: Compacted =
+            serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;
+        Ok(compacted.output)
+    }
+
+    pub async fn warm_up(&mut self, request: &Request) {
+        let Some(slot) = &self.socket else { return };
+        match self.warm_socket(slot, request).await {
+            Ok(()) => {}
+            Err(NoSocket::Unavailable) => self.socket = None,
+            // The first call will meet the same problem, and somebody will see it then.
+            Err(NoSocket::Failed(error)) => tracing::debug!(%error, "a websocket could not be prepared"),
+        }
+    }
+
+    pub fn fall_back_to_http(&mut self) -> bool {
+        self.socket.take().is_some()
+    }
+
+    fn instructions(&self, request: &Request) -> Arc<str> {
+        let mut last = self.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((text, json)) if *text == request.instructions => Arc::clone(json),
+            _ => {
+                let json: Arc<str> = serde_json::to_string(&*request.instructions).unwrap_or_default().into();
+                *last = Some((Arc::clone(&request.instructions), Arc::clone(&json)));
+                json
+            }
+        }
+    }
+}

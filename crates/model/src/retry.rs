@@ -1,0 +1,112 @@
+//! How long to wait before trying again: by our own count, by a header, or by the words of a message.
+
+use std::time::{Duration, SystemTime};
+
+use hyper::HeaderMap;
+use hyper::header::RETRY_AFTER;
+
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+/// Waiting longer than this only looks like a hang.
+const MAX_DELAY: Duration = Duration::from_secs(30);
+/// Clients that failed together should not come back together.
+const JITTER: f64 = 0.1;
+
+/// A wait that a provider asks for and that is still worth it. When it is longer the user has to know, so
+/// the call fails instead.
+pub(crate) const MAX_ASKED_DELAY: Duration = Duration::from_secs(120);
+
+/// The wait before a retry, counted from 1.
+pub fn retry_delay(retry: u64) -> Duration {
+    let doublings = u32::try_from(retry.saturating_sub(1)).unwrap_or(u32::MAX);
+    let delay = FIRST_DELAY.saturating_mul(2u32.saturating_pow(doublings)).min(MAX_DELAY);
+    delay.mul_f64(1.0 - JITTER + 2.0 * JITTER * fastrand::f64())
+}
+
+/// What `Retry-After` says: seconds, or a date.
+pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?;
+    Some(SystemTime::from(date.timestamp()).duration_since(now).unwrap_or_default())
+}
+
+/// What a message like "try again in 1.5s" says.
+pub(crate) fn asked_by_message(message: &str) -> Option<Duration> {
+    const WORDS: &str = "try again in ";
+    let message = message.to_ascii_lowercase();
+    let mut rest = &message[message.find(WORDS)? + WORDS.len()..];
+    let mut total = None;
+    while let Some((part, after)) = amount(rest) {
+        total = Some(total.unwrap_or(Duration::ZERO).saturating_add(part));
+        rest = after;
+    }
+    total
+}
+
+/// A number and its unit, and what follows them.
+fn amount(text: &str) -> Option<(Duration, &str)> {
+    let text = text.trim_start();
+    let (number, rest) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+    let number: f64 = number.parse().ok()?;
+    let rest = rest.trim_start();
+    let (unit, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len()));
+    let seconds = match unit {
+        "ms" | "millisecond" | "milliseconds" => 0.001,
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    Some((Duration::try_from_secs_f64(number * seconds).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_from_200_ms_to_30_s_and_differ_a_little() {
+        for (retry, millis) in [(1, 200), (2, 400), (5, 3200), (8, 25_600), (9, 30_000), (u64::MAX, 30_000)] {
+            let delay = retry_delay(retry).as_millis();
+            assert!((millis * 9 / 10..=millis * 11 / 10).contains(&delay), "{retry}: {delay}");
+        }
+    }
+
+    #[test]
+    fn headers_ask_in_seconds_or_by_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (value, expected) in [
+            ("7", Some(7.0)),
+            (" 1.5 ", Some(1.5)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10.0)),
+            ("Sun, 06 Nov 1994 08:49:07 GMT", Some(0.0)),
+            ("-1", None),
+            ("nan", None),
+            ("soon", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
+            assert_eq!(asked_by_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
+        }
+        assert_eq!(asked_by_header(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn messages_ask_in_words() {
+        for (message, expected) in [
+            ("Rate limit reached. Please try again in 11.054s. Visit", Some(11.054)),
+            ("Please try again in 28ms.", Some(0.028)),
+            ("please TRY AGAIN IN 35 Seconds", Some(35.0)),
+            ("try again in 1 second", Some(1.0)),
+            ("try again in 6m0s.", Some(360.0)),
+            ("try again in 1h 2m", Some(3720.0)),
+            ("try again in a while", None),
+            ("try again in 5 parsecs", None),
+            ("try again in 5", None),
+            ("try again later", None),
+        ] {
+            assert_eq!(asked_by_message(message), expected.map(Duration::from_secs_f64), "{message}");
+        }
+    }
+}

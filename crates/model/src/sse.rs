@@ -1,0 +1,246 @@
+//! Server-sent events: bytes in, the data of each event out. Knows only `data` fields, because nothing else
+//! of an event counts here. However the bytes are cut, the same events come out.
+
+use memchr::memchr2;
+
+/// The most bytes that the data of one event, or a line, may have. A generated picture comes in one event.
+pub const MAX_EVENT: usize = 64 * 1024 * 1024;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// An event was longer than [`MAX_EVENT`], or than the limit that was set instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is too long")]
+pub struct TooLong;
+
+/// Push bytes, then take events until there are none. After [`TooLong`] it is of no more use.
+#[derive(Debug)]
+pub struct SseParser {
+    bytes: Vec<u8>,
+    /// Where the first line begins that is not done.
+    line: usize,
+    /// How far that line is known to have no end.
+    seen: usize,
+    /// A CR ended the last line, so a LF that follows belongs to it.
+    after_cr: bool,
+    /// Nothing was read yet, so a byte order mark may come.
+    fresh: bool,
+    /// The data of the current event.
+    data: Vec<u8>,
+    /// The current event has a `data` field, be it empty.
+    has_data: bool,
+    /// `data` has been handed out.
+    taken: bool,
+    max_event: usize,
+}
+
+impl Default for SseParser {
+    fn default() -> Self {
+        Self::new(MAX_EVENT)
+    }
+}
+
+impl SseParser {
+    pub fn new(max_event: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            line: 0,
+            seen: 0,
+            after_cr: false,
+            fresh: true,
+            data: Vec::new(),
+            has_data: false,
+            taken: false,
+            max_event,
+        }
+    }
+
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.line > 0 {
+            self.bytes.drain(..self.line);
+            self.seen -= self.line;
+            self.line = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The data of the next event that is complete.
+    #[allow(clippy::should_implement_trait, reason = "the data is borrowed from the parser")]
+    pub fn next(&mut self) -> Option<Result<&[u8], TooLong>> {
+        self.clear_taken();
+        if self.fresh && !self.skip_mark() {
+            return None;
+        }
+        while let Some(end) = self.line_end() {
+            let start = std::mem::replace(&mut self.line, self.seen);
+            if start < end {
+                if !self.read_line(start, end) {
+                    return Some(Err(TooLong));
+                }
+            } else if self.take() {
+                return Some(Ok(&self.data));
+            }
+        }
+        (self.seen - self.line > self.max_event).then_some(Err(TooLong))
+    }
+
+    /// The data of an event that the end of the stream has cut short of its empty line. Whether it is whole
+    /// is for the reader of the data to find out.
+    pub fn finish(&mut self) -> Option<&[u8]> {
+        self.clear_taken();
+        let start = std::mem::replace(&mut self.line, self.bytes.len());
+        self.seen = self.line;
+        let fits = self.read_line(start, self.line);
+        (fits && self.take()).then_some(&self.data)
+    }
+
+    /// False when more bytes are needed to tell.
+    fn skip_mark(&mut self) -> bool {
+        let known = self.bytes.len().min(BOM.len());
+        if self.bytes[..known] != BOM[..known] {
+            self.fresh = false;
+        } else if known == BOM.len() {
+            self.fresh = false;
+            (self.line, self.seen) = (known, known);
+        }
+        !self.fresh
+    }
+
+    /// The end of the current line; `seen` is then where the next one begins.
+    fn line_end(&mut self) -> Option<usize> {
+        if self.after_cr && self.line < self.bytes.len() {
+            self.after_cr = false;
+            if self.bytes[self.line] == b'\n' {
+                self.line += 1;
+                self.seen = self.line;
+            }
+        }
+        let Some(end) = memchr2(b'\n', b'\r', &self.bytes[self.seen..]).map(|at| self.seen + at) else {
+            self.seen = self.bytes.len();
+            return None;
+        };
+        self.after_cr = self.bytes[end] == b'\r';
+        self.seen = end + 1;
+        Some(end)
+    }
+
+    /// False when it is too long.
+    fn read_line(&mut self, start: usize, end: usize) -> bool {
+        let line = &self.bytes[start..end];
+        let value = match line.strip_prefix(b"data") {
+            Some([]) => &[],
+            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
+            _ => return line.len() <= self.max_event,
+        };
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(value);
+        line.len() <= self.max_event && self.data.len() <= self.max_event
+    }
+
+    /// Ends the current event. True if it has data.
+    fn take(&mut self) -> bool {
+        self.has_data = false;
+        self.taken = !self.data.is_empty();
+        self.taken
+    }
+
+    fn clear_taken(&mut self) {
+        if std::mem::take(&mut self.taken) {
+            self.data.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All events of a stream that comes in these pieces, and what its end makes of the rest.
+    fn parse<'a>(max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, TooLong> {
+        let mut parser = SseParser::new(max);
+        let mut events = Vec::new();
+        let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+        for piece in pieces {
+            parser.push(piece);
+            while let Some(event) = parser.next() {
+                events.push(text(event?));
+            }
+        }
+        events.extend(parser.finish().map(text));
+        Ok(events)
+    }
+
+    fn check(stream: &str, expected: &[&str]) {
+        let whole = parse(MAX_EVENT, [stream.as_bytes()]).unwrap();
+        assert_eq!(whole, expected, "{stream:?}");
+        let bytes = parse(MAX_EVENT, stream.as_bytes().chunks(1)).unwrap();
+        assert_eq!(bytes, expected, "{stream:?} byte by byte");
+    }
+
+    #[test]
+    fn events_end_with_an_empty_line_of_any_kind() {
+        check("data: a\n\ndata: b\n\n", &["a", "b"]);
+        check("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
+        check("data: a\r\rdata: b\r\r", &["a", "b"]);
+        check("data: a\r\n\ndata: b\n\r", &["a", "b"]);
+    }
+
+    #[test]
+    fn only_data_counts() {
+        check("event: x\nid: 1\nretry: 5\ndata: a\n: comment\n\n", &["a"]);
+        check(": keep alive\n\n: keep alive\n\n", &[]);
+        check("database: a\n\ndata\n\n", &[]);
+        check("\u{feff}data: a\n\n", &["a"]);
+        check("\u{feff}\u{feff}data: a\n\n", &[]);
+    }
+
+    #[test]
+    fn one_space_after_the_colon_is_dropped_and_lines_are_joined() {
+        check("data:a\n\ndata:  b\n\n", &["a", " b"]);
+        check("data: a\ndata: b\ndata\ndata: c\n\n", &["a\nb\n\nc"]);
+        check("data:\ndata:\n\n", &["\n"]);
+    }
+
+    #[test]
+    fn the_end_of_the_stream_ends_the_last_event() {
+        check("data: a\n\ndata: b", &["a", "b"]);
+        check("data: a\ndata: b\n", &["a\nb"]);
+        check("dat", &[]);
+    }
+
+    #[test]
+    fn an_event_may_not_be_longer_than_the_limit() {
+        assert_eq!(parse(8, [&b"data:abc\n\n"[..]]), Ok(vec!["abc".into()]));
+        assert_eq!(parse(8, [&b"data:abcd\n\n"[..]]), Err(TooLong));
+        assert_eq!(parse(8, [&b"data:abcd"[..]]), Err(TooLong));
+        assert_eq!(parse(8, [&b"data:abc\ndata:def\ndata:ghi\n\n"[..]]), Err(TooLong));
+        assert_eq!(parse(8, [&b": a longer comment\n"[..]]), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same_events(
+            stream in "(data|event|:|: |x|[äé]|\u{feff}|\r|\n|\r\n|\n\n){0,60}",
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+            max in 3usize..40,
+        ) {
+            let bytes = stream.as_bytes();
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<_> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(parse(max, pieces), parse(max, [bytes]));
+        }
+
+        #[test]
+        fn any_text_survives(texts in proptest::collection::vec("[^\r\n]{1,30}", 0..8)) {
+            let stream: String = texts.iter().map(|text| format!("event: e\ndata: {text}\n\n")).collect();
+            prop_assert_eq!(parse(MAX_EVENT, [stream.as_bytes()]).unwrap(), texts);
+        }
+    }
+}
