@@ -143,14 +143,10 @@ impl Situation<'_> {
         let markers = config.project_root_markers();
         let fallbacks = config.project_doc_fallback_filenames.clone().unwrap_or_default();
         let limit = config.project_doc_max_bytes.unwrap_or(project_doc::MAX_BYTES);
-        let read = tokio::task::spawn_blocking(move || {
-            project_doc::read(&home, Path::new(&cwd), &markers, &fallbacks, limit)
-        });
+        let read =
+            tokio::task::spawn_blocking(move || project_doc::read(&home, Path::new(&cwd), &markers, &fallbacks, limit));
         let text = read.await.ok()??;
-        Some(format!(
-            "# AGENTS.md instructions for {}\n\n<INSTRUCTIONS>\n{text}\n</INSTRUCTIONS>",
-            self.settings.cwd
-        ))
+        Some(format!("# AGENTS.md instructions for {}\n\n<INSTRUCTIONS>\n{text}\n</INSTRUCTIONS>", self.settings.cwd))
     }
 
     fn environment(&self, now: &Zoned) -> Environment {

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loomd_protocol::{ServerNotification, ThreadItem};
+use loomd_protocol::{ServerNotification, ServerRequest, ThreadItem};
 use tokio::sync::MutexGuard;
 
-use crate::outlet::{Audience, Outlet, Subscriber};
+use crate::outlet::{Audience, Outlet, Question, Subscriber};
 
 /// A thread's listeners. Shared by the thread's task and the turn that it runs.
 pub(crate) struct Hub {
@@ -43,8 +43,15 @@ impl Hub {
         self.subscribers.lock().await
     }
 
-    pub fn outlet(&self) -> &Arc<dyn Outlet> {
-        &self.outlet
+    /// Puts a question to those who listen.
+    pub async fn ask(&self, thread_id: &str, request: ServerRequest) -> Question {
+        let subscribers = self.subscribers.lock().await;
+        self.outlet.ask(thread_id, &subscribers, request)
+    }
+
+    /// Puts the open questions to somebody who just joined.
+    pub fn ask_again(&self, thread_id: &str, subscriber: Subscriber) {
+        self.outlet.ask_again(thread_id, subscriber);
     }
 
     /// What was started in a turn and has not completed.

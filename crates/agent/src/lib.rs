@@ -26,6 +26,7 @@ mod resume;
 mod running;
 mod services;
 mod settings;
+mod terminals;
 mod thread;
 mod threads;
 mod tools;
@@ -34,7 +35,7 @@ mod turn;
 pub mod turns;
 mod view;
 
-pub use outlet::{Audience, Outlet, Sending, Subscriber};
+pub use outlet::{Audience, Outlet, Question, Sending, Subscriber};
 pub use paging::PageRequest;
 pub use refusal::Refusal;
 pub use services::Services;

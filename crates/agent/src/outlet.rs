@@ -2,7 +2,8 @@
 
 use std::pin::Pin;
 
-use loomd_protocol::ServerNotification;
+use loomd_protocol::{JsonValue, RequestId, ServerNotification, ServerRequest};
+use tokio::sync::oneshot;
 
 /// Somebody who listens to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,4 +22,19 @@ pub type Sending<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// Takes news to those who listen, in the order it is given.
 pub trait Outlet: Send + Sync {
     fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a>;
+
+    /// Puts a question of a thread to those who listen. The first answer counts.
+    fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question;
+
+    /// Puts the open questions of a thread to somebody who came later, in the order they were asked.
+    fn ask_again(&self, thread_id: &str, to: Subscriber);
+}
+
+/// A question that is open until it is answered or dropped.
+pub struct Question {
+    pub id: RequestId,
+    /// What was answered; an error when the one who was asked could not, and closed when nobody can any more.
+    pub answer: oneshot::Receiver<Result<JsonValue, String>>,
+    /// Takes the question back when dropped.
+    pub open: Box<dyn Send + Sync>,
 }

@@ -28,6 +28,11 @@ impl Recorder {
         Ok(())
     }
 
+    /// Gives up the right to write.
+    pub fn close(&mut self) {
+        self.lease = None;
+    }
+
     /// Everything noted is written when this returns. What could not be written is dropped: it was not
     /// shown to anybody either.
     pub async fn flush(&mut self, durability: Durability) -> Result<()> {

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loomd_model::Session;
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, ItemCompletedNotification, NonSteerableTurnKind, RateLimitSnapshot,
-    ServerNotification, Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams,
-    TurnStartedNotification, TurnStatus, UserInput,
+    ResponseItem, ServerNotification, ThreadItem, Turn as WireTurn, TurnCompletedNotification, TurnError,
+    TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
+use loomd_store::Durability;
+use loomd_store::rollout::{Event, Record};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -17,12 +19,12 @@ use uuid::Uuid;
 
 use crate::context::Situation;
 use crate::conversation::Conversation;
+use crate::given_up::given_up;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::thread::{Reply, Thread};
 use crate::tools::{Role, Toolbox};
-use crate::turn::{Beginning, Ended, Inbox, Mail, Outcome, Scope, Turn, TurnCx, Work, usage};
-use crate::given_up::given_up;
+use crate::turn::{Beginning, Ended, Inbox, Mail, Outcome, Scope, Turn, TurnCx, Work, shell_command, usage};
 use crate::view::Keeping;
 
 /// What a thread remembers between turns.
@@ -44,6 +46,8 @@ pub(crate) struct Queued {
 pub(crate) struct Running {
     turn_id: String,
     kind: Kind,
+    cx: Arc<TurnCx>,
+    toolbox: Arc<Toolbox>,
     inbox: Arc<Inbox>,
     cancel: CancellationToken,
     /// Something else takes its place.
@@ -149,9 +153,7 @@ impl Thread {
                 return reply(Ok(()));
             }
             let active = &running.turn_id;
-            return reply(Err(Refusal::invalid(format!(
-                "expected active turn id `{turn_id}` but found `{active}`"
-            ))));
+            return reply(Err(Refusal::invalid(format!("expected active turn id `{turn_id}` but found `{active}`"))));
         }
         running.interrupts.push(reply);
         running.cancel();
@@ -177,7 +179,7 @@ impl Thread {
     }
 
     /// Something happened that the model should hear of: now if a turn is running, else with the next.
-    pub(crate) async fn inform(&mut self, item: loomd_protocol::ResponseItem) {
+    pub(crate) async fn inform(&mut self, item: ResponseItem) {
         let item = match &self.running {
             Some(running) => match running.inbox.put(Mail::Happened(item)) {
                 Ok(()) => return,
@@ -188,6 +190,66 @@ impl Thread {
         };
         if let Err(refusal) = self.write_down(item).await {
             tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
+        }
+    }
+
+    /// Writes down and shows that a command in the background has ended.
+    pub(crate) async fn item_ended(&mut self, turn_id: String, item: ThreadItem, event: Event) {
+        let record = Record::EventMsg(event);
+        match &self.running {
+            Some(running) => running.cx.record(&[record]).await,
+            None => {
+                if let Err(refusal) = self.append(&record).await {
+                    tracing::warn!(thread = %self.id, %refusal, "the end of a command could not be written");
+                }
+            }
+        }
+        self.show_completed(item, turn_id).await;
+    }
+
+    async fn append(&mut self, record: &Record) -> Result<(), Refusal> {
+        let (mut recorder, mut memory) = self.prepare().await?;
+        recorder.note(record)?;
+        recorder.flush(Durability::Flushed).await?;
+        if let Some(conversation) = &mut memory.conversation {
+            conversation.len = recorder.len;
+        }
+        self.memory = Some(Box::new(memory));
+        Ok(())
+    }
+
+    async fn show_completed(&self, item: ThreadItem, turn_id: String) {
+        self.hub
+            .tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
+                item,
+                thread_id: self.id.to_string(),
+                turn_id,
+                completed_at_ms: jiff::Timestamp::now().as_millisecond(),
+            }))
+            .await;
+    }
+
+    /// Runs a command of the user: beside a running turn, else as a turn of its own.
+    pub(crate) async fn shell_command(&mut self, command: String, reply: Reply<()>) {
+        if let Some(running) = self.running.as_ref().filter(|running| running.kind == Kind::Regular)
+            && let Some(hold) = running.inbox.hold()
+        {
+            reply(Ok(()));
+            let (tools, inbox) = (Arc::clone(running.toolbox.cx()), Arc::clone(&running.inbox));
+            tokio::spawn(async move {
+                let told = shell_command::run(&tools, command).await;
+                _ = inbox.put(Mail::Happened(told));
+                drop(hold);
+            });
+            return;
+        }
+        let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
+        let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
+        if self.running.is_some() {
+            reply(Ok(in_progress(turn_id.clone())));
+            self.queued.push_back(Queued { turn_id, work, reply: None });
+        } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+            refuse(reply, refusal);
         }
     }
 
@@ -213,14 +275,16 @@ impl Thread {
             Arc::clone(&self.profile),
             self.profile.model(&self.settings.model),
             Arc::clone(&self.hub),
+            Arc::clone(&self.view),
             cancel.clone(),
             recorder,
         ));
         let kind = Kind::of(&work);
+        let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
         let turn = Turn::new(Beginning {
-            toolbox: Arc::new(Toolbox::new(&cx, &self.services, self.role)),
+            toolbox: Arc::clone(&toolbox),
             scope: self.scope(&cx),
-            cx,
+            cx: Arc::clone(&cx),
             services: Arc::clone(&self.services),
             view: Arc::clone(&self.view),
             conversation: conversation.unwrap_or_default(),
@@ -232,11 +296,11 @@ impl Thread {
             replaced: Arc::clone(&replaced),
         });
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
-        let started =
-            TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
+        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
         let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
-        self.running = Some(Running { turn_id, kind, inbox, cancel, replaced, task, interrupts: Vec::new() });
+        self.running =
+            Some(Running { turn_id, kind, cx, toolbox, inbox, cancel, replaced, task, interrupts: Vec::new() });
         Ok(())
     }
 
@@ -270,11 +334,11 @@ impl Thread {
         Ok((Recorder::new(Arc::clone(&self.store), lease, len), memory))
     }
 
-    async fn write_down(&mut self, item: loomd_protocol::ResponseItem) -> Result<(), Refusal> {
+    async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
-        recorder.note(&loomd_store::rollout::Record::ResponseItem(item.clone()))?;
+        recorder.note(&Record::ResponseItem(item.clone()))?;
         if self.view.keeping() == Keeping::Stored {
-            recorder.flush(loomd_store::Durability::Flushed).await?;
+            recorder.flush(Durability::Flushed).await?;
         }
         let conversation = memory.conversation.get_or_insert_default();
         conversation.push(&item);
@@ -297,7 +361,7 @@ impl Thread {
         let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
         Scope {
             session_id: self.id.to_string(),
-            subagent: (self.role == Role::Child).then(|| "collab_spawn".into()),
+            subagent: (self.kit.role == Role::Child).then(|| "collab_spawn".into()),
             instructions: situation.instructions(personality).into(),
             shows_messages: true,
             records: true,
@@ -394,14 +458,7 @@ impl Thread {
     async fn complete_open_items(&self, turn_id: &str) {
         for item in self.hub.open_items(turn_id) {
             if let Some(item) = given_up(item) {
-                self.hub
-                    .tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
-                        item,
-                        thread_id: self.id.to_string(),
-                        turn_id: turn_id.into(),
-                        completed_at_ms: jiff::Timestamp::now().as_millisecond(),
-                    }))
-                    .await;
+                self.show_completed(item, turn_id.into()).await;
             }
         }
     }
@@ -420,7 +477,7 @@ fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
     if let Work::Review { hint, .. } = work {
         let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
-        turn.items.push(loomd_protocol::ThreadItem::UserMessage { id: turn.id.clone(), content });
+        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content });
     }
     turn
 }
@@ -434,4 +491,3 @@ fn refuse(reply: Option<Reply<WireTurn>>, refusal: Refusal) {
 fn not_steerable(turn_kind: NonSteerableTurnKind, message: &str) -> Refusal {
     Refusal::NotSteerable { message: message.into(), turn_kind }
 }
-

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
-    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification,
+    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadItem,
     ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
     ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
@@ -25,7 +25,7 @@ use crate::running::{Memory, Queued, Running};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::threads::Place;
-use crate::tools::Role;
+use crate::tools::Kit;
 use crate::turn::{Work, usage};
 use crate::view::{Keeping, View};
 
@@ -88,6 +88,20 @@ pub(crate) enum Op {
         work: Work,
         reply: Reply<WireTurn>,
     },
+    /// A command that went on without its turn has ended.
+    ItemEnded {
+        turn_id: String,
+        item: Box<ThreadItem>,
+        event: Box<Event>,
+        /// Done when it has been shown.
+        done: oneshot::Sender<()>,
+    },
+    /// Ends all commands in the background.
+    CleanTerminals(Reply<()>),
+    ShellCommand {
+        command: String,
+        reply: Reply<()>,
+    },
     /// The end, asked for by the server itself.
     Close(oneshot::Sender<()>),
 }
@@ -123,7 +137,8 @@ pub(crate) struct Thread {
     pub profile: Arc<Profile>,
     /// What it says of itself when its first record is written.
     pub meta: Box<SessionMeta>,
-    pub role: Role,
+    /// What its tools share.
+    pub kit: Kit,
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
     pub services: Arc<Services>,
@@ -179,6 +194,7 @@ impl Thread {
         }
         ops.close();
         self.stop_turns().await;
+        self.kit.terminals.sessions.terminate_all();
         drop(place);
         self.store.release(self.id);
         self.view.change(&self.hub, |status| status.loaded = false).await;
@@ -223,10 +239,12 @@ impl Thread {
                 let opened = self.shown(turns).await.map(|thread| Opened { thread, settings: self.settings.clone() });
                 let joined = opened.is_ok();
                 reply(opened);
-                if joined && !subscribers.contains(&subscriber) {
-                    subscribers.push(subscriber);
+                if joined {
+                    self.hub.ask_again(&self.id.to_string(), subscriber);
+                    if !subscribers.contains(&subscriber) {
+                        subscribers.push(subscriber);
+                    }
                 }
-                drop(subscribers);
             }
             Op::Leave { subscriber, reply, left } => {
                 let next = self.leave(subscriber, reply).await;
@@ -251,6 +269,15 @@ impl Thread {
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
             Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply),
             Op::Replace { work, reply } => self.replace(work, reply).await,
+            Op::ItemEnded { turn_id, item, event, done } => {
+                self.item_ended(turn_id, *item, *event).await;
+                _ = done.send(());
+            }
+            Op::CleanTerminals(reply) => {
+                reply(Ok(()));
+                self.kit.terminals.sessions.terminate_all();
+            }
+            Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,
         }
         Next::Stay

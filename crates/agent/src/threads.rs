@@ -25,7 +25,7 @@ use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::{Profile, Resolve, Resolved, Settings};
 use crate::thread::{Elicit, First, Op, Opened, Reply, Thread, name_updated};
-use crate::tools::Role;
+use crate::tools::{Kit, Role};
 use crate::turn::Work;
 use crate::view::{Keeping, View};
 
@@ -279,6 +279,22 @@ impl Threads {
         self.replace(id, Work::Compact, reply).await;
     }
 
+    /// Runs a command of the user in a thread, without the model.
+    pub async fn shell_command(&self, id: ThreadId, command: String, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::ShellCommand { reply, .. }) = self.tell(id, Op::ShellCommand { command, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Ends all commands that a thread runs in the background.
+    pub async fn clean_terminals(&self, id: ThreadId, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::CleanTerminals(reply)) = self.tell(id, Op::CleanTerminals(reply)).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
     async fn replace(&self, id: ThreadId, work: Work, reply: Reply<Turn>) {
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Replace { reply, .. }) = self.tell(id, Op::Replace { work, reply }).await {
@@ -465,8 +481,13 @@ impl Threads {
             id,
             settings,
             profile,
-            role: Role::Main,
             meta: Box::new(meta),
+            kit: Kit {
+                services: Arc::clone(&self.services),
+                role: Role::Main,
+                terminals: Arc::default(),
+                ops: ops.downgrade(),
+            },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use loomd_agent::{Audience, Outlet, Sending, Services, Subscriber, Threads};
+use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{LoadRequest, Loaded, Overrides};
+use loomd_exec::Environment;
 use loomd_model::{Catalogue, CatalogueError, Http, Provider};
-use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest};
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::identity::Identity;
 use crate::outbox::Notification;
+use crate::questions::Questions;
 
 /// Where configuration comes from; the same for the whole life of the process.
 pub struct ConfigSources {
@@ -42,6 +44,7 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) questions: Arc<Questions>,
     store: FileStore,
     indexed: AtomicBool,
     /// Made when the first client is there.
@@ -66,6 +69,7 @@ impl App {
             warnings,
             identity: Identity::new(config),
             connections: Arc::default(),
+            questions: Arc::default(),
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
             threads: OnceLock::new(),
@@ -107,8 +111,9 @@ impl App {
     /// All threads.
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
-            let outlet = Connected(Arc::clone(&self.connections));
-            let services = Services { home: self.sources.home.to_path_buf(), http: Http::new(&environment) };
+            let outlet = self.outlet();
+            let home = self.sources.home.to_path_buf();
+            let services = Services::new(home, Http::new(&environment), Environment::of_this_process());
             Threads::new(Arc::new(self.store.clone()), Arc::new(outlet), Arc::new(services))
         })
     }
@@ -129,7 +134,11 @@ impl App {
 
     /// Tells every client that has shaken hands, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        Connected(Arc::clone(&self.connections)).send(Audience::Everyone, notification).await;
+        self.outlet().send(Audience::Everyone, notification).await;
+    }
+
+    fn outlet(&self) -> Connected {
+        Connected { connections: Arc::clone(&self.connections), questions: Arc::clone(&self.questions) }
     }
 }
 
@@ -138,7 +147,10 @@ fn environment(name: &str) -> Option<String> {
 }
 
 /// Takes the news of threads to connections, serialised once for all.
-struct Connected(Arc<Connections>);
+struct Connected {
+    connections: Arc<Connections>,
+    questions: Arc<Questions>,
+}
 
 impl Outlet for Connected {
     fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
@@ -148,12 +160,32 @@ impl Outlet for Connected {
                 Err(error) => return error!(%error, "cannot serialize a notification"),
             };
             match to {
-                Audience::Everyone => self.0.broadcast(&notification).await,
+                Audience::Everyone => self.connections.broadcast(&notification).await,
                 Audience::Only(subscribers) => {
                     let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
-                    self.0.send_to(ids, &notification).await;
+                    self.connections.send_to(ids, &notification).await;
                 }
             }
         })
+    }
+
+    fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question {
+        let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
+        let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
+        let (question, json) = self.questions.open(thread_id, asked, &request);
+        if let Some(json) = json {
+            for outbox in outboxes {
+                outbox.request(json.clone());
+            }
+        }
+        question
+    }
+
+    fn ask_again(&self, thread_id: &str, to: Subscriber) {
+        let connection = ConnectionId(to.0);
+        let Some(outbox) = self.connections.outbox(connection) else { return };
+        for json in self.questions.ask_also(thread_id, connection) {
+            outbox.request(json);
+        }
     }
 }

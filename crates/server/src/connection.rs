@@ -18,6 +18,7 @@ use loomd_protocol::{
     ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
     encode_error, encode_response,
 };
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
@@ -151,16 +152,22 @@ impl Connection {
             Ok(Incoming::Notification { method, .. }) => {
                 info!(method = ?short(&method), "ignoring a client notification");
             }
-            Ok(Incoming::Response { .. } | Incoming::Error { .. }) => {
-                if let Some(count) = self.oddities.admit() {
-                    warn!(count, "ignoring an answer to a request that was not made");
-                }
-            }
+            Ok(Incoming::Response { id, result }) => self.answered(&id, Ok(result)),
+            Ok(Incoming::Error { id, error }) => self.answered(&id, Err(error.message)),
             Err(error) => {
                 if let Some(count) = self.oddities.admit() {
                     error!(%error, bytes = message.len(), count, "ignoring what is no message");
                 }
             }
+        }
+    }
+
+    /// The client answers a question of the server.
+    fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, String>) {
+        if !self.app.questions.answer(self.id, id, answer)
+            && let Some(count) = self.oddities.admit()
+        {
+            warn!(count, "ignoring an answer to a request that was not made");
         }
     }
 

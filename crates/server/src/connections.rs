@@ -76,6 +76,11 @@ impl Connections {
         send(members, notification).await;
     }
 
+    /// The outbox of a member, if it is still there.
+    pub fn outbox(&self, id: ConnectionId) -> Option<Arc<Outbox>> {
+        self.lock().get(&id).map(|member| Arc::clone(&member.outbox))
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }

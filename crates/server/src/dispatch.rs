@@ -33,6 +33,8 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ThreadRollback(p) => return later(&cx, id, |r| thread::roll_back(&cx, p, r)).await,
         R::ThreadDelete(p) => return later(&cx, id, |r| thread::delete(&cx, p, r)).await,
         R::ThreadCompactStart(p) => return later(&cx, id, |r| turn::compact(&cx, p, r)).await,
+        R::ThreadShellCommand(p) => return later(&cx, id, |r| turn::shell_command(&cx, p, r)).await,
+        R::ThreadBackgroundTerminalsClean(p) => return later(&cx, id, |r| turn::clean_terminals(&cx, p, r)).await,
         R::TurnStart(p) => return later(&cx, id, |r| turn::start(&cx, p, r)).await,
         R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
         R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,

@@ -107,6 +107,11 @@ impl Outbox {
         self.push(Entry::Reply(json.into()));
     }
 
+    /// Queues a request of the server's own.
+    pub fn request(&self, json: Bytes) {
+        self.push(Entry::Notification(json));
+    }
+
     /// Queues a notification, after waiting for a peer that senders must wait for.
     pub async fn send(&self, notification: &Notification) {
         if self.when_full == WhenFull::Wait {

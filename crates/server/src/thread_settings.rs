@@ -9,8 +9,8 @@ use loomd_config::{LoadRequest, features};
 use loomd_model::Identity;
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams, ThreadResumeParams,
-    ThreadStartParams,
+    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams,
+    ThreadResumeParams, ThreadStartParams,
 };
 
 use crate::PROTOCOL_VERSION;
@@ -191,8 +191,10 @@ macro_rules! wishes_from {
     };
 }
 
-wishes_from!(ThreadStartParams, |params: &mut ThreadStartParams| params.personality, |params: &mut ThreadStartParams| {
-    params.dynamic_tools.take()
-});
+wishes_from!(
+    ThreadStartParams,
+    |params: &mut ThreadStartParams| params.personality,
+    |params: &mut ThreadStartParams| { params.dynamic_tools.take() }
+);
 wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None);
 wishes_from!(ThreadForkParams, |_| None, |_| None);

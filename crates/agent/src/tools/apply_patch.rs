@@ -163,7 +163,8 @@ fn check_permission(cx: &ToolCx, plan: &Plan) -> Result<(), String> {
         SandboxPolicy::ReadOnly { .. } => Err(rejected.into()),
         SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
             let cwd = Path::new(&settings.cwd);
-            let inside = |path: &Path| path.starts_with(cwd) || writable_roots.iter().any(|root| path.starts_with(&**root));
+            let inside =
+                |path: &Path| path.starts_with(cwd) || writable_roots.iter().any(|root| path.starts_with(&**root));
             match plan.touched().all(|touched| inside(touched.path) && inside(touched.target)) {
                 true => Ok(()),
                 false => Err(rejected.into()),

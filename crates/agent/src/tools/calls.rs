@@ -167,7 +167,8 @@ mod tests {
         let image = || InputImage { image_url: "data:".into(), detail: None };
         let items = vec![text("abcd"), image(), text("efghijkl"), text("gone"), image()];
         let fitted = fit(FunctionCallOutputBody::Items(items), TruncationPolicy::Bytes(8));
-        let kept = vec![text("abcd"), image(), text("ef…4 chars truncated…kl"), image(), text("[omitted 1 text items ...]")];
+        let kept =
+            vec![text("abcd"), image(), text("ef…4 chars truncated…kl"), image(), text("[omitted 1 text items ...]")];
         assert_eq!(fitted, FunctionCallOutputBody::Items(kept));
     }
 

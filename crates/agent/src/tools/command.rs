@@ -55,7 +55,7 @@ pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
         });
     });
     let ran = match deltas.alongside(work).await {
-        Ok(finished) => Ran::of(finished),
+        Ok(finished) => Ran::of(finished).stopped_by_user(task.source),
         Err(error) => Ran {
             exit_code: -1,
             timed_out: false,
@@ -83,6 +83,14 @@ impl Ran {
             duration: finished.duration,
             refused: false,
         }
+    }
+
+    /// What is shown of a command that the user ran and stopped.
+    fn stopped_by_user(mut self, source: CommandExecutionSource) -> Self {
+        if self.cancelled && source == CommandExecutionSource::UserShell {
+            self.output = "command aborted by user".into();
+        }
+        self
     }
 }
 
@@ -147,16 +155,16 @@ fn has_network(turn: &TurnCx) -> bool {
 /// Whether a command may run here. Until commands can be confined and approved, only where neither is needed.
 pub(super) fn check_permission(cx: &ToolCx) -> Result<(), String> {
     let settings = &cx.turn.settings;
-    let confined =
-        !matches!(settings.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. });
+    let confined = !matches!(settings.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. });
     if confined {
         return Err("this command was not run: commands can only run with full access here, because the sandbox is \
                     not available yet. Do what can be done without commands, and tell the user."
             .into());
     }
     if settings.approval_policy == AskForApproval::Untrusted {
-        return Err("this command was not run: it needs the user's approval, and approvals are not available yet."
-            .into());
+        return Err(
+            "this command was not run: it needs the user's approval, and approvals are not available yet.".into()
+        );
     }
     Ok(())
 }

@@ -4,20 +4,23 @@
 //! [`TOOLS`] is the table of all tools in the order in which they are offered. A tool can be called whether
 //! or not it is offered, unless it says otherwise.
 
-//TMP mod apply_patch;
+mod apply_patch;
 mod calls;
-//TMP mod exec_command;
-//TMP mod request_user_input;
-//TMP mod shell;
-//TMP mod shell_command;
+mod command;
+mod deltas;
+mod exec_command;
+mod net_diff;
+mod request_user_input;
+mod shell;
+mod shell_command;
 mod spec;
 mod update_plan;
 mod view_image;
-//TMP mod write_stdin;
+mod write_stdin;
 
 use std::collections::HashSet;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use loomd_config::{Feature, FeatureSet};
 use loomd_model::{ToolSpec, Tools};
@@ -25,11 +28,16 @@ use loomd_protocol::{
     FunctionCallOutputBody, InputModality, LocalShellAction, ResponseItem, SandboxPolicy, WebSearchMode,
 };
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::WeakSender;
 
 pub(crate) use calls::Calls;
+pub(crate) use command::{Task, run as run_command};
 
 use crate::services::Services;
+use crate::terminals::Terminals;
+use crate::thread::Op;
 use crate::turn::TurnCx;
+use net_diff::NetDiff;
 
 /// A tool's answer to the model: what it found, or why not.
 pub(crate) type Answer = Result<Output, String>;
@@ -56,15 +64,15 @@ pub(crate) trait Tool: Send + Sync {
 
 /// All tools by name.
 const TOOLS: &[(&str, &dyn Tool)] = &[
-    //TMP ("exec_command", &exec_command::ExecCommand),
-    //TMP ("write_stdin", &write_stdin::WriteStdin),
-    //TMP ("shell_command", &shell_command::ShellCommand),
-    //TMP ("shell", &shell::Shell),
-    //TMP ("container.exec", &shell::Alias),
-    //TMP ("local_shell", &shell::Alias),
+    ("exec_command", &exec_command::ExecCommand),
+    ("write_stdin", &write_stdin::WriteStdin),
+    ("shell_command", &shell_command::ShellCommand),
+    ("shell", &shell::Shell),
+    ("container.exec", &shell::Alias),
+    ("local_shell", &shell::Alias),
     ("update_plan", &update_plan::UpdatePlan),
-    //TMP ("request_user_input", &request_user_input::RequestUserInput),
-    //TMP ("apply_patch", &apply_patch::ApplyPatch),
+    ("request_user_input", &request_user_input::RequestUserInput),
+    ("apply_patch", &apply_patch::ApplyPatch),
     ("view_image", &view_image::ViewImage),
 ];
 
@@ -99,6 +107,19 @@ pub(crate) struct ToolCx {
     pub turn: Arc<TurnCx>,
     pub services: Arc<Services>,
     pub role: Role,
+    pub terminals: Arc<Terminals>,
+    /// The thread's task.
+    pub ops: WeakSender<Op>,
+    pub diff: Arc<Mutex<NetDiff>>,
+}
+
+/// What the tools of a thread share from turn to turn.
+#[derive(Clone)]
+pub(crate) struct Kit {
+    pub services: Arc<Services>,
+    pub role: Role,
+    pub terminals: Arc<Terminals>,
+    pub ops: WeakSender<Op>,
 }
 
 /// The tools of one turn.
@@ -109,8 +130,12 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
-    pub fn new(turn: &Arc<TurnCx>, services: &Arc<Services>, role: Role) -> Self {
-        let offer = Offer { cx: turn, role, features: turn.profile.config.features };
+    pub fn new(turn: &Arc<TurnCx>, kit: Kit) -> Self {
+        Self::with(turn, kit, Arc::default())
+    }
+
+    fn with(turn: &Arc<TurnCx>, kit: Kit, diff: Arc<Mutex<NetDiff>>) -> Self {
+        let offer = Offer { cx: turn, role: kit.role, features: turn.profile.config.features };
         let mut specs: Vec<ToolSpec> = Vec::new();
         for (name, tool) in TOOLS {
             // The provider's own tools stand between ours.
@@ -121,13 +146,24 @@ impl Toolbox {
             specs.extend(tool.spec(&offer));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let cx = ToolCx { turn: Arc::clone(turn), services: Arc::clone(services), role };
+        let Kit { services, role, terminals, ops } = kit;
+        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
     }
 
     /// The tools of a reviewer that works in the same surroundings.
     pub fn for_review(turn: &Arc<TurnCx>, of: &Self) -> Self {
-        Self::new(turn, &of.cx.services, Role::Reviewer)
+        let kit = Kit {
+            services: Arc::clone(&of.cx.services),
+            role: Role::Reviewer,
+            terminals: Arc::clone(&of.cx.terminals),
+            ops: of.cx.ops.clone(),
+        };
+        Self::with(turn, kit, Arc::clone(&of.cx.diff))
+    }
+
+    pub fn cx(&self) -> &Arc<ToolCx> {
+        &self.cx
     }
 
     pub fn offered(&self) -> Arc<Tools> {
@@ -173,11 +209,7 @@ impl Call {
                 let arguments = serde_json::json!({
                     "command": command, "timeout_ms": timeout_ms, "workdir": working_directory,
                 });
-                Self {
-                    id: call_id.clone(),
-                    name: "local_shell".into(),
-                    input: Input::Arguments(arguments.to_string()),
-                }
+                Self { id: call_id.clone(), name: "local_shell".into(), input: Input::Arguments(arguments.to_string()) }
             }
             _ => return None,
         })

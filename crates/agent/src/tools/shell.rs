@@ -34,7 +34,13 @@ impl Tool for Shell {
             && !matches!(offer.cx.model.shell, ShellTool::ShellCommand | ShellTool::Disabled);
         wanted.then(|| {
             let mut properties = vec![
-                ("command", array(json!({ "type": "string" }), "The program and its arguments. For a script use `[\"bash\", \"-lc\", script]`.")),
+                (
+                    "command",
+                    array(
+                        json!({ "type": "string" }),
+                        "The program and its arguments. For a script use `[\"bash\", \"-lc\", script]`.",
+                    ),
+                ),
                 ("workdir", string("Where it runs; the working directory unless given.")),
                 ("timeout_ms", number("It is stopped after so many milliseconds; 10000 unless given.")),
             ];
@@ -78,13 +84,16 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
         return patched;
     }
     command::check_permission(cx)?;
-    let ran = command::run(cx, Task {
-        id: &call.id,
-        argv: args.command,
-        cwd,
-        timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
-        source: CommandExecutionSource::Agent,
-    })
+    let ran = command::run(
+        cx,
+        Task {
+            id: &call.id,
+            argv: args.command,
+            cwd,
+            timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
+            source: CommandExecutionSource::Agent,
+        },
+    )
     .await;
     // Models with a free-form patch tool know the text form.
     match turn.model.apply_patch {

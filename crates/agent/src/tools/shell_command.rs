@@ -64,13 +64,16 @@ impl Tool for ShellCommand {
                 return patched;
             }
             command::check_permission(cx)?;
-            let ran = command::run(cx, Task {
-                id: &call.id,
-                argv,
-                cwd,
-                timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
-                source: CommandExecutionSource::Agent,
-            })
+            let ran = command::run(
+                cx,
+                Task {
+                    id: &call.id,
+                    argv,
+                    cwd,
+                    timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
+                    source: CommandExecutionSource::Agent,
+                },
+            )
             .await;
             command::text(turn, &ran)
         })

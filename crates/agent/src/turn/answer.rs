@@ -30,7 +30,10 @@ struct Open {
 
 enum Sort {
     Message(Message),
-    Reasoning { summary: Vec<String>, content: Vec<String> },
+    Reasoning {
+        summary: Vec<String>,
+        content: Vec<String>,
+    },
     /// The provider's own tools.
     Hosted,
 }
@@ -373,12 +376,7 @@ impl Message {
     }
 
     fn event(&self, id: &str) -> AgentMessage {
-        AgentMessage {
-            message: self.text.clone(),
-            phase: self.phase,
-            memory_citation: None,
-            item_id: Some(id.into()),
-        }
+        AgentMessage { message: self.text.clone(), phase: self.phase, memory_citation: None, item_id: Some(id.into()) }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use jiff::Zoned;
 use loomd_model::{InputItem, ModelError, ModelEvent, Tools};
-use loomd_protocol::{CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError};
+use loomd_protocol::{
+    CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError,
+};
 use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, TruncationPolicy};
 use std::sync::Arc;
 use uuid::Uuid;

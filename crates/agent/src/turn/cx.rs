@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, ServerNotification,
-    ThreadItem, TurnError,
+    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
+    ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Event, Record};
 use loomd_store::{Durability, ThreadId};
 use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
+use crate::outlet::Question;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::view::{Status, View};
 
 /// The surroundings of one turn.
 pub(crate) struct TurnCx {
@@ -26,6 +28,7 @@ pub(crate) struct TurnCx {
     pub profile: Arc<Profile>,
     pub model: ModelInfo,
     pub hub: Arc<Hub>,
+    pub view: Arc<View>,
     /// The turn is to end, now.
     pub cancel: CancellationToken,
     log: Arc<Log>,
@@ -47,6 +50,7 @@ impl TurnCx {
         profile: Arc<Profile>,
         model: ModelInfo,
         hub: Arc<Hub>,
+        view: Arc<View>,
         cancel: CancellationToken,
         recorder: Recorder,
     ) -> Self {
@@ -58,6 +62,7 @@ impl TurnCx {
             profile,
             model,
             hub,
+            view,
             cancel,
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
         }
@@ -73,6 +78,7 @@ impl TurnCx {
             settings,
             profile: Arc::clone(&self.profile),
             hub: Arc::clone(&self.hub),
+            view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
             log: Arc::clone(&self.log),
         }
@@ -85,6 +91,30 @@ impl TurnCx {
 
     pub async fn tell(&self, notification: ServerNotification) {
         self.hub.tell(notification).await;
+    }
+
+    /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
+    pub async fn ask(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        let approval = !matches!(request, ServerRequest::ToolUserInput(_));
+        let waiting = |status: &mut Status, more: bool| {
+            let open = if approval { &mut status.approvals } else { &mut status.questions };
+            *open = if more { *open + 1 } else { open.saturating_sub(1) };
+        };
+        self.view.change(&self.hub, |status| waiting(status, true)).await;
+        let Question { id, mut answer, open } = self.hub.ask(&self.thread_id, request).await;
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered.ok(),
+            () = self.cancel.cancelled() => None,
+        };
+        drop(open);
+        self.tell(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
+            thread_id: self.thread_id.clone(),
+            request_id: id,
+        }))
+        .await;
+        self.view.change(&self.hub, |status| waiting(status, false)).await;
+        answered
     }
 
     /// Shows that something has begun.
@@ -140,6 +170,11 @@ impl TurnCx {
         if let Err(error) = self.log.recorder.lock().await.flush(durability).await {
             self.broke(error.to_string());
         }
+    }
+
+    /// Nothing more is written in this turn's name.
+    pub async fn close(&self) {
+        self.log.recorder.lock().await.close();
     }
 
     fn broke(&self, why: String) {

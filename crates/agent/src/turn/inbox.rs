@@ -2,9 +2,10 @@
 //! the last time, so that nothing is put in that nobody takes out.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_protocol::{ResponseItem, UserInput};
+use tokio::sync::Notify;
 
 /// Something that the model should hear next.
 #[derive(Debug)]
@@ -16,12 +17,26 @@ pub(crate) enum Mail {
 }
 
 #[derive(Default)]
-pub(crate) struct Inbox(Mutex<State>);
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    released: Notify,
+}
+
+/// Keeps an inbox open: something is still to be put in.
+pub(crate) struct Hold(Arc<Inbox>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.lock().holds -= 1;
+        self.0.released.notify_waiters();
+    }
+}
 
 #[derive(Default)]
 struct State {
     mail: VecDeque<Mail>,
     closed: bool,
+    holds: usize,
 }
 
 impl Inbox {
@@ -35,18 +50,36 @@ impl Inbox {
         Ok(())
     }
 
-    pub fn take(&self) -> Vec<Mail> {
-        self.lock().mail.drain(..).collect()
+    /// `None` when the turn takes no more.
+    pub fn hold(self: &Arc<Self>) -> Option<Hold> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        state.holds += 1;
+        drop(state);
+        Some(Hold(Arc::clone(self)))
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.lock().mail.is_empty()
+    /// Resolves when nothing is to be put in that somebody promised.
+    pub async fn settled(&self) {
+        loop {
+            let released = self.released.notified();
+            if self.lock().holds == 0 {
+                return;
+            }
+            released.await;
+        }
+    }
+
+    pub fn take(&self) -> Vec<Mail> {
+        self.lock().mail.drain(..).collect()
     }
 
     /// Closes it if there is nothing in it; false when there is.
     pub fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
-        state.closed |= state.mail.is_empty();
+        state.closed |= state.mail.is_empty() && state.holds == 0;
         state.closed
     }
 
@@ -58,6 +91,6 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,9 +40,9 @@ fn sandbox(policy: &SandboxPolicy) -> &'static str {
 
 fn beta_features(turn: &Turn) -> Option<String> {
     let features = turn.cx.profile.config.features;
-    let enabled = Feature::ALL.iter().filter(|feature| {
-        feature.stage() == ExperimentalFeatureStage::Beta && features.enabled(**feature)
-    });
+    let enabled = Feature::ALL
+        .iter()
+        .filter(|feature| feature.stage() == ExperimentalFeatureStage::Beta && features.enabled(**feature));
     let names: Vec<_> = enabled.map(|feature| feature.name()).collect();
     (!names.is_empty()).then(|| names.join(","))
 }

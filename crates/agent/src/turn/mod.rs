@@ -9,7 +9,7 @@ mod hosted;
 mod inbox;
 mod metadata;
 mod review;
-mod shell_command;
+pub(crate) mod shell_command;
 pub(crate) mod usage;
 mod visible;
 
@@ -35,8 +35,8 @@ use crate::conversation::{Conversation, message};
 use crate::input;
 use crate::prompts;
 use crate::services::Services;
-use crate::view::{Keeping, View};
 use crate::tools::{Calls, Toolbox};
+use crate::view::{Keeping, View};
 use answer::Answer;
 
 /// Delay before the first retry of a stream; it doubles with each.
@@ -204,6 +204,7 @@ impl Turn {
         if let Some(conversation) = &mut conversation {
             conversation.len = self.cx.written().await;
         }
+        self.cx.close().await;
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
     }
 
@@ -264,8 +265,14 @@ impl Turn {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
-            if !called && self.inbox.close_if_empty() {
-                return Ok(());
+            if !called {
+                tokio::select! {
+                    () = self.inbox.settled() => {}
+                    () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
+                }
+                if self.inbox.close_if_empty() {
+                    return Ok(());
+                }
             }
             if self.is_full() {
                 self.compact_midway().await?;

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use loomd_model::Session;
-use loomd_protocol::{
-    AskForApproval, ContentItem, ModeKind, ResponseItem, ReviewTarget, ThreadItem, UserInput,
-};
+use loomd_protocol::{AskForApproval, ContentItem, ModeKind, ResponseItem, ReviewTarget, ThreadItem, UserInput};
 use loomd_store::rollout::{
     AgentMessage, EnteredReviewMode, Event, ExitedReviewMode, Record, ReviewOutput, TokenUsageInfo,
 };
@@ -71,7 +69,8 @@ impl Turn {
         );
         // Its tokens are counted with the thread's, and its window is its own.
         let mut conversation = Conversation::default();
-        conversation.usage = self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
+        conversation.usage =
+            self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
         let mut reviewer = Turn::new(Beginning {
             toolbox: Arc::new(Toolbox::for_review(&cx, &self.toolbox)),
             cx,
@@ -102,15 +101,10 @@ impl Turn {
 
     /// A message in the model's name.
     async fn say(&mut self, text: String) {
-        let item = ThreadItem::AgentMessage {
-            id: MESSAGE_ID.into(),
-            text: text.clone(),
-            phase: None,
-            memory_citation: None,
-        };
+        let item =
+            ThreadItem::AgentMessage { id: MESSAGE_ID.into(), text: text.clone(), phase: None, memory_citation: None };
         self.cx.started(item.clone()).await;
-        let event =
-            AgentMessage { message: text.clone(), item_id: Some(MESSAGE_ID.into()), ..AgentMessage::default() };
+        let event = AgentMessage { message: text.clone(), item_id: Some(MESSAGE_ID.into()), ..AgentMessage::default() };
         let said = ResponseItem::Message {
             role: "assistant".into(),
             content: vec![ContentItem::OutputText { text: text.clone() }],

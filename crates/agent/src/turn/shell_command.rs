@@ -1,9 +1,43 @@
-//! A command that the user runs in the thread, without the model.
+//! A command that the user runs in the thread, without the model. The model is told of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loomd_protocol::{CommandExecutionSource, ResponseItem};
+use uuid::Uuid;
 
 use super::{Failure, Turn};
+use crate::conversation::message;
+use crate::prompts;
+use crate::settings::truncation;
+use crate::tools::{Task, ToolCx, run_command};
+use crate::truncate::truncate;
+
+/// Users may wait for a build.
+const TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Runs the command in the user's shell and gives what the model is told of it.
+pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
+    let id = Uuid::new_v4().to_string();
+    let task = Task {
+        id: &id,
+        argv: cx.services.shell().argv(&command, true),
+        cwd: PathBuf::from(&cx.turn.settings.cwd),
+        timeout: Some(TIMEOUT),
+        source: CommandExecutionSource::UserShell,
+    };
+    let ran = run_command(cx, task).await;
+    let output = truncate(&ran.output, truncation(&cx.turn.model)).text;
+    message("user", prompts::user_shell_command(&command, ran.exit_code, ran.duration.as_secs_f64(), &output))
+}
 
 impl Turn {
-    pub(super) async fn shell_command(&mut self, _command: String) -> Result<(), Failure> {
-        Ok(())
+    pub(super) async fn shell_command(&mut self, command: String) -> Result<(), Failure> {
+        let told = run(self.toolbox.cx(), command).await;
+        self.remember(&told).await;
+        match self.cx.cancel.is_cancelled() {
+            true => Err(Failure::Interrupted),
+            false => Ok(()),
+        }
     }
 }

@@ -80,7 +80,8 @@ impl Turn {
     async fn tell_usage(&mut self) {
         let Some(info) = self.conversation.usage else { return };
         if self.keeps() {
-            let limits = Some(&self.rate_limits).filter(|limits| limits.primary.is_some() || limits.secondary.is_some());
+            let limits =
+                Some(&self.rate_limits).filter(|limits| limits.primary.is_some() || limits.secondary.is_some());
             let rate_limits = limits.and_then(|limits| serde_json::to_value(limits).ok());
             let count = TokenCount { info: Some(info), rate_limits };
             self.cx.note(&[Record::EventMsg(Event::TokenCount(count))]).await;

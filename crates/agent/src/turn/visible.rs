@@ -194,7 +194,12 @@ mod tests {
     #[test]
     fn plans_and_citations_are_told_apart() {
         check("Intro\n<proposed_plan>\n- 1\n- 2\n</proposed_plan>\nOutro", true, "Intro\nOutro", Some("- 1\n- 2\n"));
-        check("Intro\n<proposed_plan>\n- 1\n</proposed_plan>", false, "Intro\n<proposed_plan>\n- 1\n</proposed_plan>", None);
+        check(
+            "Intro\n<proposed_plan>\n- 1\n</proposed_plan>",
+            false,
+            "Intro\n<proposed_plan>\n- 1\n</proposed_plan>",
+            None,
+        );
         check("a <proposed_plan> b\n", true, "a <proposed_plan> b\n", None);
         check("<proposed_plan>\nopen", true, "", Some("open"));
         check("<proposed", true, "<proposed", None);

@@ -16,9 +16,7 @@ pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListRes
     let total = data.len();
     let start = match params.cursor {
         None => 0,
-        Some(cursor) => {
-            cursor.parse().map_err(|_| RpcError::invalid_request(format!("invalid cursor: {cursor}")))?
-        }
+        Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_request(format!("invalid cursor: {cursor}")))?,
     };
     if start > total {
         return Err(RpcError::invalid_request(format!("cursor {start} exceeds total models {total}")));

@@ -3,8 +3,9 @@
 use loomd_agent::{Refusal, Source};
 use loomd_protocol::{
     AbsolutePathBuf, ReviewDelivery, ReviewStartParams, ReviewStartResponse, ReviewTarget, RpcError,
-    ThreadCompactStartParams, ThreadCompactStartResponse, TurnInterruptParams, TurnInterruptResponse, TurnStartParams,
-    TurnStartResponse, TurnSteerParams, TurnSteerResponse, UserInput, call,
+    ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse, ThreadCompactStartParams,
+    ThreadCompactStartResponse, ThreadShellCommandParams, ThreadShellCommandResponse, TurnInterruptParams,
+    TurnInterruptResponse, TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, UserInput, call,
 };
 use serde_json::json;
 
@@ -75,6 +76,32 @@ pub(crate) async fn compact(
     cx.app.threads().compact(id, reply).await;
 }
 
+/// `thread/shellCommand`
+pub(crate) async fn shell_command(
+    cx: &Context,
+    params: ThreadShellCommandParams,
+    responder: Responder<call::ThreadShellCommand>,
+) {
+    let command = params.command.trim();
+    if command.is_empty() {
+        return responder.answer(Err(RpcError::invalid_request("command must not be empty")));
+    }
+    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
+    let reply = reply(responder, |()| ThreadShellCommandResponse {});
+    cx.app.threads().shell_command(id, command.to_owned(), reply).await;
+}
+
+/// `thread/backgroundTerminals/clean`
+pub(crate) async fn clean_terminals(
+    cx: &Context,
+    params: ThreadBackgroundTerminalsCleanParams,
+    responder: Responder<call::ThreadBackgroundTerminalsClean>,
+) {
+    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
+    let reply = reply(responder, |()| ThreadBackgroundTerminalsCleanResponse {});
+    cx.app.threads().clean_terminals(id, reply).await;
+}
+
 /// `review/start`
 pub(crate) async fn review(cx: &Context, params: ReviewStartParams, responder: Responder<call::ReviewStart>) {
     let target = match trimmed(params.target) {
@@ -139,7 +166,8 @@ fn absolute(path: &str) -> Result<String, Refusal> {
     let path = match AbsolutePathBuf::new(path) {
         Some(path) => path,
         None => {
-            let here = std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")))?;
+            let here =
+                std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")))?;
             AbsolutePathBuf::new(here.join(path)).ok_or_else(|| Refusal::failed("no working directory"))?
         }
     };

@@ -1,0 +1,133 @@
+//! Commands of a thread that may outlive the turn that started them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loomd_exec::{Ended, Event, Sessions};
+use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::hub::Hub;
+
+/// Output that waits to be shown. When more waits, it is only kept for the end.
+const WAITING_BYTES: usize = 4 * 1024 * 1024;
+
+/// The terminals of one thread.
+#[derive(Default)]
+pub(crate) struct Terminals {
+    pub sessions: Sessions,
+    open: Mutex<HashMap<u32, Open>>,
+}
+
+/// What has to be known of a session after the call that started it.
+#[derive(Clone)]
+pub(crate) struct Open {
+    /// The id of its item.
+    pub item_id: String,
+    /// Done when its end has been shown.
+    pub shown: CancellationToken,
+}
+
+impl Terminals {
+    pub fn opened(&self, id: u32, open: Open) {
+        self.lock().insert(id, open);
+    }
+
+    pub fn find(&self, id: u32) -> Option<Open> {
+        self.lock().get(&id).cloned()
+    }
+
+    /// Its end has been shown.
+    pub fn closed(&self, id: u32) {
+        if let Some(open) = self.lock().remove(&id) {
+            open.shown.cancel();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what a session prints to those who watch, for as long as it runs.
+#[derive(Clone)]
+pub(crate) struct Feed(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<String>,
+    bytes: usize,
+    ended: Option<Ended>,
+}
+
+/// Whose output it is.
+pub(crate) struct Names {
+    pub thread_id: String,
+    pub turn_id: String,
+    pub item_id: String,
+}
+
+impl Feed {
+    /// The feed, and what resolves with the end when everything before it has been shown.
+    pub fn new(hub: Arc<Hub>, names: Names) -> (Self, oneshot::Receiver<Ended>) {
+        let shared = Arc::new(Shared { state: Mutex::default(), arrived: Notify::new() });
+        let (done, ended) = oneshot::channel();
+        tokio::spawn(show(Arc::clone(&shared), hub, names, done));
+        (Self(shared), ended)
+    }
+
+    pub fn take(&self, event: Event<'_>) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Output(text) if state.bytes < WAITING_BYTES => {
+                state.bytes += text.len();
+                state.waiting.push_back(text.into());
+            }
+            Event::Output(_) => {}
+            Event::Ended(ended) => state.ended = Some(ended),
+        }
+        drop(state);
+        self.0.arrived.notify_one();
+    }
+}
+
+async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::Sender<Ended>) {
+    loop {
+        let next = {
+            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            match state.waiting.pop_front() {
+                Some(text) => {
+                    state.bytes -= text.len();
+                    Some(text)
+                }
+                None => match state.ended.take() {
+                    Some(ended) => {
+                        _ = done.send(ended);
+                        return;
+                    }
+                    None => None,
+                },
+            }
+        };
+        match next {
+            Some(delta) => {
+                hub.tell(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
+                    thread_id: names.thread_id.clone(),
+                    turn_id: names.turn_id.clone(),
+                    item_id: names.item_id.clone(),
+                    delta,
+                }))
+                .await;
+            }
+            // Nobody will say more when this is the only one left.
+            None if Arc::strong_count(&shared) == 1 => return,
+            None => shared.arrived.notified().await,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! `exec_command`: a script for a shell. When it takes longer than the call waits, it goes on in the
+//! background as a terminal that `write_stdin` can talk to.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loomd_config::Feature;
+use loomd_exec::{Command, Ended, HeadTail, Polled};
+use loomd_model::ToolSpec;
+use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
+use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, ExecCommandSource, TruncationPolicy};
+use serde::Deserialize;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::shell_command::escalation;
+use super::spec::{boolean, function, number, string};
+use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch, command};
+use crate::terminals::{Feed, Names, Open};
+use crate::thread::Op;
+use crate::truncate::{tokens, truncate};
+
+pub(super) struct ExecCommand;
+
+/// How much of the output the model is told when it does not say, in tokens.
+const MAX_OUTPUT_TOKENS: u64 = 10_000;
+
+#[derive(Deserialize)]
+struct Args {
+    cmd: String,
+    workdir: Option<String>,
+    shell: Option<String>,
+    login: Option<bool>,
+    #[serde(default)]
+    tty: bool,
+    yield_time_ms: Option<u64>,
+    max_output_tokens: Option<u64>,
+}
+
+impl Tool for ExecCommand {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        let wanted = offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec);
+        wanted.then(|| {
+            let mut properties = vec![
+                ("cmd", string("The script, as you would type it.")),
+                ("workdir", string("Where it runs; the working directory unless given.")),
+                ("shell", string("The shell that runs it; the user's unless given.")),
+                ("tty", boolean("Whether it gets a terminal, and can be written to; false unless given.")),
+                ("yield_time_ms", number("How long to wait for it before it goes on in the background.")),
+                ("max_output_tokens", number("How much of its output to give back at most.")),
+                ("login", boolean("Whether the shell is a login shell; true unless given.")),
+            ];
+            properties.extend(escalation());
+            function(
+                "exec_command",
+                "Runs a script in a shell. Gives back what it printed, or a session id when it is still running.",
+                &properties,
+                &["cmd"],
+            )
+        })
+    }
+
+    fn parallel(&self) -> bool {
+        true
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(async {
+            let args: Args = call.arguments()?;
+            let turn = &cx.turn;
+            let login = loomd_exec::login(args.login, turn.profile.config.config.allow_login_shell());
+            let login = login.map_err(|refused| refused.to_string())?;
+            let shell = match &args.shell {
+                Some(name) => cx.services.shell().named(name, cx.services.search_path()),
+                None => cx.services.shell().clone(),
+            };
+            let argv = shell.argv(&args.cmd, login);
+            let cwd = command::working_directory(turn, args.workdir.as_deref());
+            if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
+                return patched;
+            }
+            command::check_permission(cx)?;
+            start(cx, call, argv, cwd, &args).await
+        })
+    }
+}
+
+async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> Answer {
+    let turn = &cx.turn;
+    let reserved = cx.terminals.sessions.reserve();
+    let session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
+    turn.started(session.item(None)).await;
+    let names = Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: call.id.clone() };
+    let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
+    let env = command::environment(cx, true);
+    let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
+    let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
+    let started = tokio::select! {
+        biased;
+        started = cx.terminals.sessions.start(reserved, &program, args.tty, wait, move |event| feed.take(event)) => {
+            Some(started)
+        }
+        () = turn.cancel.cancelled() => None,
+    };
+    let max_tokens = args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
+    match started {
+        Some(Ok(polled)) if polled.exit.is_some() => {
+            if let Ok(ended) = ended.await {
+                turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
+            }
+            Ok(report(&session.argv, polled, max_tokens).into())
+        }
+        Some(Ok(polled)) => {
+            let text = report(&session.argv, polled, max_tokens);
+            leave_running(cx, session, ended);
+            Ok(text.into())
+        }
+        None => {
+            leave_running(cx, session, ended);
+            Err("aborted".into())
+        }
+        Some(Err(error)) => {
+            let output = error.to_string();
+            let failed = session.failed(&output);
+            turn.completed(failed.0, Some(failed.1)).await;
+            Err(format!("exec_command failed for `{}`: {output}", args.cmd))
+        }
+    }
+}
+
+/// The end of a command that goes on without its call is the thread's matter.
+fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<Ended>) {
+    let shown = CancellationToken::new();
+    cx.terminals.opened(session.id, Open { item_id: session.call_id.clone(), shown });
+    let (ops, terminals) = (cx.ops.clone(), Arc::clone(&cx.terminals));
+    tokio::spawn(async move {
+        if let Ok(ended) = ended.await
+            && let Some(ops) = ops.upgrade()
+        {
+            let (done, shown) = oneshot::channel();
+            let op = Op::ItemEnded {
+                turn_id: session.turn_id.clone(),
+                item: Box::new(session.item(Some(&ended))),
+                event: Box::new(session.event(&ended)),
+                done,
+            };
+            if ops.send(op).await.is_ok() {
+                _ = shown.await;
+            }
+        }
+        terminals.closed(session.id);
+    });
+}
+
+/// A command and its names.
+struct Session {
+    call_id: String,
+    turn_id: String,
+    id: u32,
+    argv: Vec<String>,
+    cwd: PathBuf,
+}
+
+impl Session {
+    fn item(&self, ended: Option<&Ended>) -> ThreadItem {
+        let status = match ended.map(|ended| ended.exit) {
+            None => CommandExecutionStatus::InProgress,
+            Some(exit) if exit.code() == 0 => CommandExecutionStatus::Completed,
+            Some(_) => CommandExecutionStatus::Failed,
+        };
+        ThreadItem::CommandExecution {
+            id: self.call_id.clone(),
+            command: loomd_exec::join(&self.argv),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            process_id: Some(self.id.to_string()),
+            source: CommandExecutionSource::UnifiedExecStartup,
+            status,
+            command_actions: loomd_exec::command_actions(&self.argv),
+            aggregated_output: ended.map(|ended| text_of(ended.output.clone())).filter(|text| !text.is_empty()),
+            exit_code: ended.map(|ended| ended.exit.code()),
+            duration_ms: ended.map(|ended| i64::try_from(ended.duration.as_millis()).unwrap_or(i64::MAX)),
+        }
+    }
+
+    fn event(&self, ended: &Ended) -> Event {
+        let code = ended.exit.code();
+        self.end(code, &text_of(ended.output.clone()), ended.duration)
+    }
+
+    fn failed(&self, output: &str) -> (ThreadItem, Event) {
+        let mut item = self.item(None);
+        if let ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } = &mut item {
+            *status = CommandExecutionStatus::Failed;
+            *aggregated_output = Some(output.into());
+            (*exit_code, *duration_ms) = (Some(-1), Some(0));
+        }
+        (item, self.end(-1, output, Duration::ZERO))
+    }
+
+    fn end(&self, exit_code: i32, output: &str, duration: Duration) -> Event {
+        Event::ExecCommandEnd(ExecCommandEnd {
+            call_id: self.call_id.clone(),
+            process_id: Some(self.id.to_string()),
+            turn_id: self.turn_id.clone(),
+            command: self.argv.clone(),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            parsed_cmd: loomd_exec::command_actions(&self.argv).into_iter().map(Into::into).collect(),
+            source: ExecCommandSource::UnifiedExecStartup,
+            interaction_input: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            aggregated_output: command::stored(output),
+            exit_code,
+            duration,
+            formatted_output: String::new(),
+            status: if exit_code == 0 { EndStatus::Completed } else { EndStatus::Failed },
+        })
+    }
+}
+
+fn text_of(output: HeadTail) -> String {
+    loomd_exec::to_text(output.into_bytes())
+}
+
+/// What the model is told of a session.
+pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> String {
+    let state = match polled.exit {
+        Some(exit) => format!("Process exited with code {}", exit.code()),
+        None => format!("Process running with session ID {}", polled.id),
+    };
+    let output = text_of(polled.output);
+    let original = tokens(output.len());
+    let lines = output.lines().count();
+    let cut = truncate(&output, TruncationPolicy::Tokens(max_tokens));
+    let total = if cut.cut { format!("Total output lines: {lines}\n\n") } else { String::new() };
+    let command = if argv.is_empty() { String::new() } else { format!("Command: {}\n", loomd_exec::join(argv)) };
+    let chunk = &uuid::Uuid::new_v4().simple().to_string()[..6];
+    let seconds = polled.duration.as_secs_f64();
+    format!(
+        "{command}Chunk ID: {chunk}\nWall time: {seconds:.4} seconds\n{state}\nOriginal token count: \
+         {original}\nOutput:\n{total}{}",
+        cut.text
+    )
+}

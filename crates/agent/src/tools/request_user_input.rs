@@ -1,0 +1,101 @@
+//! `request_user_input`: the model asks the user a few questions with ready answers.
+
+use std::collections::BTreeMap;
+
+use loomd_config::Feature;
+use loomd_model::ToolSpec;
+use loomd_protocol::{
+    ModeKind, ServerRequest, ToolRequestUserInputOption, ToolRequestUserInputParams, ToolRequestUserInputQuestion,
+    ToolRequestUserInputResponse,
+};
+use serde::Deserialize;
+
+use super::spec::{array, function, object, string};
+use super::{Call, Offer, Role, Running, Tool, ToolCx};
+
+pub(super) struct RequestUserInput;
+
+#[derive(Deserialize)]
+struct Args {
+    questions: Vec<Question>,
+}
+
+#[derive(Deserialize)]
+struct Question {
+    id: String,
+    header: String,
+    question: String,
+    #[serde(default)]
+    options: Vec<ToolRequestUserInputOption>,
+}
+
+/// When nobody answered.
+const CANCELLED: &str = "request_user_input was cancelled before receiving a response";
+
+impl Tool for RequestUserInput {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        let option = object(
+            &[
+                ("label", string("What the user picks, a few words.")),
+                ("description", string("What picking it means, one sentence.")),
+            ],
+            &["label", "description"],
+        );
+        let question = object(
+            &[
+                ("id", string("A name for the answer, in snake_case.")),
+                ("header", string("A title of a word or two.")),
+                ("question", string("The question, one sentence.")),
+                ("options", array(option, "Two or three ways to answer. The user can always say something else.")),
+            ],
+            &["id", "header", "question", "options"],
+        );
+        (offer.role == Role::Main).then(|| {
+            function(
+                "request_user_input",
+                "Asks the user one to three short questions and waits for the answers. Only where the mode allows it.",
+                &[("questions", array(question, "The questions."))],
+                &["questions"],
+            )
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.role == Role::Main
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(async {
+            let turn = &cx.turn;
+            let args: Args = call.arguments()?;
+            let allowed = turn.settings.mode == ModeKind::Plan
+                || turn.profile.config.features.enabled(Feature::DefaultModeRequestUserInput);
+            if !allowed {
+                return Err("request_user_input is unavailable in Default mode".into());
+            }
+            if args.questions.iter().any(|question| question.options.is_empty()) {
+                return Err("request_user_input requires non-empty options for every question".into());
+            }
+            let questions = args.questions.into_iter().map(|question| ToolRequestUserInputQuestion {
+                id: question.id,
+                header: question.header,
+                question: question.question,
+                is_other: true,
+                is_secret: false,
+                options: Some(question.options),
+            });
+            let params = ToolRequestUserInputParams {
+                thread_id: turn.thread_id.clone(),
+                turn_id: turn.turn_id.clone(),
+                item_id: call.id.clone(),
+                questions: questions.collect(),
+                is_blocking: true,
+            };
+            let answer = turn.ask(ServerRequest::ToolUserInput(params)).await.ok_or(CANCELLED)?;
+            // Whoever cannot answer has not answered anything.
+            let answers = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
+            let answers = answers.unwrap_or(ToolRequestUserInputResponse { answers: BTreeMap::new() });
+            serde_json::to_string(&answers).map(Into::into).map_err(|error| error.to_string())
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! `write_stdin`: talks to a command that is running in the background, or looks what it has printed.
+
+use std::time::Duration;
+
+use loomd_config::Feature;
+use loomd_model::ToolSpec;
+use loomd_protocol::{ServerNotification, TerminalInteractionNotification};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::exec_command::report;
+use super::spec::{function, number, string};
+use super::{Call, Offer, Running, Tool, ToolCx};
+
+pub(super) struct WriteStdin;
+
+/// How much of the output the model is told when it does not say, in tokens.
+const MAX_OUTPUT_TOKENS: u64 = 10_000;
+
+/// How long a terminal may be silent at most while it is only looked at.
+const MAX_POLL: Duration = Duration::from_secs(300);
+
+/// How long to wait until the end of a command has been shown.
+const SHOWING: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+struct Args {
+    session_id: u32,
+    #[serde(default)]
+    chars: String,
+    yield_time_ms: Option<u64>,
+    max_output_tokens: Option<u64>,
+}
+
+impl Tool for WriteStdin {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        let wanted = offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec);
+        wanted.then(|| {
+            function(
+                "write_stdin",
+                "Writes to a running session of exec_command and gives back what it prints.",
+                &[
+                    ("session_id", number("The session.")),
+                    ("chars", string("What to write; nothing when only the output is wanted.")),
+                    ("yield_time_ms", number("How long to wait for output.")),
+                    ("max_output_tokens", number("How much of its output to give back at most.")),
+                ],
+                &["session_id"],
+            )
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(async {
+            let args: Args = call.arguments()?;
+            let turn = &cx.turn;
+            let open = cx.terminals.find(args.session_id);
+            let configured = turn.profile.config.config.background_terminal_max_timeout;
+            let longest = configured.map_or(MAX_POLL, Duration::from_millis);
+            let input = args.chars.as_bytes();
+            let wait = loomd_exec::write_yield(args.yield_time_ms.map(Duration::from_millis), input, longest);
+            let polled = tokio::select! {
+                biased;
+                () = turn.cancel.cancelled() => return Err("aborted".into()),
+                polled = cx.terminals.sessions.write(args.session_id, input, wait) => {
+                    polled.map_err(|error| format!("write_stdin failed: {error}"))?
+                }
+            };
+            if let Some(open) = open {
+                turn.tell(ServerNotification::CommandExecutionTerminalInteraction(TerminalInteractionNotification {
+                    thread_id: turn.thread_id.clone(),
+                    turn_id: turn.turn_id.clone(),
+                    item_id: open.item_id.clone(),
+                    process_id: args.session_id.to_string(),
+                    stdin: args.chars.clone(),
+                }))
+                .await;
+                if polled.exit.is_some() {
+                    _ = timeout(SHOWING, open.shown.cancelled()).await;
+                }
+            }
+            Ok(report(&[], polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).into())
+        })
+    }
+}
