@@ -11,6 +11,7 @@ mod history;
 mod lanes;
 mod outlet;
 mod paging;
+pub mod project_doc;
 pub mod prompts;
 mod refusal;
 mod resume;
