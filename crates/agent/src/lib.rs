@@ -8,6 +8,7 @@
 mod fork;
 mod git;
 mod history;
+pub mod images;
 mod lanes;
 mod outlet;
 mod paging;
