@@ -9,9 +9,12 @@ use loomd_protocol::{ContentItem, ModeKind, Personality, ReasoningSummary, Respo
 use loomd_store::rollout::TurnContext;
 
 use crate::conversation::message_of;
-use crate::project_doc;
+use crate::project_doc::{self, ProjectDocs};
 use crate::prompts::{self, Environment, Permissions};
 use crate::settings::{Profile, Settings, truncation};
+
+/// How much of the project's own instructions the model is told when nothing is configured.
+const PROJECT_DOC_BYTES: usize = 32 * 1024;
 
 /// Where a turn takes place, and what holds there.
 pub(crate) struct Situation<'a> {
@@ -73,7 +76,7 @@ impl Situation<'_> {
             return configured.clone();
         }
         if let Some(own) = &self.model.instructions {
-            return own.clone();
+            return own.to_string();
         }
         prompts::base_instructions(initial.unwrap_or(Personality::None))
     }
@@ -142,11 +145,19 @@ impl Situation<'_> {
         let (home, cwd) = (self.home.to_path_buf(), self.settings.cwd.clone());
         let markers = config.project_root_markers();
         let fallbacks = config.project_doc_fallback_filenames.clone().unwrap_or_default();
-        let limit = config.project_doc_max_bytes.unwrap_or(project_doc::MAX_BYTES);
-        let read =
-            tokio::task::spawn_blocking(move || project_doc::read(&home, Path::new(&cwd), &markers, &fallbacks, limit));
+        let max_bytes = config.project_doc_max_bytes.unwrap_or(PROJECT_DOC_BYTES);
+        let read = tokio::task::spawn_blocking(move || {
+            let docs = ProjectDocs {
+                home: &home,
+                cwd: Path::new(&cwd),
+                root_markers: &markers,
+                fallback_names: &fallbacks,
+                max_bytes,
+            };
+            docs.read()
+        });
         let text = read.await.ok()??;
-        Some(format!("# AGENTS.md instructions for {}\n\n<INSTRUCTIONS>\n{text}\n</INSTRUCTIONS>", self.settings.cwd))
+        Some(project_doc::section(Path::new(&self.settings.cwd), &text))
     }
 
     fn environment(&self, now: &Zoned) -> Environment {

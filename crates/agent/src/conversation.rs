@@ -10,13 +10,11 @@ use loomd_store::rollout::{Compacted, Event, Line, Record, TokenUsageInfo, TurnC
 use loomd_store::{Result, Store, ThreadId};
 
 use crate::history;
+use crate::images;
 use crate::markers;
 
 /// Stands for the output of a call that never gave one.
 const ABORTED: &str = "aborted";
-
-/// Stands for an image where the model cannot see any.
-const IMAGE_OMITTED: &str = "image content omitted because you do not support image input";
 
 /// The model's view of a thread.
 #[derive(Clone, Default)]
@@ -327,7 +325,7 @@ impl Entry {
     }
 
     fn without_images(&self) -> Option<InputItem> {
-        InputItem::new(&replace_images(self.item.decode()?, IMAGE_OMITTED))
+        InputItem::new(&replace_images(self.item.decode()?, images::OMITTED))
     }
 }
 

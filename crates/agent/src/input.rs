@@ -1,29 +1,28 @@
 //! What a client sends as input, as the model is told it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem, UserInput};
 use loomd_store::rollout::{ByteRange, TextElement, UserMessage};
 
 use crate::conversation::message_of;
-use crate::images;
+use crate::images::{self, Images};
 
 /// All inputs of one request become one message of the user.
-pub(crate) async fn user_message(input: &[UserInput], cwd: &str) -> ResponseItem {
+pub(crate) async fn user_message(input: &[UserInput], cwd: &str, images: &Arc<Images>) -> ResponseItem {
     let mut content = Vec::with_capacity(input.len());
-    let mut images = 0;
+    let mut number = 0;
     for part in input {
         match part {
             UserInput::Text { text, .. } => content.push(text_part(text)),
             UserInput::Image { url } => {
-                images += 1;
-                content.push(text_part("<image>"));
-                content.push(ContentItem::InputImage { image_url: url.clone() });
-                content.push(text_part("</image>"));
+                number += 1;
+                content.extend(images::remote_image(url));
             }
             UserInput::LocalImage { path } => {
-                images += 1;
-                content.extend(local_image(resolve(cwd, path), images).await);
+                number += 1;
+                content.extend(local_image(images, resolve(cwd, path), number).await);
             }
             UserInput::Audio { .. } | UserInput::LocalAudio { .. } => {
                 content.push(text_part("audio content omitted because it is not supported here"));
@@ -34,17 +33,10 @@ pub(crate) async fn user_message(input: &[UserInput], cwd: &str) -> ResponseItem
     message_of("user", content)
 }
 
-async fn local_image(path: PathBuf, number: usize) -> Vec<ContentItem> {
-    let read = tokio::task::spawn_blocking(move || images::data_url(&path)).await;
-    match read {
-        Ok(Ok(image_url)) => vec![
-            text_part(&format!("<image name=[Image #{number}]>")),
-            ContentItem::InputImage { image_url: image_url.to_string() },
-            text_part("</image>"),
-        ],
-        Ok(Err(problem)) => vec![text_part(&problem.note())],
-        Err(_) => vec![text_part("an image could not be read")],
-    }
+async fn local_image(images: &Arc<Images>, path: PathBuf, number: usize) -> Vec<ContentItem> {
+    let images = Arc::clone(images);
+    let read = tokio::task::spawn_blocking(move || images.local_image(&path, number)).await;
+    read.unwrap_or_else(|_| vec![text_part("an image could not be read")])
 }
 
 /// The same input as the rollout keeps it for showing.

@@ -6,18 +6,21 @@ use std::sync::{Arc, OnceLock};
 use loomd_exec::{Environment, Shell};
 use loomd_model::Http;
 
+use crate::images::Images;
+
 pub struct Services {
     /// The home directory of the server.
     pub home: PathBuf,
     pub http: Arc<Http>,
     /// What commands inherit.
     pub environment: Environment,
+    pub(crate) images: Arc<Images>,
     shell: OnceLock<Shell>,
 }
 
 impl Services {
     pub fn new(home: PathBuf, http: Arc<Http>, environment: Environment) -> Self {
-        Self { home, http, environment, shell: OnceLock::new() }
+        Self { home, http, environment, images: Arc::default(), shell: OnceLock::new() }
     }
 
     /// The user's shell; looked up when it is first needed.

@@ -6,6 +6,7 @@
 
 mod apply;
 mod diff;
+mod disk;
 mod files;
 mod intercept;
 mod lines;
@@ -17,7 +18,8 @@ mod turn_diff;
 use std::path::Path;
 
 pub use apply::{ApplyError, Step};
-pub use files::{Disk, File, Files, FilesMut, MAX_FILE_BYTES};
+pub use disk::Disk;
+pub use files::{File, Files, FilesMut, MAX_FILE_BYTES};
 pub use intercept::{Intercepted, intercept};
 pub use parse::{Chunk, Hunk, HunkError, Line, ParseError, Patch, parse};
 pub use plan::{Plan, PlanError, Touched, plan};

@@ -8,7 +8,7 @@ use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Thr
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{LoadRequest, Loaded, Overrides};
 use loomd_exec::Environment;
-use loomd_model::{Catalogue, CatalogueError, Http, Provider};
+use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest};
 use loomd_store::{FileStore, Options};
 use tracing::error;
@@ -85,7 +85,8 @@ impl App {
         if let Some((_, _, provider)) = known {
             return Arc::clone(provider);
         }
-        let provider = Provider::new(id, config, &environment);
+        let account = Arc::new(AuthFile::new(self.sources.home.join("auth.json")));
+        let provider = Provider::new(id, config, &environment, Some(account));
         if providers.len() >= MAX_PROVIDERS {
             providers.clear();
         }

@@ -1,5 +1,7 @@
 //! `view_image`: the model looks at an image file.
 
+use std::sync::Arc;
+
 use loomd_model::ToolSpec;
 use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, InputModality, ThreadItem};
 use loomd_store::rollout::{Event, ViewImageToolCall};
@@ -7,7 +9,8 @@ use serde::Deserialize;
 
 use super::spec::{function, string};
 use super::{Call, Offer, Output, Running, Tool, ToolCx};
-use crate::{images, input};
+use crate::images::VIEW_NOT_ALLOWED;
+use crate::input;
 
 pub(super) struct ViewImage;
 
@@ -35,13 +38,15 @@ impl Tool for ViewImage {
         Box::pin(async {
             let turn = &cx.turn;
             if !turn.model.input_modalities.contains(&InputModality::Image) {
-                return Err("view_image is not allowed because you do not support image inputs".into());
+                return Err(VIEW_NOT_ALLOWED.into());
             }
             let args: Args = call.arguments()?;
             let path = input::resolve(&turn.settings.cwd, &args.path);
             let shown = path.to_string_lossy().into_owned();
-            let viewed = tokio::task::spawn_blocking(move || images::view(&path)).await;
-            let image_url = viewed.map_err(|_| format!("unable to process image at `{shown}`"))??;
+            let images = Arc::clone(&cx.services.images);
+            let viewed = tokio::task::spawn_blocking(move || images.view(&path)).await;
+            let viewed = viewed.map_err(|_| format!("unable to process image at `{shown}`"))?;
+            let image_url = viewed.map_err(|error| error.to_string())?;
             let item = ThreadItem::ImageView { id: call.id.clone(), path: shown.clone() };
             turn.started(item.clone()).await;
             let event = Event::ViewImageToolCall(ViewImageToolCall { call_id: call.id.clone(), path: shown });

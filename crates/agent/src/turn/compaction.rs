@@ -1,7 +1,7 @@
 //! Replacing a long conversation by what the user said and a summary of the rest.
 
 use jiff::Zoned;
-use loomd_model::{InputItem, ModelError, ModelEvent, Tools};
+use loomd_model::{InputItem, ModelError, ModelEvent, Tools, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError,
 };
@@ -9,7 +9,7 @@ use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, Truncatio
 use std::sync::Arc;
 use uuid::Uuid;
 
-use super::{Failure, Turn, delay};
+use super::{Failure, Turn};
 use crate::conversation::{message, text_of};
 use crate::markers;
 use crate::prompts;
@@ -124,7 +124,7 @@ impl Turn {
             }
             attempt += 1;
             self.announce_retry(&error, attempt, retries).await;
-            self.pause(delay(attempt, error.retry_after())).await?;
+            self.pause(error.retry_after().unwrap_or_else(|| retry_delay(attempt))).await?;
         }
     }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Zoned;
-use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session};
+use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
     ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError, UserInput,
@@ -38,12 +38,6 @@ use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
 use crate::view::{Keeping, View};
 use answer::Answer;
-
-/// Delay before the first retry of a stream; it doubles with each.
-const FIRST_DELAY: Duration = Duration::from_millis(200);
-
-/// No retry waits longer than this on its own account.
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -290,7 +284,7 @@ impl Turn {
     /// Writes down what the user said and shows it.
     async fn take_input(&mut self, input: Vec<UserInput>) {
         let id = Uuid::new_v4().to_string();
-        let item = input::user_message(&input, &self.cx.settings.cwd).await;
+        let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images).await;
         let stored = input::stored(&input, id.clone());
         self.conversation.push(&item);
         if self.scope.records {
@@ -375,7 +369,7 @@ impl Turn {
             }
             attempt += 1;
             self.announce_retry(&error, attempt, retries).await;
-            self.pause(delay(attempt, error.retry_after())).await?;
+            self.pause(error.retry_after().unwrap_or_else(|| retry_delay(attempt))).await?;
         }
     }
 
@@ -509,15 +503,6 @@ impl Turn {
             additional_details: error.details(),
         }
     }
-}
-
-/// The provider's wish, else twice as long each time, give or take a tenth.
-fn delay(attempt: u64, wished: Option<Duration>) -> Duration {
-    wished.unwrap_or_else(|| {
-        let doubled = FIRST_DELAY.saturating_mul(1 << (attempt - 1).min(16));
-        let spread = 0.9 + 0.2 * (Uuid::new_v4().as_bytes()[0] as f64 / 255.0);
-        doubled.min(LONGEST_DELAY).mul_f64(spread)
-    })
 }
 
 impl Turn {

@@ -1,6 +1,6 @@
 //! Plans carried out, and plans that fail midway.
 
-use loomd_patch::{ApplyError, Step};
+use loomd_patch::{ApplyError, Disk, Step, TurnDiff};
 
 use crate::memory::Memory;
 use crate::plan;
@@ -94,4 +94,29 @@ fn a_folder_or_file_in_the_way_is_reported() {
     let fail = |hunks: &str| plan(&files, hunks).apply(&files).unwrap_err().to_string();
     assert_eq!(fail("*** Add File: d\n+2"), "Failed to write file d: is a directory");
     assert_eq!(fail("*** Add File: d/x/y\n+2"), "Failed to create parent directories for d/x/y: not a directory");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plan_works_on_a_disk_and_through_links() {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    fs::create_dir(root.join("real")).unwrap();
+    fs::write(root.join("real/a"), "1\n").unwrap();
+    symlink("real", root.join("link")).unwrap();
+    symlink("real/a", root.join("alias")).unwrap();
+    let text = crate::patch("*** Update File: alias\n-1\n+one\n*** Add File: link/new/n\n+n");
+    let plan = loomd_patch::prepare(&text, root, &Disk).unwrap();
+    plan.apply(&Disk).unwrap();
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!((read("real/a"), read("real/new/n")), ("one\n".into(), "n\n".into()));
+    assert!(root.join("alias").is_symlink());
+    let mut diff = TurnDiff::new(root.into());
+    diff.note(&plan);
+    let heads: Vec<_> =
+        diff.unified(&Disk).lines().filter(|line| line.starts_with("diff ")).map(str::to_owned).collect();
+    assert_eq!(heads, ["diff --git a/alias b/alias", "diff --git a/link/new/n b/link/new/n"]);
 }

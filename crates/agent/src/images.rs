@@ -1,0 +1,401 @@
+//! Pictures on disk, as models take them: a data URL, scaled down where it is larger than a model looks
+//! at. Everything here reads and computes while the caller waits, so call it from `spawn_blocking`.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::webp::WebPEncoder;
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use loomd_protocol::ContentItem;
+use sha2::{Digest, Sha256};
+
+/// Stands for a picture in what a model without eyes is sent.
+pub const OMITTED: &str = "image content omitted because you do not support image input";
+
+/// The answer of `view_image` to a model without eyes.
+pub const VIEW_NOT_ALLOWED: &str = "view_image is not allowed because you do not support image inputs";
+
+/// Models scale down what is larger, so sending more only costs time.
+const MAX_WIDTH: u32 = 2048;
+const MAX_HEIGHT: u32 = 768;
+
+/// No camera makes larger files that a model would take.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Small files can unpack to enormous pictures. This is 64 megapixels with four bytes each.
+const MAX_DECODED_BYTES: u64 = 256 << 20;
+
+const JPEG_QUALITY: u8 = 85;
+
+/// What the converted pictures that are remembered may take. A scaled picture has about a megabyte.
+const MAX_CACHED_BYTES: usize = 32 << 20;
+
+/// Reads pictures, and remembers the last ones.
+#[derive(Debug, Default)]
+pub struct Images {
+    cache: Mutex<Cache>,
+}
+
+/// Why a picture cannot be attached to a message, in the words that the model gets instead.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    #[error("Codex could not read the local image at `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("Image located at `{}` is invalid: {reason}", path.display())]
+    Invalid { path: PathBuf, reason: String },
+    #[error("Codex cannot attach image at `{}`: unsupported image `{media_type}`.", path.display())]
+    Unsupported { path: PathBuf, media_type: &'static str },
+}
+
+/// Why `view_image` fails, in the words that the model gets.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    #[error("unable to locate image at `{}`: {source}", path.display())]
+    Locate { path: PathBuf, source: io::Error },
+    #[error("image path `{}` is not a file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("unable to process image at `{}`: {reason}", path.display())]
+    Process { path: PathBuf, reason: String },
+}
+
+impl Images {
+    /// A `localImage` input as parts of a message: the picture, or why it is not there. `number` counts the
+    /// pictures of a request from 1.
+    pub fn local_image(&self, path: &Path, number: usize) -> Vec<ContentItem> {
+        match self.attach(path) {
+            Ok(url) => labelled(&format!("<image name=[Image #{number}]>"), &url).into(),
+            Err(error) => vec![ContentItem::InputText { text: error.to_string() }],
+        }
+    }
+
+    /// The data URL of a picture that the user attached.
+    pub fn attach(&self, path: &Path) -> Result<Arc<str>, AttachError> {
+        let bytes = read(path).map_err(|source| AttachError::Read { path: path.into(), source })?;
+        self.data_url(&bytes).map_err(|error| match (error, other_type(path)) {
+            (BadImage::NoFormat, Some(media_type)) => AttachError::Unsupported { path: path.into(), media_type },
+            (error, _) => AttachError::Invalid { path: path.into(), reason: error.to_string() },
+        })
+    }
+
+    /// The data URL of a picture that the model wants to see.
+    pub fn view(&self, path: &Path) -> Result<Arc<str>, ViewError> {
+        let metadata = fs::metadata(path).map_err(|source| ViewError::Locate { path: path.into(), source })?;
+        if !metadata.is_file() {
+            return Err(ViewError::NotAFile { path: path.into() });
+        }
+        let process = |reason| ViewError::Process { path: path.into(), reason };
+        let bytes = read(path).map_err(|error| process(error.to_string()))?;
+        self.data_url(&bytes).map_err(|error| match (error, other_type(path)) {
+            (BadImage::NoFormat, Some(media_type)) => process(format!("unsupported image `{media_type}`")),
+            (error, _) => process(error.to_string()),
+        })
+    }
+
+    fn data_url(&self, bytes: &[u8]) -> Result<Arc<str>, BadImage> {
+        let hash = Sha256::digest(bytes).into();
+        let cache = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(url) = cache().get(hash) {
+            return Ok(url);
+        }
+        let url: Arc<str> = convert(bytes)?.into();
+        cache().insert(hash, Arc::clone(&url));
+        Ok(url)
+    }
+}
+
+/// An `image` input as parts of a message. Its URL is passed on as it is.
+pub fn remote_image(url: &str) -> [ContentItem; 3] {
+    labelled("<image>", url)
+}
+
+fn labelled(label: &str, url: &str) -> [ContentItem; 3] {
+    let text = |text: &str| ContentItem::InputText { text: text.into() };
+    [text(label), ContentItem::InputImage { image_url: url.into() }, text("</image>")]
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Opening a pipe would wait for its other end. A folder can be opened, and says what it is when read.
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() && !metadata.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    // One more than the limit tells a file that is too large from one that just fits.
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
+    }
+    Ok(bytes)
+}
+
+#[derive(Debug, thiserror::Error)]
+enum BadImage {
+    #[error("it is not a PNG, JPEG, GIF or WebP image")]
+    NoFormat,
+    #[error("{0}")]
+    Codec(#[from] image::ImageError),
+}
+
+/// The picture as a data URL: as it is if models take it like that, converted otherwise.
+fn convert(bytes: &[u8]) -> Result<String, BadImage> {
+    let format = image::guess_format(bytes).map_err(|_| BadImage::NoFormat)?;
+    let sent_as = match format {
+        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP => format,
+        ImageFormat::Gif => ImageFormat::Png,
+        _ => return Err(BadImage::NoFormat),
+    };
+    // Decoded in any case: a broken picture would fail every later call of the thread.
+    let (mut image, orientation) = decode(bytes, format)?;
+    let fits = image.width() <= MAX_WIDTH && image.height() <= MAX_HEIGHT;
+    if fits && sent_as == format {
+        return Ok(url(format, bytes));
+    }
+    // What a camera says about its position is lost in the conversion.
+    image.apply_orientation(orientation);
+    if image.width() > MAX_WIDTH || image.height() > MAX_HEIGHT {
+        image = image.resize(MAX_WIDTH, MAX_HEIGHT, FilterType::Triangle);
+    }
+    Ok(url(sent_as, &encode(&image, sent_as)?))
+}
+
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, Orientation), BadImage> {
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits.clone());
+    let mut decoder = reader.into_decoder()?;
+    limits.reserve(decoder.total_bytes())?;
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((DynamicImage::from_decoder(decoder)?, orientation))
+}
+
+fn encode(image: &DynamicImage, format: ImageFormat) -> Result<Vec<u8>, BadImage> {
+    let mut bytes = Vec::new();
+    match format {
+        ImageFormat::Jpeg => {
+            image.to_rgb8().write_with_encoder(JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY))?;
+        }
+        ImageFormat::WebP => image.to_rgba8().write_with_encoder(WebPEncoder::new_lossless(&mut bytes))?,
+        _ => image.write_to(&mut Cursor::new(&mut bytes), format)?,
+    }
+    Ok(bytes)
+}
+
+fn url(format: ImageFormat, bytes: &[u8]) -> String {
+    let mut url = format!("data:{};base64,", format.to_mime_type());
+    STANDARD.encode_string(bytes, &mut url);
+    url
+}
+
+/// The media type that a name promises, unless it is one that models take.
+fn other_type(path: &Path) -> Option<&'static str> {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    Some(match extension.as_deref().unwrap_or_default() {
+        "png" | "jpg" | "jpeg" | "gif" | "webp" => return None,
+        "avif" => "image/avif",
+        "bmp" => "image/bmp",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        "ico" => "image/x-icon",
+        "svg" => "image/svg+xml",
+        "tif" | "tiff" => "image/tiff",
+        "pdf" => "application/pdf",
+        "json" => "application/json",
+        "html" | "htm" => "text/html",
+        "md" => "text/markdown",
+        "txt" => "text/plain",
+        "mp4" => "video/mp4",
+        _ => "unknown",
+    })
+}
+
+/// The last converted pictures by the hash of their files, the oldest first.
+#[derive(Debug, Default)]
+struct Cache {
+    entries: VecDeque<([u8; 32], Arc<str>)>,
+    bytes: usize,
+}
+
+impl Cache {
+    fn get(&mut self, hash: [u8; 32]) -> Option<Arc<str>> {
+        let at = self.entries.iter().position(|(known, _)| *known == hash)?;
+        let entry = self.entries.remove(at)?;
+        let url = Arc::clone(&entry.1);
+        self.entries.push_back(entry);
+        Some(url)
+    }
+
+    fn insert(&mut self, hash: [u8; 32], url: Arc<str>) {
+        if url.len() > MAX_CACHED_BYTES || self.entries.iter().any(|(known, _)| *known == hash) {
+            return;
+        }
+        self.bytes += url.len();
+        self.entries.push_back((hash, url));
+        while self.bytes > MAX_CACHED_BYTES
+            && let Some((_, oldest)) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        DynamicImage::new_rgb8(width, height).write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    /// A JPEG of a camera that was held sideways.
+    fn sideways(width: u32, height: u32) -> Vec<u8> {
+        let exif = b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+        let plain = picture(width, height, ImageFormat::Jpeg);
+        [&plain[..2], exif, &plain[2..]].concat()
+    }
+
+    /// What is sent for a file: its media type, size and bytes.
+    fn sent(bytes: &[u8]) -> (String, (u32, u32), Vec<u8>) {
+        let url = convert(bytes).unwrap();
+        let (media_type, data) = url.strip_prefix("data:").unwrap().split_once(";base64,").unwrap();
+        let data = STANDARD.decode(data).unwrap();
+        let image = image::load_from_memory(&data).unwrap();
+        (media_type.into(), (image.width(), image.height()), data)
+    }
+
+    #[test]
+    fn a_picture_that_fits_is_sent_as_it_is() {
+        for (format, media_type) in
+            [(ImageFormat::Png, "image/png"), (ImageFormat::Jpeg, "image/jpeg"), (ImageFormat::WebP, "image/webp")]
+        {
+            let bytes = picture(3, 2, format);
+            assert_eq!(sent(&bytes), (media_type.into(), (3, 2), bytes));
+        }
+    }
+
+    #[test]
+    fn a_larger_picture_is_scaled_and_keeps_its_format_and_shape() {
+        for (format, media_type, from, to) in [
+            (ImageFormat::Png, "image/png", (2560, 8), (2048, 6)),
+            (ImageFormat::Png, "image/png", (3, 1536), (2, 768)),
+            (ImageFormat::Jpeg, "image/jpeg", (8, 960), (6, 768)),
+            (ImageFormat::WebP, "image/webp", (4096, 2), (2048, 1)),
+            (ImageFormat::Gif, "image/png", (2560, 8), (2048, 6)),
+        ] {
+            let (found, size, _) = sent(&picture(from.0, from.1, format));
+            assert_eq!((found.as_str(), size), (media_type, to), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_gif_becomes_a_png() {
+        let (media_type, size, _) = sent(&picture(3, 2, ImageFormat::Gif));
+        assert_eq!((media_type.as_str(), size), ("image/png", (3, 2)));
+    }
+
+    #[test]
+    fn a_picture_taken_sideways_is_turned_before_it_is_scaled() {
+        let (_, size, _) = sent(&sideways(3072, 16));
+        assert_eq!(size, (4, 768));
+        let small = sideways(3, 2);
+        assert_eq!(sent(&small).2, small);
+    }
+
+    #[test]
+    fn what_cannot_be_attached_is_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let broken = picture(30, 20, ImageFormat::Png);
+        for (name, content, note, view) in [
+            ("a.bmp", &b"BM"[..], "cannot", "unsupported image `image/bmp`"),
+            ("a.txt", b"hello", "cannot", "unsupported image `text/plain`"),
+            ("noext", b"hello", "cannot", "unsupported image `unknown`"),
+            ("a.png", b"hello", "invalid", "it is not a PNG, JPEG, GIF or WebP image"),
+            ("cut.png", &broken[..40], "invalid", "unexpected end of file"),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            let at = path.display();
+            let images = Images::default();
+            assert_eq!(
+                images.view(&path).unwrap_err().to_string(),
+                format!("unable to process image at `{at}`: {view}")
+            );
+            let expected = match note {
+                "cannot" => format!("Codex cannot attach image at `{at}`: {view}."),
+                _ => format!("Image located at `{at}` is invalid: {view}"),
+            };
+            assert_eq!(images.local_image(&path, 1), [ContentItem::InputText { text: expected }]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_explained() {
+        let images = Images::default();
+        let missing = Path::new("/missing.png");
+        assert_eq!(
+            images.attach(missing).unwrap_err().to_string(),
+            "Codex could not read the local image at `/missing.png`: No such file or directory (os error 2)"
+        );
+        assert_eq!(
+            images.view(missing).unwrap_err().to_string(),
+            "unable to locate image at `/missing.png`: No such file or directory (os error 2)"
+        );
+        assert_eq!(
+            images.attach(Path::new("/")).unwrap_err().to_string(),
+            "Codex could not read the local image at `/`: Is a directory (os error 21)"
+        );
+        assert_eq!(images.view(Path::new("/")).unwrap_err().to_string(), "image path `/` is not a file");
+    }
+
+    #[test]
+    fn pictures_are_labelled() {
+        let text = |text: &str| ContentItem::InputText { text: text.into() };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        fs::write(&path, picture(1, 1, ImageFormat::Png)).unwrap();
+        let images = Images::default();
+        let image_url = images.attach(&path).unwrap().to_string();
+        assert_eq!(
+            images.local_image(&path, 2),
+            [text("<image name=[Image #2]>"), ContentItem::InputImage { image_url }, text("</image>")]
+        );
+        let image_url = "https://example.test/a.png".to_owned();
+        assert_eq!(
+            remote_image(&image_url),
+            [text("<image>"), ContentItem::InputImage { image_url }, text("</image>")]
+        );
+    }
+
+    #[test]
+    fn only_the_last_pictures_are_remembered() {
+        let mut cache = Cache::default();
+        let half: Arc<str> = "x".repeat(MAX_CACHED_BYTES / 2).into();
+        let known = |cache: &mut Cache| [1, 2, 3].map(|number| cache.get([number; 32]).is_some());
+        cache.insert([1; 32], Arc::clone(&half));
+        cache.insert([2; 32], Arc::clone(&half));
+        assert_eq!(known(&mut cache), [true, true, false]);
+        cache.get([1; 32]);
+        cache.insert([3; 32], half);
+        assert_eq!(known(&mut cache), [true, false, true]);
+        cache.insert([2; 32], "x".repeat(MAX_CACHED_BYTES + 1).into());
+        assert_eq!(known(&mut cache), [true, false, true]);
+    }
+
+    #[test]
+    fn the_same_picture_is_converted_once() {
+        let images = Images::default();
+        let bytes = picture(3, 2, ImageFormat::Gif);
+        let [first, second] = [(); 2].map(|()| images.data_url(&bytes).unwrap());
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+}
