@@ -93,13 +93,6 @@ impl Conversation {
         input
     }
 
-    /// Ids of the calls that have no output yet.
-    pub fn unanswered(&self) -> Vec<String> {
-        let answered: HashSet<&str> = self.entries.iter().filter_map(Entry::answers).collect();
-        let calls = self.entries.iter().filter_map(Entry::call_id);
-        calls.filter(|id| !answered.contains(id)).map(Into::into).collect()
-    }
-
     /// What the user said, oldest first, each message's texts joined.
     pub fn user_texts(&self) -> Vec<String> {
         let said = self.entries.iter().filter(|entry| entry.sort == Sort::User);

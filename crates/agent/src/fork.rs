@@ -32,7 +32,7 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         match self.copy(source, ephemeral, resolve).await {
-            Ok((loading, turns)) => self.load(loading, subscriber, First::Forked { turns }, reply),
+            Ok((loading, turns)) => self.load(loading, vec![subscriber], First::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -64,7 +64,10 @@ impl Threads {
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
             let view = View::new(thread, Keeping::Never);
-            return Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile }, turns));
+            return Ok((
+                Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None },
+                turns,
+            ));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
@@ -78,11 +81,11 @@ impl Threads {
         let mut thread = self.wire(&copy, &resolved.settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);
-        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile }, turns))
+        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.
-    async fn copy_lines(
+    pub(crate) async fn copy_lines(
         &self,
         source: &StoredThread,
         id: ThreadId,

@@ -5,8 +5,11 @@
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
+mod agents;
+mod busy;
 mod context;
 mod conversation;
+mod family;
 mod fork;
 mod git;
 mod given_up;
@@ -16,6 +19,7 @@ mod images;
 mod input;
 mod lanes;
 mod markers;
+mod notify;
 mod outlet;
 mod paging;
 mod project_doc;

@@ -50,7 +50,7 @@ impl Threads {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                self.load(loading(stored, thread, resolved), subscriber, First::Resumed { turns }, reply);
+                self.load(loading(stored, thread, resolved), vec![subscriber], First::Resumed { turns }, reply);
             }
             Err(refusal) => {
                 self.put_back(stored.id());
@@ -122,7 +122,7 @@ impl Threads {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
                 let first = First::Resumed { turns: Vec::new() };
-                self.load(loading(stored, thread, resolved), subscriber, first, reply);
+                self.load(loading(stored, thread, resolved), vec![subscriber], first, reply);
             }
             Err(refusal) => reply(Err(refusal)),
         }
@@ -131,7 +131,7 @@ impl Threads {
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
     let view = View::new(thread, Keeping::Stored);
-    Loading { meta: stored.meta, view, settings: resolved.settings, profile: resolved.profile }
+    Loading { meta: stored.meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }
 }
 
 /// Why a rollout cannot be taken up, in known words.

@@ -11,15 +11,17 @@ use loomd_protocol::{
     TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
 use loomd_store::Durability;
-use loomd_store::rollout::{Event, Record};
+use loomd_store::rollout::{AgentStatus, Event, Record};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
+use crate::busy::Working;
 use crate::context::Situation;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, message};
 use crate::given_up::given_up;
+use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::thread::{Reply, Thread};
@@ -55,6 +57,7 @@ pub(crate) struct Running {
     task: AbortOnDropHandle<Ended>,
     /// Whoever wants to know that it was interrupted.
     interrupts: Vec<Reply<()>>,
+    _working: Working,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +294,7 @@ impl Thread {
             session,
             inbox: Arc::clone(&inbox),
             meta: (self.view.keeping() == Keeping::NotYet).then(|| self.meta.clone()),
-            subagents: Vec::new(),
+            subagents: self.subagents(),
             rate_limits,
             replaced: Arc::clone(&replaced),
         });
@@ -299,8 +302,19 @@ impl Thread {
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
         let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
-        self.running =
-            Some(Running { turn_id, kind, cx, toolbox, inbox, cancel, replaced, task, interrupts: Vec::new() });
+        self.running = Some(Running {
+            turn_id,
+            kind,
+            cx,
+            toolbox,
+            inbox,
+            cancel,
+            replaced,
+            task,
+            interrupts: Vec::new(),
+            _working: self.busy.begin(),
+        });
+        self.kit.family.set(self.id, AgentStatus::Running);
         Ok(())
     }
 
@@ -386,6 +400,7 @@ impl Thread {
             }
         };
         self.complete_open_items(&running.turn_id).await;
+        self.tell_parent(&outcome);
         for reply in running.interrupts {
             reply(Ok(()));
         }
@@ -416,6 +431,30 @@ impl Thread {
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
         self.hub.tell(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
+    }
+
+    /// What became of an agent is told to the one that started it.
+    fn tell_parent(&self, outcome: &Outcome) {
+        let status = match outcome {
+            Outcome::Completed { last_message } => AgentStatus::Completed(last_message.clone()),
+            Outcome::Failed(error) => AgentStatus::Errored(error.message.clone()),
+            Outcome::Interrupted => AgentStatus::Interrupted,
+        };
+        let Some(parent) = self.kit.family.set(self.id, status.clone()) else { return };
+        let (threads, id) = (self.kit.threads.clone(), self.id.to_string());
+        // Not waited for: the parent may be waiting for this thread.
+        tokio::spawn(async move {
+            if let Some(threads) = threads.upgrade()
+                && let Ok(text) = prompts::subagent_notification(&id, &status)
+            {
+                threads.inform(parent, message("user", text)).await;
+            }
+        });
+    }
+
+    fn subagents(&self) -> Vec<(String, String)> {
+        let children = self.kit.family.children(self.id).into_iter();
+        children.map(|(id, nickname)| (id.to_string(), nickname)).collect()
     }
 
     async fn begin_next(&mut self) {

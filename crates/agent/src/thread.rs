@@ -8,15 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
-    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadItem,
-    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
+    DeprecationNoticeNotification, ResponseItem, ServerNotification, Thread as WireThread, ThreadClosedNotification,
+    ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
     ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
-use loomd_store::rollout::{Event, Record, SessionMeta, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
+use loomd_store::rollout::{
+    AgentStatus, Event, Record, SessionMeta, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo,
+};
 use loomd_store::{Batch, Durability, Store, ThreadId};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
+use crate::busy::Busy;
 use crate::history;
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
@@ -102,6 +105,8 @@ pub(crate) enum Op {
         command: String,
         reply: Reply<()>,
     },
+    /// The model should hear of something.
+    Inform(Box<ResponseItem>),
     /// The end, asked for by the server itself.
     Close(oneshot::Sender<()>),
 }
@@ -114,9 +119,17 @@ pub(crate) enum Elicit {
 
 /// How a thread came to be loaded, and what is told about it first.
 pub(crate) enum First {
-    Started { notices: Vec<DeprecationNoticeNotification> },
-    Forked { turns: Vec<loomd_protocol::Turn> },
-    Resumed { turns: Vec<loomd_protocol::Turn> },
+    Started {
+        notices: Vec<DeprecationNoticeNotification>,
+    },
+    Forked {
+        turns: Vec<loomd_protocol::Turn>,
+    },
+    Resumed {
+        turns: Vec<loomd_protocol::Turn>,
+    },
+    /// By another agent.
+    Spawned,
 }
 
 impl First {
@@ -148,6 +161,7 @@ pub(crate) struct Thread {
     pub running: Option<Running>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
+    pub busy: Arc<Busy>,
     /// Questions to the user that other programs have open; tools do not time out meanwhile.
     pub elicitations: u64,
     /// Whoever waits for the thread to be unloaded. Dropped with it.
@@ -195,6 +209,7 @@ impl Thread {
         ops.close();
         self.stop_turns().await;
         self.kit.terminals.sessions.terminate_all();
+        self.kit.family.set(self.id, AgentStatus::Shutdown);
         drop(place);
         self.store.release(self.id);
         self.view.change(&self.hub, |status| status.loaded = false).await;
@@ -222,6 +237,11 @@ impl Thread {
                 opened.thread.turns = turns;
                 reply(Ok(opened.clone()));
                 self.tell_started(opened.thread).await;
+            }
+            First::Spawned => {
+                reply(Ok(opened.clone()));
+                self.tell_started(opened.thread).await;
+                self.tell_status().await;
             }
             First::Resumed { turns } => {
                 self.tell_status().await;
@@ -277,6 +297,7 @@ impl Thread {
                 reply(Ok(()));
                 self.kit.terminals.sessions.terminate_all();
             }
+            Op::Inform(item) => self.inform(*item).await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,
         }

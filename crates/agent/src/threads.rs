@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use jiff::Timestamp;
 use loomd_protocol::{
@@ -14,6 +14,8 @@ use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now}
 use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::busy::Busy;
+use crate::family::Family;
 use crate::git;
 use crate::history;
 use crate::hub::Hub;
@@ -41,12 +43,38 @@ pub struct Threads {
     loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
     /// Entered by every request about a thread, so that they take effect in the order they came.
     pub(crate) lanes: Arc<Lanes>,
+    busy: Arc<Busy>,
 }
 
 #[derive(Clone)]
-struct Loaded {
+pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     view: Arc<View>,
+    hub: Arc<Hub>,
+}
+
+/// All threads, for those who must not keep them loaded.
+#[derive(Clone)]
+pub(crate) struct WeakThreads {
+    store: Arc<dyn Store>,
+    outlet: Arc<dyn Outlet>,
+    services: Arc<Services>,
+    loaded: Weak<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    lanes: Arc<Lanes>,
+    busy: Arc<Busy>,
+}
+
+impl WeakThreads {
+    pub fn upgrade(&self) -> Option<Threads> {
+        Some(Threads {
+            store: Arc::clone(&self.store),
+            outlet: Arc::clone(&self.outlet),
+            services: Arc::clone(&self.services),
+            loaded: self.loaded.upgrade()?,
+            lanes: Arc::clone(&self.lanes),
+            busy: Arc::clone(&self.busy),
+        })
+    }
 }
 
 /// A thread's place among the loaded ones, for as long as its task lives.
@@ -73,6 +101,14 @@ pub(crate) struct Loading {
     pub view: View,
     pub settings: Settings,
     pub profile: Arc<Profile>,
+    /// The agents that it belongs to; `None` for one that the user talks to.
+    pub kin: Option<Kin>,
+}
+
+/// An agent's place among others.
+pub(crate) struct Kin {
+    pub depth: i32,
+    pub family: Arc<Family>,
 }
 
 /// Which stored thread is meant.
@@ -85,7 +121,7 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>, services: Arc<Services>) -> Self {
-        Self { store, outlet, services, loaded: Arc::default(), lanes: Arc::default() }
+        Self { store, outlet, services, loaded: Arc::default(), lanes: Arc::default(), busy: Arc::default() }
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
@@ -94,8 +130,8 @@ impl Threads {
         let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
         let thread = self.unstored(&meta, &new.resolved.settings, keeping);
         let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading = Loading { meta, view: View::new(thread, keeping), settings, profile };
-        self.load(loading, subscriber, First::Started { notices }, reply);
+        let loading = Loading { meta, view: View::new(thread, keeping), settings, profile, kin: None };
+        self.load(loading, vec![subscriber], First::Started { notices }, reply);
     }
 
     /// Ids of the loaded threads, in order.
@@ -459,7 +495,7 @@ impl Threads {
     }
 
     /// Hands something to a loaded thread; gives it back when the thread is not loaded.
-    async fn tell(&self, id: ThreadId, op: Op) -> Result<(), Op> {
+    pub(crate) async fn tell(&self, id: ThreadId, op: Op) -> Result<(), Op> {
         match self.get(id) {
             Some(loaded) => loaded.ops.send(op).await.map_err(|unsent| unsent.0),
             None => Err(op),
@@ -472,8 +508,12 @@ impl Threads {
     }
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
-    pub(crate) fn load(&self, loading: Loading, subscriber: Subscriber, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile } = loading;
+    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
+        let Loading { meta, view, settings, profile, kin } = loading;
+        let role = if kin.is_some() { Role::Child } else { Role::Main };
+        let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
+        let subscriber = subscribers.first().copied();
+        let hub = Arc::new(Hub::new(Arc::clone(&self.outlet), subscribers));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
@@ -484,14 +524,18 @@ impl Threads {
             meta: Box::new(meta),
             kit: Kit {
                 services: Arc::clone(&self.services),
-                role: Role::Main,
+                role,
                 terminals: Arc::default(),
                 ops: ops.downgrade(),
+                threads: self.downgrade(),
+                family,
+                depth,
             },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),
-            hub: Arc::new(Hub::new(Arc::clone(&self.outlet), vec![subscriber])),
+            hub: Arc::clone(&hub),
+            busy: Arc::clone(&self.busy),
             memory: None,
             running: None,
             queued: VecDeque::new(),
@@ -501,6 +545,7 @@ impl Threads {
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {
             drop(loaded);
+            let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };
             tokio::spawn(async move {
                 if let Err(mpsc::error::SendError(Op::Join { reply, .. })) =
                     other.ops.send(Op::Join { subscriber, turns: first.has_turns(), reply }).await
@@ -512,7 +557,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view });
+        loaded.insert(id, Loaded { ops, view, hub });
         drop(loaded);
         let place = Place { id, loaded: Arc::clone(&self.loaded) };
         tokio::spawn(thread.run(first, reply, queue, place));
@@ -559,6 +604,35 @@ impl Threads {
         let mut thread = stored.to_wire(provider);
         thread.status = self.status(stored.id());
         thread
+    }
+
+    fn downgrade(&self) -> WeakThreads {
+        WeakThreads {
+            store: Arc::clone(&self.store),
+            outlet: Arc::clone(&self.outlet),
+            services: Arc::clone(&self.services),
+            loaded: Arc::downgrade(&self.loaded),
+            lanes: Arc::clone(&self.lanes),
+            busy: Arc::clone(&self.busy),
+        }
+    }
+
+    /// Resolves when no turn is running in any thread.
+    pub async fn until_idle(&self) {
+        self.busy.until_idle().await;
+    }
+
+    /// Who listens to a thread.
+    pub(crate) async fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
+        match self.get(id) {
+            Some(loaded) => loaded.hub.subscribers().await.clone(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Unloads a thread, if it is loaded.
+    pub(crate) async fn close_thread(&self, id: ThreadId) {
+        self.unload(id).await;
     }
 
     /// Asks a loaded thread; `None` when it was unloaded meanwhile.

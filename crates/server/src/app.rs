@@ -102,6 +102,13 @@ impl App {
         }
     }
 
+    /// Resolves when no turn is running.
+    pub(crate) async fn until_idle(&self) {
+        if let Some(threads) = self.threads.get() {
+            threads.until_idle().await;
+        }
+    }
+
     /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
     pub(crate) async fn close(&self) {
         if let Some(threads) = self.threads.get() {

@@ -23,11 +23,16 @@ impl Signals {
         })
     }
 
-    /// Cancels `stop` at the first signal and returns at the second, when nothing more is to be waited for.
-    pub async fn obey(mut self, stop: &CancellationToken) {
+    /// After the first signal, cancels `stop` as soon as `drained` is done; returns at the second, when
+    /// nothing more is to be waited for.
+    pub async fn obey(mut self, drained: impl Future<Output = ()>, stop: &CancellationToken) {
         self.next().await;
         info!("stopping: waiting for what is in progress");
-        stop.cancel();
+        let mut drained = std::pin::pin!(drained);
+        tokio::select! {
+            () = &mut drained => stop.cancel(),
+            () = self.next() => return info!("stopping at once"),
+        }
         self.next().await;
         info!("stopping at once");
     }

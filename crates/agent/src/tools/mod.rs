@@ -4,6 +4,7 @@
 //! [`TOOLS`] is the table of all tools in the order in which they are offered. A tool can be called whether
 //! or not it is offered, unless it says otherwise.
 
+mod agents;
 mod apply_patch;
 mod calls;
 mod command;
@@ -33,9 +34,11 @@ use tokio::sync::mpsc::WeakSender;
 pub(crate) use calls::Calls;
 pub(crate) use command::{Task, run as run_command};
 
+use crate::family::Family;
 use crate::services::Services;
 use crate::terminals::Terminals;
 use crate::thread::Op;
+use crate::threads::WeakThreads;
 use crate::turn::TurnCx;
 use net_diff::NetDiff;
 
@@ -74,6 +77,11 @@ const TOOLS: &[(&str, &dyn Tool)] = &[
     ("request_user_input", &request_user_input::RequestUserInput),
     ("apply_patch", &apply_patch::ApplyPatch),
     ("view_image", &view_image::ViewImage),
+    ("spawn_agent", &agents::SpawnAgent),
+    ("send_input", &agents::SendInput),
+    ("resume_agent", &agents::ResumeAgent),
+    ("wait_agent", &agents::WaitAgent),
+    ("close_agent", &agents::CloseAgent),
 ];
 
 /// Tools whose output says how long they ran when they are stopped.
@@ -93,6 +101,8 @@ pub(crate) enum Role {
 pub(crate) struct Offer<'a> {
     pub cx: &'a TurnCx,
     pub role: Role,
+    /// How many agents are between it and the user.
+    pub depth: i32,
     pub features: FeatureSet,
 }
 
@@ -111,6 +121,9 @@ pub(crate) struct ToolCx {
     /// The thread's task.
     pub ops: WeakSender<Op>,
     pub diff: Arc<Mutex<NetDiff>>,
+    pub threads: WeakThreads,
+    pub family: Arc<Family>,
+    pub depth: i32,
 }
 
 /// What the tools of a thread share from turn to turn.
@@ -120,6 +133,10 @@ pub(crate) struct Kit {
     pub role: Role,
     pub terminals: Arc<Terminals>,
     pub ops: WeakSender<Op>,
+    pub threads: WeakThreads,
+    pub family: Arc<Family>,
+    /// How many agents are between this one and the user.
+    pub depth: i32,
 }
 
 /// The tools of one turn.
@@ -135,7 +152,7 @@ impl Toolbox {
     }
 
     fn with(turn: &Arc<TurnCx>, kit: Kit, diff: Arc<Mutex<NetDiff>>) -> Self {
-        let offer = Offer { cx: turn, role: kit.role, features: turn.profile.config.features };
+        let offer = Offer { cx: turn, role: kit.role, depth: kit.depth, features: turn.profile.config.features };
         let mut specs: Vec<ToolSpec> = Vec::new();
         for (name, tool) in TOOLS {
             // The provider's own tools stand between ours.
@@ -146,8 +163,8 @@ impl Toolbox {
             specs.extend(tool.spec(&offer));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops } = kit;
-        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff };
+        let Kit { services, role, terminals, ops, threads, family, depth } = kit;
+        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff, threads, family, depth };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
     }
 
@@ -158,6 +175,9 @@ impl Toolbox {
             role: Role::Reviewer,
             terminals: Arc::clone(&of.cx.terminals),
             ops: of.cx.ops.clone(),
+            threads: of.cx.threads.clone(),
+            family: Arc::clone(&of.cx.family),
+            depth: of.cx.depth,
         };
         Self::with(turn, kit, Arc::clone(&of.cx.diff))
     }
@@ -173,7 +193,8 @@ impl Toolbox {
     fn find(&self, name: &str) -> Option<&'static dyn Tool> {
         let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
         let turn = &self.cx.turn;
-        let offer = Offer { cx: turn, role: self.cx.role, features: turn.profile.config.features };
+        let (role, depth) = (self.cx.role, self.cx.depth);
+        let offer = Offer { cx: turn, role, depth, features: turn.profile.config.features };
         tool.callable(&offer).then_some(*tool)
     }
 }

@@ -24,7 +24,9 @@ use loomd_protocol::{
     ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError, UserInput,
 };
 use loomd_store::Durability;
-use loomd_store::rollout::{AbortReason, Error, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted};
+use loomd_store::rollout::{
+    AbortReason, BaseInstructions, Error, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted,
+};
 use uuid::Uuid;
 
 pub(crate) use cx::TurnCx;
@@ -33,6 +35,7 @@ pub(crate) use inbox::{Inbox, Mail};
 use crate::context::{Situation, name_of};
 use crate::conversation::{Conversation, message};
 use crate::input;
+use crate::notify::{self, TurnComplete};
 use crate::prompts;
 use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
@@ -170,6 +173,7 @@ impl Turn {
     /// Does the work and writes down how it ended.
     pub async fn run(mut self, work: Work) -> Ended {
         self.begin().await;
+        let answers = matches!(work, Work::Answer { .. });
         let done = match work {
             Work::Answer { input, output_schema } => {
                 self.output_schema = output_schema;
@@ -190,6 +194,11 @@ impl Turn {
             Err(Failure::Other(error)) => Outcome::Failed(error),
         };
         self.finish(&outcome).await;
+        if let Outcome::Completed { last_message } = &outcome
+            && answers
+        {
+            self.notify(last_message.as_deref());
+        }
         let mut conversation = Some(self.conversation);
         if let Some(error) = self.cx.broken() {
             outcome = Outcome::Failed(error);
@@ -206,6 +215,7 @@ impl Turn {
         let mut records = Vec::new();
         if let Some(mut meta) = self.meta.take() {
             meta.git = crate::git::facts(&meta.cwd).await;
+            meta.base_instructions = Some(BaseInstructions { text: self.scope.instructions.to_string() });
             records.push(Record::SessionMeta(meta));
         }
         records.push(Record::EventMsg(Event::TaskStarted(TaskStarted {
@@ -243,6 +253,24 @@ impl Turn {
         self.cx.flush(Durability::Synced).await;
         if self.cx.broken().is_none() {
             self.view.is_stored();
+        }
+    }
+
+    /// Tells the user's own program that the turn is done.
+    fn notify(&self, last_message: Option<&str>) {
+        let cx = &self.cx;
+        if let Some(program) = &cx.profile.config.config.notify {
+            notify::tell(
+                program,
+                &TurnComplete {
+                    thread_id: &cx.thread_id,
+                    turn_id: &cx.turn_id,
+                    cwd: &cx.settings.cwd,
+                    client: &cx.profile.client,
+                    input_messages: self.conversation.user_texts(),
+                    last_assistant_message: last_message,
+                },
+            );
         }
     }
 

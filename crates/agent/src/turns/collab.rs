@@ -7,7 +7,7 @@ use loomd_store::rollout::{
     AgentStatus, CollabAgentInteractionEnd, CollabAgentSpawnEnd, CollabCloseEnd, CollabResumeEnd, CollabWaitingEnd,
 };
 
-pub(super) fn spawn(end: CollabAgentSpawnEnd) -> ThreadItem {
+pub(crate) fn spawn(end: CollabAgentSpawnEnd) -> ThreadItem {
     let states: BTreeMap<_, _> = end.new_thread_id.map(|id| (id, end.status.clone())).into_iter().collect();
     let failed = states.is_empty() || is_failure(&end.status);
     let mut item = item(end.call_id, CollabAgentTool::SpawnAgent, end.sender_thread_id, states, failed);
@@ -19,7 +19,7 @@ pub(super) fn spawn(end: CollabAgentSpawnEnd) -> ThreadItem {
     item
 }
 
-pub(super) fn interaction(end: CollabAgentInteractionEnd) -> ThreadItem {
+pub(crate) fn interaction(end: CollabAgentInteractionEnd) -> ThreadItem {
     let mut item =
         one(end.call_id, CollabAgentTool::SendInput, end.sender_thread_id, end.receiver_thread_id, end.status);
     if let ThreadItem::CollabAgentToolCall { prompt, .. } = &mut item {
@@ -28,16 +28,16 @@ pub(super) fn interaction(end: CollabAgentInteractionEnd) -> ThreadItem {
     item
 }
 
-pub(super) fn waiting(end: CollabWaitingEnd) -> ThreadItem {
+pub(crate) fn waiting(end: CollabWaitingEnd) -> ThreadItem {
     let failed = end.statuses.values().any(is_failure);
     item(end.call_id, CollabAgentTool::Wait, end.sender_thread_id, end.statuses, failed)
 }
 
-pub(super) fn close(end: CollabCloseEnd) -> ThreadItem {
+pub(crate) fn close(end: CollabCloseEnd) -> ThreadItem {
     one(end.call_id, CollabAgentTool::CloseAgent, end.sender_thread_id, end.receiver_thread_id, end.status)
 }
 
-pub(super) fn resume(end: CollabResumeEnd) -> ThreadItem {
+pub(crate) fn resume(end: CollabResumeEnd) -> ThreadItem {
     one(end.call_id, CollabAgentTool::ResumeAgent, end.sender_thread_id, end.receiver_thread_id, end.status)
 }
 

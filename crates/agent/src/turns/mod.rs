@@ -4,7 +4,7 @@
 //! records. Ids are stable: a record that carries the id that was streamed keeps it, others are
 //! numbered in order, and a turn without a recorded id gets one made from the thread's and its place.
 
-mod collab;
+pub(crate) mod collab;
 mod hook_prompt;
 mod item;
 

@@ -36,9 +36,17 @@ pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(
     let stop = CancellationToken::new();
     let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_)) && policy.has_secret_file();
     let signals = Signals::catch(!hang_up_reloads)?;
+    // Whoever is connected over a network sees running turns to their end.
+    let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_));
+    let ours = Arc::clone(&app);
+    let drain = async move {
+        if drains {
+            ours.until_idle().await;
+        }
+    };
     tokio::select! {
         served = serve_until(app, listen, policy, stop.clone()) => served,
-        () = signals.obey(&stop) => Ok(()),
+        () = signals.obey(drain, &stop) => Ok(()),
     }
 }
 

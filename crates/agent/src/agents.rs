@@ -1,0 +1,178 @@
+//! Threads that agents start: opening them, talking to them, closing them.
+
+use std::sync::Arc;
+
+use loomd_protocol::{SubAgentSource, ThreadStatus, Turn, TurnStartParams, UserInput};
+use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
+use loomd_store::{Batch, ThreadId};
+use tokio::sync::oneshot;
+
+use crate::family::Family;
+use crate::settings::{Profile, Settings};
+use crate::thread::{First, Op, Opened, Reply};
+use crate::threads::{Kin, Loading, Threads};
+use crate::view::{Keeping, View};
+
+/// A thread that an agent starts.
+pub(crate) struct Child {
+    pub parent: ThreadId,
+    pub depth: i32,
+    pub role: Option<String>,
+    pub settings: Settings,
+    pub profile: Arc<Profile>,
+    pub family: Arc<Family>,
+    /// It knows what was said in its parent's thread.
+    pub with_history: bool,
+}
+
+impl Child {
+    fn meta(&self, id: ThreadId, nickname: &str) -> SessionMeta {
+        SessionMeta {
+            id,
+            forked_from_id: None,
+            timestamp: now(),
+            cwd: self.settings.cwd.clone(),
+            originator: self.profile.client.clone(),
+            cli_version: self.profile.identity.version.clone(),
+            source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
+                agent_nickname: Some(nickname.into()),
+                agent_path: None,
+                agent_role: self.role.clone(),
+                depth: self.depth,
+                parent_thread_id: self.parent.into(),
+            }),
+            agent_nickname: Some(nickname.into()),
+            agent_role: self.role.clone(),
+            agent_path: None,
+            model_provider: Some(self.settings.model_provider.clone()),
+            base_instructions: self.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
+            dynamic_tools: None,
+            memory_mode: None,
+            git: None,
+        }
+    }
+}
+
+impl Threads {
+    /// Starts an agent on a task; its id and nickname.
+    pub(crate) async fn spawn(
+        &self,
+        child: Child,
+        input: Vec<UserInput>,
+        max: usize,
+    ) -> Result<(ThreadId, String), String> {
+        let id = ThreadId::new();
+        let nickname = child
+            .family
+            .join(id, child.parent, child.role.clone(), max)
+            .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
+        let family = Arc::clone(&child.family);
+        let begun = async {
+            self.open_child(id, &nickname, child).await?;
+            self.say(id, input).await
+        };
+        if let Err(problem) = begun.await {
+            family.forget(id);
+            return Err(format!("collab spawn failed: {problem}"));
+        }
+        Ok((id, nickname))
+    }
+
+    async fn open_child(&self, id: ThreadId, nickname: &str, child: Child) -> Result<(), String> {
+        let meta = child.meta(id, nickname);
+        let parent = self.keeping(child.parent).map(|(keeping, _)| keeping);
+        let keeping = if parent == Some(Keeping::Never) { Keeping::Never } else { Keeping::NotYet };
+        let thread = self.unstored(&meta, &child.settings, keeping);
+        let mut view = View::new(thread, keeping);
+        if child.with_history && parent == Some(Keeping::Stored) {
+            let source = self.store.find(child.parent, None).await.map_err(|error| error.to_string())?;
+            let lease = self.store.lease(id).await.map_err(|error| error.to_string())?;
+            let mut batch = Batch::new();
+            batch.push(&Record::SessionMeta(Box::new(meta.clone()))).map_err(|error| error.to_string())?;
+            self.copy_lines(&source, id, &lease, batch).await.map_err(|refusal| refusal.to_string())?;
+            view = View::new(view.thread(), Keeping::Stored);
+        }
+        self.load_child(child, meta, view).await
+    }
+
+    /// Opens an agent again that was closed.
+    pub(crate) async fn reopen(&self, id: ThreadId, child: Child, max: usize) -> Result<(), String> {
+        let stored = self.store.find(id, Some(false)).await.map_err(|_| format!("agent with id {id} not found"))?;
+        let known = child.family.find(id);
+        if known.is_none() {
+            child
+                .family
+                .join(id, child.parent, child.role.clone(), max)
+                .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
+        }
+        child.family.set(id, AgentStatus::PendingInit);
+        let mut thread = self.wire(&stored, &child.settings.model_provider);
+        thread.status = ThreadStatus::Idle;
+        self.load_child(child, stored.meta, View::new(thread, Keeping::Stored)).await
+    }
+
+    async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
+        let subscribers = self.subscribers(child.parent).await;
+        let Child { depth, settings, profile, family, .. } = child;
+        let loading = Loading { meta, view, settings, profile, kin: Some(Kin { depth, family }) };
+        let (answer, answered) = oneshot::channel();
+        let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
+        self.load(loading, subscribers, First::Spawned, reply);
+        match answered.await {
+            Ok(opened) => opened.map(|_| ()).map_err(|refusal| refusal.to_string()),
+            Err(_) => Err("the agent could not be opened".into()),
+        }
+    }
+
+    /// Says something to an agent; the id of the turn in which it is answered.
+    pub(crate) async fn say(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
+        let (answer, answered) = oneshot::channel();
+        let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
+        self.start_turn(id, said(id, input), reply).await;
+        match answered.await {
+            Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
+            Err(_) => Err(format!("agent with id {id} not found")),
+        }
+    }
+
+    /// Stops what an agent is doing.
+    pub(crate) async fn stop_turn(&self, id: ThreadId) {
+        let (answer, answered) = oneshot::channel();
+        let reply: Reply<()> = Box::new(|stopped| _ = answer.send(stopped));
+        self.interrupt(id, String::new(), reply).await;
+        _ = answered.await;
+    }
+
+    /// Closes an agent and all that it started.
+    pub(crate) async fn close_family(&self, id: ThreadId, family: &Arc<Family>) {
+        let mut left = vec![id];
+        while let Some(id) = left.pop() {
+            left.extend(family.children(id).into_iter().map(|(child, _)| child));
+            self.close_thread(id).await;
+            family.set(id, AgentStatus::Shutdown);
+        }
+    }
+
+    /// Tells a thread something that its model should hear. One that is not loaded misses it.
+    pub(crate) async fn inform(&self, id: ThreadId, item: loomd_protocol::ResponseItem) {
+        _ = self.tell(id, Op::Inform(Box::new(item))).await;
+    }
+}
+
+fn said(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
+    TurnStartParams {
+        thread_id: id.to_string(),
+        input,
+        cwd: None,
+        approval_policy: None,
+        approvals_reviewer: None,
+        sandbox_policy: None,
+        model: None,
+        service_tier: None,
+        effort: None,
+        summary: None,
+        personality: None,
+        output_schema: None,
+        collaboration_mode: None,
+    }
+}

@@ -1,0 +1,39 @@
+//! How many turns are running, for those who wait for none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+#[derive(Default)]
+pub(crate) struct Busy {
+    turns: AtomicUsize,
+    changed: Notify,
+}
+
+/// A turn that is running, until it is dropped.
+pub(crate) struct Working(Arc<Busy>);
+
+impl Busy {
+    pub fn begin(self: &Arc<Self>) -> Working {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        Working(Arc::clone(self))
+    }
+
+    pub async fn until_idle(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.turns.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.turns.fetch_sub(1, Ordering::Relaxed);
+        self.0.changed.notify_waiters();
+    }
+}

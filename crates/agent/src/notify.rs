@@ -1,0 +1,34 @@
+//! The user's program that is told when a turn is done.
+
+use std::process::Stdio;
+
+use serde::Serialize;
+use tokio::process::Command;
+
+/// What the program is told, as JSON in its last argument.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case", tag = "type", rename = "agent-turn-complete")]
+pub(crate) struct TurnComplete<'a> {
+    pub thread_id: &'a str,
+    pub turn_id: &'a str,
+    pub cwd: &'a str,
+    /// The name of the client.
+    pub client: &'a str,
+    /// Everything that the user said in the thread.
+    pub input_messages: Vec<String>,
+    pub last_assistant_message: Option<&'a str>,
+}
+
+/// Starts the program and does not wait for it. One that cannot be started is none of the turn's business.
+pub(crate) fn tell(program: &[String], news: &TurnComplete<'_>) {
+    let Some((name, arguments)) = program.split_first() else { return };
+    let Ok(json) = serde_json::to_string(news) else { return };
+    let mut command = Command::new(name);
+    command.args(arguments).arg(json).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        Ok(mut child) => {
+            tokio::spawn(async move { child.wait().await });
+        }
+        Err(error) => tracing::warn!(name, %error, "the notify program could not be started"),
+    }
+}

@@ -1,0 +1,79 @@
+//! `resume_agent`: opens an agent again that was closed.
+
+use std::sync::Arc;
+
+use loomd_model::ToolSpec;
+use loomd_protocol::CollabAgentTool;
+use loomd_store::rollout::{AgentStatus, CollabResumeEnd, Event};
+use serde::Deserialize;
+
+use super::super::spec::{function, string};
+use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::{max_threads, offered, parse_id, started};
+use crate::agents::Child;
+use crate::turns::collab;
+
+pub(crate) struct ResumeAgent;
+
+#[derive(Deserialize)]
+struct Args {
+    id: String,
+}
+
+impl Tool for ResumeAgent {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        offered(offer).then(|| {
+            function(
+                "resume_agent",
+                "Opens an agent again that was closed, so that it can be talked to.",
+                &[("id", string("The agent's id."))],
+                &["id"],
+            )
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offered(offer)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(resume(cx, call))
+    }
+}
+
+async fn resume(cx: &ToolCx, call: &Call) -> Answer {
+    let args: Args = call.arguments()?;
+    let turn = &cx.turn;
+    let id = parse_id(&args.id)?;
+    turn.started(started(cx, call, CollabAgentTool::ResumeAgent, &[id], None)).await;
+    let member = cx.family.find(id);
+    let resumed = match cx.threads.upgrade() {
+        Some(threads) if threads.is_loaded(id) => Ok(()),
+        Some(threads) => {
+            let child = Child {
+                parent: turn.thread,
+                depth: cx.depth + 1,
+                role: member.as_ref().and_then(|member| member.role.clone()),
+                settings: turn.settings.clone(),
+                profile: Arc::clone(&turn.profile),
+                family: Arc::clone(&cx.family),
+                with_history: false,
+            };
+            threads.reopen(id, child, max_threads(turn)).await
+        }
+        None => Err("the server is stopping".into()),
+    };
+    let status = if resumed.is_ok() { cx.family.status(id) } else { AgentStatus::NotFound };
+    let member = cx.family.find(id);
+    let end = CollabResumeEnd {
+        call_id: call.id.clone(),
+        sender_thread_id: turn.thread_id.clone(),
+        receiver_thread_id: id.to_string(),
+        receiver_agent_nickname: member.as_ref().map(|member| member.nickname.clone()),
+        receiver_agent_role: member.and_then(|member| member.role),
+        status: status.clone(),
+    };
+    turn.completed(collab::resume(end.clone()), Some(Event::CollabResumeEnd(end))).await;
+    resumed?;
+    Ok(serde_json::json!({ "status": status }).to_string().into())
+}

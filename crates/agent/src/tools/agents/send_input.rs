@@ -1,0 +1,87 @@
+//! `send_input`: says something to an agent.
+
+use loomd_model::ToolSpec;
+use loomd_protocol::CollabAgentTool;
+use loomd_store::rollout::{AgentStatus, CollabAgentInteractionEnd, Event};
+use serde::Deserialize;
+
+use super::super::spec::{array, boolean, function, object, string};
+use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::{Said, offered, parse_id, prompt, started};
+use crate::turns::collab;
+
+pub(crate) struct SendInput;
+
+#[derive(Deserialize)]
+struct Args {
+    #[serde(alias = "id")]
+    target: String,
+    #[serde(flatten)]
+    said: Said,
+    #[serde(default)]
+    interrupt: bool,
+}
+
+impl Tool for SendInput {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        offered(offer).then(|| {
+            function(
+                "send_input",
+                "Says something to an agent: more about its task, or a new one.",
+                &[
+                    ("target", string("The agent's id.")),
+                    ("message", string("What to say. Either this or items.")),
+                    (
+                        "items",
+                        array(
+                            object(&[("type", string("The kind of part.")), ("text", string("Its text."))], &["type"]),
+                            "What to say, in parts. Either this or message.",
+                        ),
+                    ),
+                    ("interrupt", boolean("Whether it stops what it is doing first.")),
+                ],
+                &["target"],
+            )
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offered(offer)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(send(cx, call))
+    }
+}
+
+async fn send(cx: &ToolCx, call: &Call) -> Answer {
+    let args: Args = call.arguments()?;
+    let turn = &cx.turn;
+    let id = parse_id(&args.target)?;
+    let input = args.said.input()?;
+    let prompt = prompt(&input);
+    turn.started(started(cx, call, CollabAgentTool::SendInput, &[id], Some(prompt.clone()))).await;
+    let threads = cx.threads.upgrade().filter(|threads| threads.is_loaded(id));
+    let sent = match threads {
+        Some(threads) => {
+            if args.interrupt {
+                threads.stop_turn(id).await;
+            }
+            threads.say(id, input).await
+        }
+        None => Err(format!("agent with id {id} not found")),
+    };
+    let member = cx.family.find(id);
+    let status = if sent.is_ok() { cx.family.status(id) } else { AgentStatus::NotFound };
+    let end = CollabAgentInteractionEnd {
+        call_id: call.id.clone(),
+        sender_thread_id: turn.thread_id.clone(),
+        receiver_thread_id: id.to_string(),
+        receiver_agent_nickname: member.as_ref().map(|member| member.nickname.clone()),
+        receiver_agent_role: member.and_then(|member| member.role),
+        prompt,
+        status,
+    };
+    turn.completed(collab::interaction(end.clone()), Some(Event::CollabAgentInteractionEnd(end))).await;
+    Ok(serde_json::json!({ "submission_id": sent? }).to_string().into())
+}
