@@ -148,10 +148,19 @@ fn local_url(id: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     url.or_else(|| set(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
 }
 
-/// Values are the user's own and go as they are.
+/// Values are the user's own and go as they are, except for what no address can have.
 fn query(params: Option<&BTreeMap<String, String>>) -> String {
-    let pairs: Vec<_> = params.into_iter().flatten().map(|(name, value)| format!("{name}={value}")).collect();
-    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    let mut query = String::new();
+    for (name, value) in params.into_iter().flatten() {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        for byte in format!("{name}={value}").bytes() {
+            match byte {
+                b'!'..=b'~' if !matches!(byte, b'"' | b'#' | b'<' | b'>') => query.push(byte.into()),
+                _ => query.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    query
 }
 
 fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> HeaderMap {

@@ -315,3 +315,124 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         deserializer.deserialize_str(TextVisitor).map(Text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(json: &str, expected: Option<ModelEvent>) {
+        assert_eq!(decode(json, "url"), expected.map_or(Decoded::Nothing, Decoded::Event), "{json}");
+    }
+
+    fn text(item_id: Option<&str>, delta: &str) -> Option<ModelEvent> {
+        Some(ModelEvent::TextDelta { item_id: item_id.map(Into::into), delta: delta.into() })
+    }
+
+    #[test]
+    fn the_type_is_found_wherever_it_stands() {
+        check(r#"{"type":"response.output_text.delta","delta":"a"}"#, text(None, "a"));
+        check(" { \"type\" : \"response.output_text.delta\" , \"delta\" : \"a\" } ", text(None, "a"));
+        check(r#"{"delta":"a","item_id":"m","type":"response.output_text.delta"}"#, text(Some("m"), "a"));
+        check(r#"{"type":"response.output\u005ftext.delta","delta":"a"}"#, text(None, "a"));
+        check(r#"{"type":"response.output_text.deltas","delta":"a"}"#, None);
+        check(r#"{"delta":"a"}"#, None);
+    }
+
+    #[test]
+    fn text_is_unescaped() {
+        check(
+            r#"{"type":"response.output_text.delta","delta":"\"\n\u00e4\ud83d\ude00","item_id":null,"logprobs":[]}"#,
+            text(None, "\"\nä😀"),
+        );
+    }
+
+    #[test]
+    fn a_piece_of_reasoning_needs_its_index() {
+        let index = 2;
+        check(
+            r#"{"type":"response.reasoning_summary_text.delta","delta":"a","summary_index":2,"item_id":"r"}"#,
+            Some(ModelEvent::SummaryDelta { item_id: Some("r".into()), index, delta: "a".into() }),
+        );
+        check(
+            r#"{"type":"response.reasoning_text.delta","delta":"a","content_index":2}"#,
+            Some(ModelEvent::ReasoningDelta { item_id: None, index, delta: "a".into() }),
+        );
+        check(
+            r#"{"type":"response.reasoning_summary_part.added","summary_index":2}"#,
+            Some(ModelEvent::SummaryPartAdded { item_id: None, index }),
+        );
+        check(r#"{"type":"response.reasoning_summary_text.delta","delta":"a"}"#, None);
+        check(r#"{"type":"response.reasoning_text.delta","delta":"a","summary_index":2}"#, None);
+        check(r#"{"type":"response.reasoning_summary_part.added"}"#, None);
+    }
+
+    #[test]
+    fn items_keep_their_id_and_place() {
+        let item = ResponseItem::Reasoning { summary: Vec::new(), content: None, encrypted_content: None };
+        check(
+            r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"reasoning","id":"rs","summary":[]}}"#,
+            Some(ModelEvent::ItemDone { item: item.clone(), id: Some("rs".into()), output_index: Some(3) }),
+        );
+        check(
+            r#"{"item":{"summary":[],"type":"reasoning"},"type":"response.output_item.added"}"#,
+            Some(ModelEvent::ItemAdded { item, id: None, output_index: None }),
+        );
+        check(r#"{"type":"response.output_item.done","item":{"type":"hologram"}}"#, None);
+        check(r#"{"type":"response.output_item.done","item":{"type":"function_call"}}"#, None);
+    }
+
+    #[test]
+    fn usage_may_be_missing_in_whole_or_part() {
+        let completed = |usage| Some(ModelEvent::Completed { response_id: "r".into(), usage });
+        let usage = |input, output, total| TokenUsage {
+            total_tokens: total,
+            input_tokens: input,
+            cached_input_tokens: 0,
+            output_tokens: output,
+            reasoning_output_tokens: 0,
+        };
+        check(r#"{"type":"response.completed","response":{"id":"r"}}"#, completed(None));
+        check(r#"{"type":"response.completed","response":{"id":"r","usage":null}}"#, completed(None));
+        check(
+            r#"{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":3,"output_tokens":4}}}"#,
+            completed(Some(usage(3, 4, 7))),
+        );
+        check(
+            r#"{"type":"response.completed","response":{"id":"r","usage":{"total_tokens":9,"input_tokens_details":null}}}"#,
+            completed(Some(usage(0, 0, 9))),
+        );
+    }
+
+    #[test]
+    fn the_answering_model_is_found_in_headers() {
+        for (json, expected) in [
+            (r#"{"type":"x","headers":{"OpenAI-Model":"a"}}"#, Some("a")),
+            (r#"{"type":"x","headers":{"x-openai-model":["a","b"]}}"#, Some("a")),
+            (r#"{"type":"x","response":{"headers":{"openai-model":"b"}},"headers":{"openai-model":"a"}}"#, Some("b")),
+            (r#"{"type":"x","response":{"headers":{}},"headers":null}"#, None),
+            (r#"{"type":"x","text":"\"headers\""}"#, None),
+        ] {
+            assert_eq!(server_model(json).as_deref(), expected, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_provider_sends_can_hurt(
+            kind in "response\\.(output_text\\.delta|output_item\\.(added|done)|completed|failed|incomplete)|error|codex\\.rate_limits",
+            rest in r#"(,"(item|delta|response|error|status|headers|rate_limits)":(null|7|"x"|\[\]|\{"id":1\}|\{"type":"message"\}|\{"error":\{"code":\[\]\}\}|\{)){0,4}"#,
+        ) {
+            let json = format!(r#"{{"type":"{kind}"{rest}}}"#);
+            decode(&json, "url");
+            server_model(&json);
+        }
+
+        #[test]
+        fn any_text_arrives_as_it_was(delta in ".*") {
+            let json = serde_json::json!({ "type": "response.output_text.delta", "delta": delta }).to_string();
+            prop_assert_eq!(decode(&json, "url"), Decoded::Event(ModelEvent::TextDelta { item_id: None, delta }));
+        }
+    }
+}
