@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -23,6 +25,8 @@ use super::{HttpError, Stream};
 
 /// For one connection, handshakes included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// What one address of a host gets before the next is tried beside it. A route that is dead says nothing.
+const HEAD_START: Duration = Duration::from_millis(250);
 
 pub(super) struct Connector {
     proxies: Option<Matcher>,
@@ -100,8 +104,24 @@ fn host(uri: &Uri) -> Result<&str, HttpError> {
     Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
 }
 
+/// Tries the addresses of a host in their order, and does not wait long for one before it tries the next, too.
 async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
-    let tcp = TcpStream::connect((host, port)).await.map_err(failed)?;
+    let mut addresses = tokio::net::lookup_host((host, port)).await.map_err(failed)?;
+    let mut dialling = FuturesUnordered::new();
+    let mut error = HttpError::Connect("the host has no address".into());
+    let tcp = loop {
+        let more = addresses.next().map(|address| dialling.push(TcpStream::connect(address))).is_some();
+        let head_start =
+            async { if more { tokio::time::sleep(HEAD_START).await } else { std::future::pending().await } };
+        tokio::select! {
+            dialled = dialling.next() => match dialled {
+                Some(Ok(tcp)) => break tcp,
+                Some(Err(refused)) => error = failed(refused),
+                None => return Err(error),
+            },
+            () = head_start => {}
+        }
+    };
     // A request is written in one piece; waiting for more would only delay it.
     tcp.set_nodelay(true).map_err(failed)?;
     Ok(tcp)

@@ -278,7 +278,7 @@ impl EventSource for SocketEvents {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(Some(Err(error))) => return self.over(ModelError::disconnected(error.to_string())),
                 Poll::Pending => {
-                    return self.reading.poll_idle(cx).map(|error| {
+                    return self.reading.poll_idle(cx, "websocket").map(|error| {
                         self.sent = None;
                         Some(Err(error))
                     });

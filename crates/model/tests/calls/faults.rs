@@ -91,6 +91,19 @@ async fn the_last_event_needs_no_empty_line() {
 }
 
 #[tokio::test]
+async fn a_body_may_end_with_its_connection() {
+    let model = ScriptedModel::start().await;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let end = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n";
+    model.reply(garbage(format!("{head}{end}"))).reply(garbage(head));
+    let mut session = session(&config(&model));
+    let (events, error) = call(&mut session, &request(&["hi"])).await;
+    assert_eq!((events.len(), error), (1, None));
+    let (_, error) = call(&mut session, &request(&["hi"])).await;
+    assert_eq!(error.unwrap().message(), CLOSED);
+}
+
+#[tokio::test]
 async fn a_refusal_is_shown_as_text() {
     let model = ScriptedModel::start().await;
     let item = json!({ "type": "message", "role": "assistant", "content": [{ "type": "refusal", "refusal": "no" }, { "type": "x" }] });

@@ -173,6 +173,22 @@ async fn a_provider_adds_headers_and_a_query() {
 }
 
 #[tokio::test]
+async fn a_password_in_the_address_becomes_a_header_and_shows_nowhere_else() {
+    let model = ScriptedModel::start().await;
+    let url = model.base_url().replace("http://", "http://me:p%40ss@");
+    let provider = ModelProvider { base_url: Some(url), ..config(&model) };
+    model.reply(loomd_testkit::model::unauthorized());
+    let message = super::error(&provider).await.message();
+    assert_eq!(
+        message,
+        format!("unexpected status 401 Unauthorized: no such key, url: {}/responses", model.base_url())
+    );
+    let sent = model.call(0).await;
+    assert_eq!(sent.header("authorization"), Some("Basic bWU6cEBzcw=="));
+    assert_eq!(sent.header("host"), Some(&*model.address().to_string()));
+}
+
+#[tokio::test]
 async fn local_providers_are_where_the_environment_says() {
     let model = ScriptedModel::start().await;
     let check = async |base: Option<String>, port: Option<String>| {
@@ -274,10 +290,16 @@ async fn one_connection_serves_many_calls() {
         assert_eq!(texts(&mut session, &request(&["hi"])).await, [format!("answer {number}")]);
     }
     assert_eq!(proxy.connections(), 1);
+    // A caller that stops at the last event leaves the connection whole.
+    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    while !matches!(events.next().await, Some(Ok(ModelEvent::Completed { .. }))) {}
+    drop(events);
+    assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
+    assert_eq!(proxy.connections(), 1);
     // Closed while idle: the next call opens another one.
     proxy.cut();
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
-    assert_eq!((proxy.connections(), model.calls().len()), (2, 4));
+    assert_eq!((proxy.connections(), model.calls().len()), (2, 6));
 }
 
 #[tokio::test]
