@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-use super::decode::stray_error;
+use super::failure::stray_error;
 use super::reading::Reading;
 use crate::event::EventSource;
 use crate::http::{Answer, Body};

@@ -4,15 +4,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use loomd_protocol::{ContentItem, JsonObject, JsonValue, MessagePhase, ResponseItem};
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::refusal::{Failure, Refusal};
+use super::failure::{error, failed, incomplete};
 use crate::rate_limits::RateLimitsEvent;
 use crate::{ModelError, ModelEvent, TokenUsage};
 
@@ -83,15 +81,6 @@ pub(super) fn server_model(json: &str) -> Option<String> {
         // A header may come as a list of its values.
         model.1.as_str().or(model.1.get(0).and_then(JsonValue::as_str)).map(Into::into)
     })
-}
-
-/// The error in a body that should have been a stream.
-pub(super) fn stray_error(body: &str) -> Option<ModelError> {
-    #[derive(Deserialize)]
-    struct Body {
-        error: Failure,
-    }
-    serde_json::from_str(body).ok().map(|body: Body| body.error.into())
 }
 
 /// The value of `type`, which is the first member almost always.
@@ -228,60 +217,6 @@ fn completed(json: &str) -> Decoded {
         }),
         Err(error) => Decoded::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}"))),
     }
-}
-
-fn failed(json: &str) -> ModelError {
-    #[derive(Deserialize)]
-    struct Event {
-        response: Response,
-    }
-    #[derive(Deserialize)]
-    struct Response {
-        error: Failure,
-    }
-    serde_json::from_str(json).map(|event: Event| event.response.error).unwrap_or_default().into()
-}
-
-fn incomplete(json: &str) -> ModelError {
-    let event: JsonValue = serde_json::from_str(json).unwrap_or_default();
-    let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
-    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
-}
-
-/// An error outside of a response: with a status it stands for an HTTP answer, else for a failed response.
-fn error(json: &str, url: &str) -> Decoded {
-    #[derive(Deserialize)]
-    struct Event {
-        #[serde(alias = "status_code")]
-        status: Option<u16>,
-        error: Option<Failure>,
-        headers: Option<JsonObject>,
-        #[serde(flatten)]
-        plain: Failure,
-    }
-    let Ok(event) = serde_json::from_str::<Event>(json) else { return Decoded::Nothing };
-    let status = event.status.and_then(|status| StatusCode::from_u16(status).ok());
-    match (status, event.error) {
-        (_, Some(failure)) if failure.code() == Some("websocket_connection_limit_reached") => {
-            Decoded::Refused(failure.into())
-        }
-        (Some(status), _) => {
-            let headers = header_map(event.headers.unwrap_or_default());
-            Decoded::Refused(Refusal { status, headers: &headers, body: json, url }.into())
-        }
-        (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
-    }
-}
-
-fn header_map(headers: JsonObject) -> HeaderMap {
-    let header = |(name, value): (String, JsonValue)| {
-        let value = match value {
-            JsonValue::String(text) => text,
-            other => other.to_string(),
-        };
-        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
-    };
-    headers.into_iter().filter_map(header).collect()
 }
 
 /// A string that is borrowed unless it has escapes, also inside of an `Option`.

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
+use loomd_config::Secret;
 use loomd_config::config_toml::ModelProvider;
-use loomd_model::{InputItem, ModelEvent, Session};
+use loomd_model::{Bearer, BoxFuture, Credentials, InputItem, ModelError, ModelEvent, Session};
 use loomd_protocol::JsonValue;
 use loomd_testkit::ScriptedModel;
 use serde_json::json;
@@ -194,6 +195,36 @@ async fn the_opening_carries_the_headers_of_the_call() {
     ] {
         assert_eq!(find(name), value, "{name}");
     }
+}
+
+/// A key that the test changes.
+struct Changing(Mutex<String>);
+
+impl Credentials for Changing {
+    fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
+        let key = Bearer::key(Secret::from(self.0.lock().unwrap().clone()));
+        Box::pin(std::future::ready(Ok(Some(key))))
+    }
+
+    fn recover<'a>(&'a self, _: &'a Bearer, _: u32) -> BoxFuture<'a, Result<bool, ModelError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+}
+
+#[tokio::test]
+async fn another_user_gets_another_connection() {
+    let socket = Socket::start().await;
+    let config = ModelProvider { requires_openai_auth: true, ..socket.config() };
+    let account = Arc::new(Changing(Mutex::new("one".into())));
+    let mut session = session_of("scripted", &config, |_| None, Some(Arc::clone(&account) as Arc<dyn Credentials>));
+    texts(&mut session, &request(&["one"])).await;
+    *account.0.lock().unwrap() = "two".into();
+    texts(&mut session, &request(&["one"])).await;
+    texts(&mut session, &request(&["one"])).await;
+    let opened = socket.state.lock().unwrap().opened.clone();
+    let keys: Vec<_> =
+        opened.iter().flatten().filter(|(name, _)| name == "authorization").map(|(_, key)| &**key).collect();
+    assert_eq!(keys, ["Bearer one", "Bearer two"]);
 }
 
 #[tokio::test]
