@@ -340,3 +340,17 @@ async fn the_same_item_is_sent_as_it_was_decoded() {
     assert_eq!(sent.len(), sent.json().len());
     assert_ne!(sent, user("hello"));
 }
+
+#[tokio::test]
+async fn calls_may_move_between_threads() {
+    let model = ScriptedModel::start().await;
+    let mut session = session(&config(&model));
+    let called = tokio::spawn(async move {
+        let request = request(&["hi"]);
+        session.warm_up(&request).await;
+        let mut events = session.stream(&request).await.unwrap();
+        while events.next().await.is_some() {}
+        session.compact(&request).await.unwrap()
+    });
+    assert_eq!(called.await.unwrap().len(), 1);
+}
