@@ -226,3 +226,111 @@ impl<'a> SentAction<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is sent for an item that came like this; null for nothing.
+    fn check(item: JsonValue, sent: JsonValue) {
+        let decoded: ResponseItem = serde_json::from_value(item.clone()).unwrap();
+        let input = InputItem::new(&decoded);
+        let found = input.as_ref().map_or(JsonValue::Null, |input| serde_json::from_str(input.json()).unwrap());
+        assert_eq!(found, sent, "{item}");
+        if let Some(input) = input {
+            let again = InputItem::new(&input.decode().unwrap()).unwrap();
+            assert_eq!(again.json(), input.json(), "an item survives being sent and read");
+        }
+    }
+
+    #[test]
+    fn messages_keep_their_phase_but_neither_id_nor_status() {
+        let text = json!([{ "type": "output_text", "text": "a" }]);
+        check(
+            json!({ "type": "message", "id": "m", "status": "completed", "role": "assistant", "content": text }),
+            json!({ "type": "message", "role": "assistant", "content": text }),
+        );
+        check(
+            json!({ "type": "message", "role": "assistant", "phase": "commentary", "end_turn": true, "content": [] }),
+            json!({ "type": "message", "role": "assistant", "content": [], "end_turn": true, "phase": "commentary" }),
+        );
+    }
+
+    #[test]
+    fn reasoning_says_what_it_does_not_have() {
+        check(
+            json!({ "type": "reasoning", "id": "r", "summary": [] }),
+            json!({ "type": "reasoning", "summary": [], "content": null, "encrypted_content": null }),
+        );
+        let summary = json!([{ "type": "summary_text", "text": "s" }]);
+        let content = json!([{ "type": "reasoning_text", "text": "raw" }]);
+        let full = json!({ "type": "reasoning", "summary": summary, "content": content, "encrypted_content": "E" });
+        check(full.clone(), full);
+    }
+
+    #[test]
+    fn calls_and_their_outputs_keep_what_ties_them_together() {
+        for item in [
+            json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": "c" }),
+            json!({ "type": "function_call", "name": "f", "namespace": "n", "arguments": "{}", "call_id": "c" }),
+            json!({ "type": "function_call_output", "call_id": "c", "output": "text" }),
+            json!({ "type": "function_call_output", "call_id": "c", "output": [{ "type": "input_text", "text": "t" }] }),
+            json!({ "type": "custom_tool_call", "status": "completed", "call_id": "c", "name": "t", "input": "x" }),
+            json!({ "type": "custom_tool_call", "call_id": "c", "name": "t", "input": "x" }),
+            json!({ "type": "custom_tool_call_output", "call_id": "c", "output": "text" }),
+            json!({ "type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": { "q": 1 } }),
+            json!({ "type": "tool_search_output", "call_id": "c", "status": "completed", "execution": "client", "tools": [] }),
+            json!({ "type": "image_generation_call", "id": "i", "status": "completed", "result": "aGk=" }),
+            json!({ "type": "compaction", "encrypted_content": "E" }),
+        ] {
+            check(item.clone(), item.clone());
+        }
+        let action = json!({ "type": "exec", "command": ["true"], "env": null, "timeout_ms": null, "user": null, "working_directory": null });
+        check(
+            json!({ "type": "local_shell_call", "id": "l", "call_id": "c", "status": "completed", "action": action }),
+            json!({ "type": "local_shell_call", "call_id": "c", "status": "completed", "action": action }),
+        );
+    }
+
+    #[test]
+    fn a_search_says_only_what_it_did() {
+        for (action, sent) in [
+            (json!({ "type": "search", "query": "q", "sources": [] }), json!({ "type": "search", "query": "q" })),
+            (json!({ "type": "open_page", "url": "u" }), json!({ "type": "open_page", "url": "u" })),
+            (json!({ "type": "new" }), json!({ "type": "other" })),
+        ] {
+            check(
+                json!({ "type": "web_search_call", "id": "w", "status": "completed", "action": action }),
+                json!({ "type": "web_search_call", "status": "completed", "action": sent }),
+            );
+        }
+        let bare = json!({ "type": "web_search_call", "status": "completed" });
+        check(bare.clone(), bare);
+    }
+
+    #[test]
+    fn what_no_model_understands_is_not_sent() {
+        check(json!({ "type": "hologram" }), JsonValue::Null);
+        let commit = json!({ "id": "c", "preexisting_untracked_files": [], "preexisting_untracked_dirs": [] });
+        check(json!({ "type": "ghost_snapshot", "ghost_commit": commit }), JsonValue::Null);
+    }
+
+    #[test]
+    fn ids_stand_beside_the_json() {
+        let item = |item: JsonValue| serde_json::from_value::<ResponseItem>(item).unwrap();
+        let message = item(json!({ "type": "message", "id": "m", "role": "user", "content": [] }));
+        let reasoning = item(json!({ "type": "reasoning", "id": "r", "summary": [] }));
+        let picture = item(json!({ "type": "image_generation_call", "id": "i", "status": "x", "result": "" }));
+        for (item, given, expected) in [
+            (&message, None, Some("m")),
+            (&message, Some("given"), Some("given")),
+            (&reasoning, None, None),
+            (&reasoning, Some("r"), Some("r")),
+            (&picture, Some("i"), None),
+        ] {
+            assert_eq!(InputItem::with_id(item, given).unwrap().id(), expected, "{item:?}");
+        }
+    }
+}

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, WireApi};
 
@@ -46,13 +48,19 @@ impl Provider {
         env: &dyn Fn(&str) -> Option<String>,
         account: Option<Arc<dyn Credentials>>,
     ) -> Arc<Self> {
+        let base_url = local_url(id, env).or_else(|| config.base_url.clone());
+        let (base_url, password) = base_url.map(split_password).unzip();
+        let mut headers = headers(id, config, env);
+        if let Some(password) = password.flatten() {
+            headers.entry(AUTHORIZATION).or_insert(password);
+        }
         Arc::new(Self {
             id: id.into(),
             name: config.name.clone(),
             wire: config.wire_api,
-            base_url: local_url(id, env).or_else(|| config.base_url.clone()),
+            base_url,
             query: query(config.query_params.as_ref()),
-            headers: headers(id, config, env),
+            headers,
             credentials: credentials(config, env, account),
             request_max_retries: config.request_max_retries(),
             stream_max_retries: config.stream_max_retries(),
@@ -148,10 +156,52 @@ fn local_url(id: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     url.or_else(|| set(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
 }
 
-/// Values are the user's own and go as they are.
+/// Takes user and password out of an address, so that they show up in no message, and gives the header that
+/// carries them instead.
+fn split_password(url: String) -> (String, Option<HeaderValue>) {
+    let Some((scheme, rest)) = url.split_once("://") else { return (url, None) };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let Some((user, host)) = rest[..end].rsplit_once('@') else { return (url, None) };
+    let basic = STANDARD.encode(percent_decoded(user));
+    let header = HeaderValue::try_from(format!("Basic {basic}")).ok().map(|mut header| {
+        header.set_sensitive(true);
+        header
+    });
+    (format!("{scheme}://{host}{}", &rest[end..]), header)
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+/// Values are the user's own and go as they are, except for what no address can have.
 fn query(params: Option<&BTreeMap<String, String>>) -> String {
-    let pairs: Vec<_> = params.into_iter().flatten().map(|(name, value)| format!("{name}={value}")).collect();
-    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+    let mut query = String::new();
+    for (name, value) in params.into_iter().flatten() {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        for byte in format!("{name}={value}").bytes() {
+            match byte {
+                b'!'..=b'~' if !matches!(byte, b'"' | b'#' | b'<' | b'>') => query.push(byte.into()),
+                _ => query.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    query
 }
 
 fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> HeaderMap {

@@ -6,8 +6,8 @@ use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// Waiting longer than this only looks like a hang.
-const MAX_DELAY: Duration = Duration::from_secs(30);
+/// Waiting longer than this without a word only looks like a hang.
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(30);
 /// Clients that failed together should not come back together.
 const JITTER: f64 = 0.1;
 

@@ -83,3 +83,42 @@ impl fmt::Debug for Tools {
         f.debug_list().entries(self.specs.iter().map(ToolSpec::name)).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_are_sent_in_their_own_forms() {
+        let tools = Tools::new(vec![
+            ToolSpec::Function {
+                name: "f".into(),
+                description: "d".into(),
+                strict: false,
+                parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+            },
+            ToolSpec::Custom { name: "c".into(), description: "d".into(), format: json!({ "type": "grammar" }) },
+            ToolSpec::WebSearch {
+                external_web_access: true,
+                filters: None,
+                user_location: None,
+                search_context_size: Some(json!("low")),
+                search_content_types: None,
+            },
+            ToolSpec::ImageGeneration { output_format: "png".into() },
+            ToolSpec::Other(json!({ "type": "tool_search", "x": 1 })),
+        ]);
+        let expected = [
+            r#"{"type":"function","name":"f","description":"d","strict":false,"parameters":{"type":"object","properties":{},"additionalProperties":false}}"#,
+            r#"{"type":"custom","name":"c","description":"d","format":{"type":"grammar"}}"#,
+            r#"{"type":"web_search","external_web_access":true,"search_context_size":"low"}"#,
+            r#"{"type":"image_generation","output_format":"png"}"#,
+            r#"{"type":"tool_search","x":1}"#,
+        ];
+        assert_eq!(tools.json(), format!("[{}]", expected.join(",")));
+        let names: Vec<_> = tools.specs().iter().map(ToolSpec::name).collect();
+        assert_eq!(names, ["f", "c", "web_search", "image_generation", "tool_search"]);
+    }
+}

@@ -4,12 +4,13 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::{HeaderMap, Response, StatusCode};
+use tokio::runtime::Handle;
 
 use super::pool::{Connection, broken};
 use super::{Http, HttpError};
@@ -82,12 +83,12 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Nobody needs the rest. Mostly it is nothing but the mark of the end.
-    pub fn finish(mut self, cx: &mut Context<'_>) {
-        match self.poll_next(cx) {
-            Poll::Ready(None | Some(Err(_))) => {}
-            Poll::Ready(Some(Ok(_))) | Poll::Pending => {
-                tokio::spawn(tokio::time::timeout(DRAIN_TIME, self.read(DRAIN_BYTES)));
+    /// Nobody needs the rest. Mostly it is nothing but the mark of the end, and that is there.
+    pub fn finish(mut self) {
+        match (self.poll_next(&mut Context::from_waker(Waker::noop())), Handle::try_current()) {
+            (Poll::Ready(None | Some(Err(_))), _) | (_, Err(_)) => {}
+            (Poll::Ready(Some(Ok(_))) | Poll::Pending, Ok(runtime)) => {
+                runtime.spawn(tokio::time::timeout(DRAIN_TIME, self.read(DRAIN_BYTES)));
             }
         }
     }

@@ -6,9 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri, Version};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
@@ -22,6 +25,8 @@ use super::{HttpError, Stream};
 
 /// For one connection, handshakes included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// What one address of a host gets before the next is tried beside it. A route that is dead says nothing.
+const HEAD_START: Duration = Duration::from_millis(250);
 
 pub(super) struct Connector {
     proxies: Option<Matcher>,
@@ -55,8 +60,7 @@ impl Connector {
     async fn open(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
         let secure = is_secure(uri);
         let (host, port) = (host(uri)?, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }));
-        let proxy = self.proxies.as_ref().and_then(|proxies| proxies.intercept(uri));
-        let (tcp, proxy) = match proxy {
+        let (tcp, proxy) = match self.proxy(uri, secure)? {
             None => (dial(host, port).await?, None),
             Some(proxy) => {
                 let tcp = dial(self::host(proxy.uri())?, proxy.uri().port_u16().unwrap_or(80)).await?;
@@ -69,6 +73,18 @@ impl Connector {
         let name = ServerName::try_from(host.to_owned()).map_err(failed)?;
         let stream = self.tls()?.connect(name, tcp).await.map_err(failed)?;
         Ok(Opened { stream: Stream::Tls(Box::new(stream)), proxy })
+    }
+
+    /// The proxy for an address. A websocket goes the way that HTTP would go.
+    fn proxy(&self, uri: &Uri, secure: bool) -> Result<Option<Intercept>, HttpError> {
+        let Some(proxies) = &self.proxies else { return Ok(None) };
+        let mut parts = uri.clone().into_parts();
+        parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
+        let proxy = proxies.intercept(&Uri::from_parts(parts).map_err(failed)?);
+        match proxy.as_ref().and_then(|proxy| proxy.uri().scheme_str()) {
+            None | Some("http") => Ok(proxy),
+            Some(other) => Err(HttpError::Connect(format!("a proxy must be an `http` one, not `{other}`"))),
+        }
     }
 
     /// Reading the certificates of the system takes milliseconds, so only who needs them waits for that.
@@ -88,8 +104,24 @@ fn host(uri: &Uri) -> Result<&str, HttpError> {
     Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
 }
 
+/// Tries the addresses of a host in their order, and does not wait long for one before it tries the next, too.
 async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
-    let tcp = TcpStream::connect((host, port)).await.map_err(failed)?;
+    let mut addresses = tokio::net::lookup_host((host, port)).await.map_err(failed)?;
+    let mut dialling = FuturesUnordered::new();
+    let mut error = HttpError::Connect("the host has no address".into());
+    let tcp = loop {
+        let more = addresses.next().map(|address| dialling.push(TcpStream::connect(address))).is_some();
+        let head_start =
+            async { if more { tokio::time::sleep(HEAD_START).await } else { std::future::pending().await } };
+        tokio::select! {
+            dialled = dialling.next() => match dialled {
+                Some(Ok(tcp)) => break tcp,
+                Some(Err(refused)) => error = failed(refused),
+                None => return Err(error),
+            },
+            () = head_start => {}
+        }
+    };
     // A request is written in one piece; waiting for more would only delay it.
     tcp.set_nodelay(true).map_err(failed)?;
     Ok(tcp)
@@ -146,22 +178,14 @@ fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Erro
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {
     let all = set(env, &["ALL_PROXY", "all_proxy"]);
-    let http = set(env, &["HTTP_PROXY", "http_proxy"]).or(all.clone());
-    let https = set(env, &["HTTPS_PROXY", "https_proxy"]).or(all);
-    if http.is_none() && https.is_none() {
+    let http = set(env, &["HTTP_PROXY", "http_proxy"]);
+    let https = set(env, &["HTTPS_PROXY", "https_proxy"]);
+    if all.is_none() && http.is_none() && https.is_none() {
         return None;
     }
-    let mut matcher = Matcher::builder();
-    if let Some(http) = http {
-        matcher = matcher.http(http);
-    }
-    if let Some(https) = https {
-        matcher = matcher.https(https);
-    }
-    if let Some(exceptions) = set(env, &["NO_PROXY", "no_proxy"]) {
-        matcher = matcher.no(exceptions);
-    }
-    Some(matcher.build())
+    let no = set(env, &["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let matcher = Matcher::builder().all(all.unwrap_or_default()).no(no);
+    Some(matcher.http(http.unwrap_or_default()).https(https.unwrap_or_default()).build())
 }
 
 fn set(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {

@@ -29,6 +29,7 @@ type Driver = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Pin<Box<Driver>>,
+    over: bool,
     origin: Arc<str>,
     proxy: Option<Intercept>,
 }
@@ -36,16 +37,17 @@ pub(super) struct Connection {
 impl Connection {
     pub async fn open(opened: Opened, origin: Arc<str>) -> Result<Self, HttpError> {
         let (sender, driver) = http1::handshake(TokioIo::new(opened.stream)).await.map_err(broken)?;
-        Ok(Self { sender, driver: Box::pin(driver), origin, proxy: opened.proxy })
+        Ok(Self { sender, driver: Box::pin(driver), over: false, origin, proxy: opened.proxy })
     }
 
     pub async fn exchange(mut self, mut request: Request<Full<Bytes>>, http: &Arc<Http>) -> Result<Answer, HttpError> {
         self.address(&mut request);
         let mut answer = Box::pin(self.sender.send_request(request));
-        let driver = &mut self.driver;
+        let (driver, over) = (&mut self.driver, &mut self.over);
         let response = poll_fn(|cx| {
-            let over = driver.as_mut().poll(cx);
-            match (answer.as_mut().poll(cx), over) {
+            let driven = if *over { Poll::Ready(Ok(())) } else { driver.as_mut().poll(cx) };
+            *over = driven.is_ready();
+            match (answer.as_mut().poll(cx), driven) {
                 (Poll::Ready(response), _) => Poll::Ready(response.map_err(broken)),
                 (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(broken(error))),
                 (Poll::Pending, Poll::Ready(Ok(()))) => Poll::Ready(Err(HttpError::Broken("connection closed".into()))),
@@ -59,7 +61,8 @@ impl Connection {
 
     /// Moves bytes. True when the connection is over.
     pub fn drive(&mut self, cx: &mut std::task::Context<'_>) -> bool {
-        self.driver.as_mut().poll(cx).is_ready()
+        self.over = self.over || self.driver.as_mut().poll(cx).is_ready();
+        self.over
     }
 
     /// A request names its path only, unless a proxy has to know where it goes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-use super::decode::stray_error;
+use super::failure::stray_error;
 use super::reading::Reading;
 use crate::event::EventSource;
 use crate::http::{Answer, Body};
@@ -85,9 +85,6 @@ impl EventSource for AnswerEvents {
                 return Poll::Ready(Some(event));
             }
             if self.reading.done {
-                if let Some(body) = self.body.take() {
-                    body.finish(cx);
-                }
                 return Poll::Ready(None);
             }
             let Some(body) = &mut self.body else { return Poll::Ready(Some(self.end())) };
@@ -99,12 +96,23 @@ impl EventSource for AnswerEvents {
                 }
                 Poll::Ready(None) => return Poll::Ready(Some(self.end())),
                 Poll::Pending => {
-                    return self.reading.poll_idle(cx).map(|error| {
+                    return self.reading.poll_idle(cx, "SSE").map(|error| {
                         self.body = None;
                         Some(Err(error))
                     });
                 }
             }
+        }
+    }
+}
+
+/// Most callers stop at the last event, before the connection has come to the end of the body.
+impl Drop for AnswerEvents {
+    fn drop(&mut self) {
+        if self.reading.done
+            && let Some(body) = self.body.take()
+        {
+            body.finish();
         }
     }
 }

@@ -11,7 +11,7 @@ use super::Responses;
 use super::refusal::Refusal;
 use crate::credentials::{Bearer, BearerKind};
 use crate::http::{Answer, HttpError};
-use crate::retry::{MAX_ASKED_DELAY, asked_by_header, retry_delay};
+use crate::retry::{MAX_DELAY, asked_by_header, retry_delay};
 use crate::{CallHeaders, ModelError};
 
 /// How much of the body of a refusal is read.
@@ -56,8 +56,9 @@ impl Responses {
                         }
                     }
                     let asked = asked_by_header(&answer.headers, SystemTime::now());
-                    let worth_it = asked.is_none_or(|delay| delay <= MAX_ASKED_DELAY);
-                    if !(may_retry && worth_it && answer.status.is_server_error()) {
+                    // A longer wait is for the caller, who can tell the user about it.
+                    let soon = asked.is_none_or(|delay| delay <= MAX_DELAY);
+                    if !(may_retry && soon && answer.status.is_server_error()) {
                         return Err(refusal(answer, &url).await);
                     }
                     asked

@@ -4,15 +4,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use hyper::StatusCode;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use loomd_protocol::{ContentItem, JsonObject, JsonValue, MessagePhase, ResponseItem};
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::refusal::{Failure, Refusal};
+use super::failure::{error, failed, incomplete};
 use crate::rate_limits::RateLimitsEvent;
 use crate::{ModelError, ModelEvent, TokenUsage};
 
@@ -83,15 +81,6 @@ pub(super) fn server_model(json: &str) -> Option<String> {
         // A header may come as a list of its values.
         model.1.as_str().or(model.1.get(0).and_then(JsonValue::as_str)).map(Into::into)
     })
-}
-
-/// The error in a body that should have been a stream.
-pub(super) fn stray_error(body: &str) -> Option<ModelError> {
-    #[derive(Deserialize)]
-    struct Body {
-        error: Failure,
-    }
-    serde_json::from_str(body).ok().map(|body: Body| body.error.into())
 }
 
 /// The value of `type`, which is the first member almost always.
@@ -230,60 +219,6 @@ fn completed(json: &str) -> Decoded {
     }
 }
 
-fn failed(json: &str) -> ModelError {
-    #[derive(Deserialize)]
-    struct Event {
-        response: Response,
-    }
-    #[derive(Deserialize)]
-    struct Response {
-        error: Failure,
-    }
-    serde_json::from_str(json).map(|event: Event| event.response.error).unwrap_or_default().into()
-}
-
-fn incomplete(json: &str) -> ModelError {
-    let event: JsonValue = serde_json::from_str(json).unwrap_or_default();
-    let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
-    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
-}
-
-/// An error outside of a response: with a status it stands for an HTTP answer, else for a failed response.
-fn error(json: &str, url: &str) -> Decoded {
-    #[derive(Deserialize)]
-    struct Event {
-        #[serde(alias = "status_code")]
-        status: Option<u16>,
-        error: Option<Failure>,
-        headers: Option<JsonObject>,
-        #[serde(flatten)]
-        plain: Failure,
-    }
-    let Ok(event) = serde_json::from_str::<Event>(json) else { return Decoded::Nothing };
-    let status = event.status.and_then(|status| StatusCode::from_u16(status).ok());
-    match (status, event.error) {
-        (_, Some(failure)) if failure.code() == Some("websocket_connection_limit_reached") => {
-            Decoded::Refused(failure.into())
-        }
-        (Some(status), _) => {
-            let headers = header_map(event.headers.unwrap_or_default());
-            Decoded::Refused(Refusal { status, headers: &headers, body: json, url }.into())
-        }
-        (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
-    }
-}
-
-fn header_map(headers: JsonObject) -> HeaderMap {
-    let header = |(name, value): (String, JsonValue)| {
-        let value = match value {
-            JsonValue::String(text) => text,
-            other => other.to_string(),
-        };
-        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
-    };
-    headers.into_iter().filter_map(header).collect()
-}
-
 /// A string that is borrowed unless it has escapes, also inside of an `Option`.
 #[derive(Default)]
 struct Text<'a>(Cow<'a, str>);
@@ -313,5 +248,126 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
         }
         deserializer.deserialize_str(TextVisitor).map(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(json: &str, expected: Option<ModelEvent>) {
+        assert_eq!(decode(json, "url"), expected.map_or(Decoded::Nothing, Decoded::Event), "{json}");
+    }
+
+    fn text(item_id: Option<&str>, delta: &str) -> Option<ModelEvent> {
+        Some(ModelEvent::TextDelta { item_id: item_id.map(Into::into), delta: delta.into() })
+    }
+
+    #[test]
+    fn the_type_is_found_wherever_it_stands() {
+        check(r#"{"type":"response.output_text.delta","delta":"a"}"#, text(None, "a"));
+        check(" { \"type\" : \"response.output_text.delta\" , \"delta\" : \"a\" } ", text(None, "a"));
+        check(r#"{"delta":"a","item_id":"m","type":"response.output_text.delta"}"#, text(Some("m"), "a"));
+        check(r#"{"type":"response.output\u005ftext.delta","delta":"a"}"#, text(None, "a"));
+        check(r#"{"type":"response.output_text.deltas","delta":"a"}"#, None);
+        check(r#"{"delta":"a"}"#, None);
+    }
+
+    #[test]
+    fn text_is_unescaped() {
+        check(
+            r#"{"type":"response.output_text.delta","delta":"\"\n\u00e4\ud83d\ude00","item_id":null,"logprobs":[]}"#,
+            text(None, "\"\nä😀"),
+        );
+    }
+
+    #[test]
+    fn a_piece_of_reasoning_needs_its_index() {
+        let index = 2;
+        check(
+            r#"{"type":"response.reasoning_summary_text.delta","delta":"a","summary_index":2,"item_id":"r"}"#,
+            Some(ModelEvent::SummaryDelta { item_id: Some("r".into()), index, delta: "a".into() }),
+        );
+        check(
+            r#"{"type":"response.reasoning_text.delta","delta":"a","content_index":2}"#,
+            Some(ModelEvent::ReasoningDelta { item_id: None, index, delta: "a".into() }),
+        );
+        check(
+            r#"{"type":"response.reasoning_summary_part.added","summary_index":2}"#,
+            Some(ModelEvent::SummaryPartAdded { item_id: None, index }),
+        );
+        check(r#"{"type":"response.reasoning_summary_text.delta","delta":"a"}"#, None);
+        check(r#"{"type":"response.reasoning_text.delta","delta":"a","summary_index":2}"#, None);
+        check(r#"{"type":"response.reasoning_summary_part.added"}"#, None);
+    }
+
+    #[test]
+    fn items_keep_their_id_and_place() {
+        let item = ResponseItem::Reasoning { summary: Vec::new(), content: None, encrypted_content: None };
+        check(
+            r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"reasoning","id":"rs","summary":[]}}"#,
+            Some(ModelEvent::ItemDone { item: item.clone(), id: Some("rs".into()), output_index: Some(3) }),
+        );
+        check(
+            r#"{"item":{"summary":[],"type":"reasoning"},"type":"response.output_item.added"}"#,
+            Some(ModelEvent::ItemAdded { item, id: None, output_index: None }),
+        );
+        check(r#"{"type":"response.output_item.done","item":{"type":"hologram"}}"#, None);
+        check(r#"{"type":"response.output_item.done","item":{"type":"function_call"}}"#, None);
+    }
+
+    #[test]
+    fn usage_may_be_missing_in_whole_or_part() {
+        let completed = |usage| Some(ModelEvent::Completed { response_id: "r".into(), usage });
+        let usage = |input, output, total| TokenUsage {
+            total_tokens: total,
+            input_tokens: input,
+            cached_input_tokens: 0,
+            output_tokens: output,
+            reasoning_output_tokens: 0,
+        };
+        check(r#"{"type":"response.completed","response":{"id":"r"}}"#, completed(None));
+        check(r#"{"type":"response.completed","response":{"id":"r","usage":null}}"#, completed(None));
+        check(
+            r#"{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":3,"output_tokens":4}}}"#,
+            completed(Some(usage(3, 4, 7))),
+        );
+        check(
+            r#"{"type":"response.completed","response":{"id":"r","usage":{"total_tokens":9,"input_tokens_details":null}}}"#,
+            completed(Some(usage(0, 0, 9))),
+        );
+    }
+
+    #[test]
+    fn the_answering_model_is_found_in_headers() {
+        for (json, expected) in [
+            (r#"{"type":"x","headers":{"OpenAI-Model":"a"}}"#, Some("a")),
+            (r#"{"type":"x","headers":{"x-openai-model":["a","b"]}}"#, Some("a")),
+            (r#"{"type":"x","response":{"headers":{"openai-model":"b"}},"headers":{"openai-model":"a"}}"#, Some("b")),
+            (r#"{"type":"x","response":{"headers":{}},"headers":null}"#, None),
+            (r#"{"type":"x","text":"\"headers\""}"#, None),
+        ] {
+            assert_eq!(server_model(json).as_deref(), expected, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_provider_sends_can_hurt(
+            kind in "response\\.(output_text\\.delta|output_item\\.(added|done)|completed|failed|incomplete)|error|codex\\.rate_limits",
+            rest in r#"(,"(item|delta|response|error|status|headers|rate_limits)":(null|7|"x"|\[\]|\{"id":1\}|\{"type":"message"\}|\{"error":\{"code":\[\]\}\}|\{)){0,4}"#,
+        ) {
+            let json = format!(r#"{{"type":"{kind}"{rest}}}"#);
+            decode(&json, "url");
+            server_model(&json);
+        }
+
+        #[test]
+        fn any_text_arrives_as_it_was(delta in ".*") {
+            let json = serde_json::json!({ "type": "response.output_text.delta", "delta": delta }).to_string();
+            prop_assert_eq!(decode(&json, "url"), Decoded::Event(ModelEvent::TextDelta { item_id: None, delta }));
+        }
     }
 }

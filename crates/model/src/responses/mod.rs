@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod call;
 mod decode;
+mod failure;
 mod reading;
 mod refusal;
 mod socket;

@@ -76,11 +76,8 @@ impl Reading {
     }
 
     /// Whether it has been quiet for too long.
-    pub fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<ModelError> {
-        match self.idle.poll(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(self.end(ModelError::disconnected("idle timeout waiting for SSE"))),
-        }
+    pub fn poll_idle(&mut self, cx: &mut Context<'_>, source: &str) -> Poll<ModelError> {
+        self.idle.poll(cx).map(|()| self.end(ModelError::disconnected(format!("idle timeout waiting for {source}"))))
     }
 }
 

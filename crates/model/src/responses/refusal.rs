@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::{HeaderMap, StatusCode};
 use jiff::Zoned;
 use loomd_protocol::{JsonValue, PlanType};
-use serde::Deserialize;
 
 use super::usage_limit::UsageLimit;
 use crate::{ModelError, rate_limits, retry};
@@ -145,38 +144,5 @@ impl Refusal<'_> {
 
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
-    }
-}
-
-/// What `response.failed` and its like say.
-#[derive(Deserialize, Default, Debug)]
-#[serde(default)]
-pub(super) struct Failure {
-    code: Option<JsonValue>,
-    message: Option<String>,
-}
-
-impl Failure {
-    pub fn code(&self) -> Option<&str> {
-        self.code.as_ref().and_then(JsonValue::as_str)
-    }
-}
-
-impl From<Failure> for ModelError {
-    fn from(failure: Failure) -> Self {
-        let message = failure.message.clone().filter(|message| !message.trim().is_empty());
-        match failure.code() {
-            Some("context_length_exceeded") => Self::ContextWindowExceeded,
-            Some("insufficient_quota") => Self::QuotaExceeded,
-            Some("usage_not_included") => Self::UsageNotIncluded,
-            Some("invalid_prompt") => Self::InvalidPrompt(message.unwrap_or_else(|| "Invalid request.".into())),
-            Some("server_is_overloaded" | "slow_down") => Self::Overloaded,
-            code => {
-                let limited = code == Some("rate_limit_exceeded");
-                let retry_after = message.as_deref().filter(|_| limited).and_then(retry::asked_by_message);
-                let message = message.unwrap_or_else(|| "response.failed event received".into());
-                Self::Disconnected { message, retry_after }
-            }
-        }
     }
 }

@@ -20,6 +20,7 @@ use super::body::{Fields, Form, push};
 use super::reading::Reading;
 use super::refusal::Refusal;
 use super::{ROUTE, Responses};
+use crate::credentials::Bearer;
 use crate::event::EventSource;
 use crate::http::Stream;
 use crate::sse::MAX_EVENT;
@@ -33,6 +34,8 @@ pub(super) type Slot = Arc<Mutex<Option<Live>>>;
 pub(super) struct Live {
     socket: WebSocketStream<Stream>,
     url: String,
+    /// Who it was opened for.
+    bearer: Option<Bearer>,
     last: Option<Last>,
 }
 
@@ -80,17 +83,18 @@ impl Responses {
         Ok(())
     }
 
-    /// The kept connection if it is still open, else a new one, with what its opening said.
+    /// The kept connection if it is still open and its user is still the same, else a new one, with what its opening said.
     async fn live(&self, slot: &Slot, call: &CallHeaders) -> Result<(Live, ResponseHeaders), NoSocket> {
-        let kept = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut live) = kept
-            && live.is_open().await
-        {
-            return Ok((live, ResponseHeaders::default()));
-        }
+        let mut kept = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut refusals = 0;
         loop {
             let bearer = self.provider.credentials().bearer().await.map_err(NoSocket::Failed)?;
+            if let Some(mut live) = kept.take()
+                && live.bearer == bearer
+                && live.is_open().await
+            {
+                return Ok((live, ResponseHeaders::default()));
+            }
             let (url, query) = self.provider.url(ROUTE, bearer.as_ref());
             let mut headers = HeaderMap::new();
             headers.insert(HeaderName::from_static("openai-beta"), HeaderValue::from_static(BETA));
@@ -104,7 +108,7 @@ impl Responses {
                     let mut headers = response_headers(response.headers());
                     headers.rate_limits = rate_limits::from_headers(response.headers());
                     headers.rate_limits.retain(|limit| limit.primary.is_some());
-                    return Ok((Live { socket, url, last: None }, headers));
+                    return Ok((Live { socket, url, bearer, last: None }, headers));
                 }
                 Ok(Err(tungstenite::Error::Http(response))) => {
                     if response.status() == StatusCode::UPGRADE_REQUIRED {
@@ -278,7 +282,7 @@ impl EventSource for SocketEvents {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(Some(Err(error))) => return self.over(ModelError::disconnected(error.to_string())),
                 Poll::Pending => {
-                    return self.reading.poll_idle(cx).map(|error| {
+                    return self.reading.poll_idle(cx, "websocket").map(|error| {
                         self.sent = None;
                         Some(Err(error))
                     });

@@ -1,0 +1,144 @@
+//! Who gets which credentials, and what a refusal of them leads to.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loomd_config::Secret;
+use loomd_config::config_toml::{ModelProvider, ProviderAuth};
+use loomd_model::{AuthFile, Credentials};
+use loomd_testkit::ScriptedModel;
+use loomd_testkit::model::{Recorded, message, unauthorized};
+
+use super::{NO_ENV, call, config, request, session_of, texts};
+
+const SIGNED_IN: &str = r#"{"auth_mode":"chatgpt","tokens":{"id_token":"a.b.c","access_token":"at","refresh_token":"rt","account_id":"acct"},"last_refresh":"2026-01-01T00:00:00Z"}"#;
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new(auth: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("auth.json"), auth).unwrap();
+        Self(home)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("auth.json")
+    }
+
+    fn account(&self) -> Option<Arc<dyn Credentials>> {
+        Some(Arc::new(AuthFile::new(self.path())))
+    }
+}
+
+fn auth(sent: &Recorded) -> (Option<&str>, Option<&str>) {
+    (sent.header("authorization"), sent.header("chatgpt-account-id"))
+}
+
+#[tokio::test]
+async fn the_account_is_for_providers_that_ask_for_it() {
+    let model = ScriptedModel::start().await;
+    let home = Home::new(SIGNED_IN);
+    let asks = ModelProvider { requires_openai_auth: true, ..config(&model) };
+    let token = Some(Secret::from("static".to_owned()));
+    let fixed = ModelProvider { experimental_bearer_token: token, ..asks.clone() };
+    let by_variable = ModelProvider { env_key: Some("KEY".into()), ..fixed.clone() };
+    let env = |name: &str| (name == "KEY").then(|| "from-env".to_owned());
+    for (number, (config, expected)) in [
+        (config(&model), (None, None)),
+        (asks, (Some("Bearer at"), Some("acct"))),
+        (fixed, (Some("Bearer static"), None)),
+        (by_variable, (Some("Bearer from-env"), None)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        texts(&mut session_of("scripted", &config, env, home.account()), &request(&["hi"])).await;
+        assert_eq!(auth(&model.call(number).await), expected, "{number}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_told_without_a_call() {
+    let model = ScriptedModel::start().await;
+    for (instructions, words) in [
+        (Some("Ask the admin.".to_owned()), "Missing environment variable: `KEY`. Ask the admin."),
+        (None, "Missing environment variable: `KEY`."),
+    ] {
+        let config =
+            ModelProvider { env_key: Some("KEY".into()), env_key_instructions: instructions, ..config(&model) };
+        for env in [NO_ENV, |_: &str| Some("  ".to_owned())] {
+            let (_, error) = call(&mut session_of("scripted", &config, env, None), &request(&["hi"])).await;
+            let error = error.unwrap();
+            assert_eq!((error.message(), error.retryable()), (words.into(), false));
+        }
+    }
+    assert_eq!(model.calls().len(), 0);
+}
+
+#[tokio::test]
+async fn openai_is_told_more_and_gets_compressed_bodies_after_a_sign_in() {
+    let model = ScriptedModel::start().await;
+    let openai = ModelProvider {
+        supports_websockets: false,
+        base_url: Some(model.base_url()),
+        ..ModelProvider::built_in("openai").unwrap()
+    };
+    let env = |name: &str| match name {
+        "OPENAI_ORGANIZATION" => Some("org".to_owned()),
+        "OPENAI_PROJECT" => Some("proj".to_owned()),
+        _ => None,
+    };
+    let request = request(&["hi"]);
+    let key = Home::new(r#"{"OPENAI_API_KEY":"sk"}"#);
+    texts(&mut session_of("openai", &openai, env, key.account()), &request).await;
+    texts(&mut session_of("openai", &openai, env, Home::new(SIGNED_IN).account()), &request).await;
+    let plain = model.call(0).await;
+    assert_eq!(auth(&plain), (Some("Bearer sk"), None));
+    for (name, value) in [("version", "0.118.0"), ("openai-organization", "org"), ("openai-project", "proj")] {
+        assert_eq!(plain.header(name), Some(value), "{name}");
+    }
+    let compressed = model.call(1).await;
+    assert_eq!((plain.header("content-encoding"), compressed.header("content-encoding")), (None, Some("zstd")));
+    assert_eq!(zstd::decode_all(&*compressed.bytes).unwrap(), plain.bytes);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_is_run_again_after_a_refusal_once() {
+    let model = ScriptedModel::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let script = format!("cd {}; echo x >> runs; echo token-$(wc -l < runs | tr -d ' ')", home.path().display());
+    let auth = ProviderAuth {
+        command: "sh".into(),
+        args: vec!["-c".into(), script],
+        timeout_ms: Some(20_000),
+        refresh_interval_ms: None,
+        cwd: None,
+    };
+    let config = ModelProvider { auth: Some(auth), ..config(&model) };
+    let mut session = session_of("scripted", &config, NO_ENV, None);
+    model.reply(message("one")).reply(unauthorized()).reply(message("two"));
+    assert_eq!(texts(&mut session, &request(&["hi"])).await, ["one"]);
+    assert_eq!(texts(&mut session, &request(&["hi"])).await, ["two"]);
+    model.reply(unauthorized()).reply(unauthorized());
+    let (_, error) = call(&mut session, &request(&["hi"])).await;
+    assert_eq!(error.unwrap().http_status(), Some(401));
+    let tokens: Vec<_> = model.calls().iter().map(|sent| sent.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(tokens, [1, 1, 2, 2, 3].map(|number| format!("Bearer token-{number}")));
+}
+
+#[tokio::test]
+async fn a_sign_in_that_another_program_renewed_is_found_after_a_refusal() {
+    let model = ScriptedModel::start().await;
+    let home = Home::new(SIGNED_IN);
+    let config = ModelProvider { requires_openai_auth: true, ..config(&model) };
+    let mut session = session_of("scripted", &config, NO_ENV, home.account());
+    texts(&mut session, &request(&["hi"])).await;
+    fs::write(home.path(), SIGNED_IN.replace("\"at\"", "\"newer\"")).unwrap();
+    model.reply(unauthorized());
+    texts(&mut session, &request(&["hi"])).await;
+    let tokens: Vec<_> = model.calls().iter().map(|sent| sent.header("authorization").unwrap().to_owned()).collect();
+    assert_eq!(tokens, ["Bearer at", "Bearer at", "Bearer newer"]);
+}

@@ -1,0 +1,171 @@
+//! Every way a call can be refused or fail, and what is made of it.
+
+use std::time::Duration;
+
+use loomd_model::ModelError;
+use loomd_protocol::CodexErrorInfo;
+use loomd_testkit::ScriptedModel;
+use loomd_testkit::model::{Reply, error as refused, failed, incomplete, rate_limited, server_error, status};
+use serde_json::{Value, json};
+
+use super::{config, error};
+
+const OVERLOADED: &str = "Selected model is at capacity. Please try a different model.";
+const PLUS: &str = "To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.";
+const ROOM: &str =
+    "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying.";
+
+/// Calls once; `URL` in the message stands for the address.
+async fn check(reply: Reply, retryable: bool, info: &str, message: &str) -> ModelError {
+    let model = ScriptedModel::start().await;
+    model.reply(reply);
+    let error = error(&config(&model)).await;
+    let url = format!("{}/responses", model.base_url());
+    let found = (error.retryable(), info_text(&error.info()), error.message().replace(&url, "URL"));
+    assert_eq!(found, (retryable, info.to_owned(), message.to_owned()));
+    assert_eq!(model.calls().len(), 1);
+    error
+}
+
+fn info_text(info: &CodexErrorInfo) -> String {
+    match serde_json::to_value(info).unwrap() {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn http(status: Option<u16>) -> String {
+    json!({ "httpConnectionFailed": { "httpStatusCode": status } }).to_string()
+}
+
+fn cut() -> String {
+    json!({ "responseStreamDisconnected": { "httpStatusCode": null } }).to_string()
+}
+
+#[tokio::test]
+async fn bad_requests() {
+    let raw = r#"{"error":{"code":"x","message":"bad field"}}"#;
+    let error = check(refused(400, "x", "bad field"), false, "badRequest", "bad field").await;
+    assert_eq!((error.details(), error.http_status()), (Some(raw.into()), Some(400)));
+    let error = check(status(400, json!("just text")), false, "badRequest", "just text").await;
+    assert_eq!(error.details(), None);
+    let image = "The image data you provided does not represent a valid image. Try again.";
+    let words = "Invalid image in your last message. Please remove it and try again.";
+    let error = check(refused(400, "x", image), false, "badRequest", words).await;
+    assert!(error.is_invalid_image());
+    let error = check(refused(400, "context_length_exceeded", "too long"), false, "contextWindowExceeded", ROOM).await;
+    assert!(error.is_context_window_exceeded());
+}
+
+#[tokio::test]
+async fn unexpected_statuses() {
+    let unauthorized = "unexpected status 401 Unauthorized: no key, url: URL";
+    check(refused(401, "x", "no key"), true, "unauthorized", unauthorized).await;
+    let missing = "unexpected status 404 Not Found: nope, url: URL";
+    check(refused(404, "x", " nope "), true, &http(Some(404)), missing).await;
+    let gateway = "unexpected status 502 Bad Gateway: bad gateway, url: URL";
+    let error = check(status(502, json!("bad gateway\n")), true, &http(Some(502)), gateway).await;
+    assert_eq!(error.http_status(), Some(502));
+    let silent = "unexpected status 403 Forbidden: Unknown error, url: URL";
+    check(status(403, json!("")), true, &http(Some(403)), silent).await;
+    let long = format!("unexpected status 504 Gateway Timeout: {}..., url: URL", "ä".repeat(500));
+    check(status(504, json!("ä".repeat(501))), true, &http(Some(504)), &long).await;
+    let blocked = "Access blocked by Cloudflare. This usually happens when connecting from a restricted region (status 403 Forbidden), url: URL, cf-ray: ray";
+    let page = status(403, json!("<html>Cloudflare: you are blocked</html>")).header("cf-ray", "ray");
+    check(page, true, &http(Some(403)), blocked).await;
+}
+
+#[tokio::test]
+async fn headers_of_a_refusal_are_told() {
+    let reply = refused(401, "x", "no key")
+        .header("cf-ray", "ray")
+        .header("x-oai-request-id", "req")
+        .header("x-openai-authorization-error", "expired")
+        .header("x-error-json", "eyJlcnJvciI6eyJjb2RlIjoidG9rZW5fZXhwaXJlZCJ9fQ==");
+    let words = "unexpected status 401 Unauthorized: no key, url: URL, cf-ray: ray, request id: req, auth error: expired, auth error code: token_expired";
+    check(reply, true, "unauthorized", words).await;
+}
+
+#[tokio::test]
+async fn too_many_requests() {
+    let info = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } }).to_string();
+    let words = "exceeded retry limit, last status: 429 Too Many Requests";
+    let error = check(rate_limited(None), true, &info, words).await;
+    assert_eq!(error.retry_after(), None);
+    let error = check(rate_limited(Some(7)), true, &info, words).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    let error = check(rate_limited(Some(3600)), false, &info, words).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
+    let named = rate_limited(None).header("x-request-id", "req-7");
+    check(named, true, &info, &format!("{words}, request id: req-7")).await;
+}
+
+#[tokio::test]
+async fn usage_limits() {
+    let body = json!({ "error": { "type": "usage_limit_reached", "plan_type": "pro", "resets_at": 1.0e30 } });
+    let reply =
+        status(429, body).header("x-codex-active-limit", "codex_big").header("x-codex-big-primary-used-percent", "100");
+    let words = "You've hit your usage limit. Visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again later.";
+    let error = check(reply, false, "usageLimitExceeded", words).await;
+    let limits = error.rate_limits().unwrap();
+    let used = limits.primary.as_ref().map(|window| window.used_percent);
+    assert_eq!((limits.limit_id.as_deref(), used), (Some("codex_big"), Some(100)));
+
+    let named = status(429, json!({ "error": { "type": "usage_limit_reached" } })).header("x-codex-limit-name", "Big");
+    let words = "You've hit your usage limit for Big. Switch to another model now, or try again later.";
+    check(named, false, "usageLimitExceeded", words).await;
+
+    let promo = status(429, json!({ "error": { "type": "usage_limit_reached" } }));
+    let words = "You've hit your usage limit. Buy more, or try again later.";
+    check(promo.header("x-codex-promo-message", "Buy more"), false, "usageLimitExceeded", words).await;
+
+    check(status(429, json!({ "error": { "type": "usage_not_included" } })), false, "usageLimitExceeded", PLUS).await;
+}
+
+#[tokio::test]
+async fn broken_servers() {
+    let demand = "We're currently experiencing high demand, which may cause temporary errors.";
+    check(server_error(), true, "internalServerError", demand).await;
+    for code in ["server_is_overloaded", "slow_down"] {
+        check(refused(503, code, "x"), false, "serverOverloaded", OVERLOADED).await;
+    }
+    let plain = "unexpected status 503 Service Unavailable: x, url: URL";
+    let error = check(refused(503, "other", "x").header("retry-after", "2"), true, &http(Some(503)), plain).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(2)));
+}
+
+#[tokio::test]
+async fn failed_responses() {
+    let quota = "Quota exceeded. Check your plan and billing details.";
+    check(failed("context_length_exceeded", "x"), false, "contextWindowExceeded", ROOM).await;
+    check(failed("insufficient_quota", "x"), false, "usageLimitExceeded", quota).await;
+    check(failed("usage_not_included", "x"), false, "usageLimitExceeded", PLUS).await;
+    check(failed("invalid_prompt", "the reason"), false, "badRequest", "the reason").await;
+    check(failed("invalid_prompt", ""), false, "badRequest", "Invalid request.").await;
+    check(failed("slow_down", "x"), false, "serverOverloaded", OVERLOADED).await;
+    check(failed("server_is_overloaded", "x"), false, "serverOverloaded", OVERLOADED).await;
+    let prefix = "stream disconnected before completion";
+    check(failed("strange", "the reason"), true, &cut(), &format!("{prefix}: the reason")).await;
+    let bare = Reply::event(json!({ "type": "response.failed", "response": {} }));
+    check(bare, true, &cut(), &format!("{prefix}: response.failed event received")).await;
+    let words = "Please try again in 1.5s.";
+    let error = check(failed("rate_limit_exceeded", words), true, &cut(), &format!("{prefix}: {words}")).await;
+    assert_eq!(error.retry_after(), Some(Duration::from_millis(1500)));
+    let stopped = format!("{prefix}: Incomplete response returned, reason: content_filter");
+    check(incomplete("content_filter"), true, &cut(), &stopped).await;
+    let stopped = format!("{prefix}: Incomplete response returned, reason: unknown");
+    check(Reply::event(json!({ "type": "response.incomplete", "response": {} })), true, &cut(), &stopped).await;
+    let nameless = Reply::event(json!({ "type": "response.completed", "response": {} }));
+    let words = format!("{prefix}: failed to parse ResponseCompleted: missing field `id` at line 1 column 42");
+    check(nameless, true, &cut(), &words).await;
+    let plain = Reply::event(json!({ "type": "error", "code": "invalid_prompt", "message": "no" })).unfinished();
+    check(plain, false, "badRequest", "no").await;
+}
+
+#[tokio::test]
+async fn a_response_that_completes_after_all_has_not_failed() {
+    let model = ScriptedModel::start().await;
+    model.reply(failed("strange", "x").then(loomd_testkit::model::completed(Default::default())));
+    let (events, error) = super::call(&mut super::session(&config(&model)), &super::request(&["hi"])).await;
+    assert_eq!((events.len(), error), (1, None));
+}

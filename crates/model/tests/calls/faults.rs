@@ -1,0 +1,237 @@
+//! Connections that break, stall or talk nonsense.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use loomd_config::config_toml::ModelProvider;
+use loomd_model::ModelError;
+use loomd_testkit::model::{
+    Reply, added, error as refused, garbage, hang_up, message, rate_limited, server_error, streamed, text_delta,
+};
+use loomd_testkit::{Gate, ScriptedModel};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+use super::{call, config, error, request, session, texts};
+
+const CLOSED: &str = "stream disconnected before completion: stream closed before response.completed";
+
+async fn check(reply: Reply, expected: &str) -> ModelError {
+    let model = ScriptedModel::start().await;
+    model.reply(reply);
+    let error = error(&config(&model)).await;
+    assert_eq!(error.message().replace(&model.base_url(), "BASE"), expected);
+    error
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_early_is_an_error() {
+    check(Reply::new().unfinished(), CLOSED).await;
+    check(message("x").close(), CLOSED).await;
+    check(text_delta("x").half(json!({ "type": "response.completed", "response": { "id": "r" } })).close(), CLOSED)
+        .await;
+    check(Reply::new().bytes("data: {\"type\":\"resp").unfinished(), CLOSED).await;
+}
+
+#[tokio::test]
+async fn no_answer_is_an_error_that_names_the_address() {
+    let sending = "stream disconnected before completion: error sending request for url (BASE/responses)";
+    for reply in [hang_up(), garbage("hello\r\n\r\n"), garbage("HTTP/1.1 200 OK\r\nconte")] {
+        let error = check(reply, sending).await;
+        assert!(error.retryable() && error.details().is_some(), "{error:?}");
+    }
+    let model = ScriptedModel::start().await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = ModelProvider { base_url: Some(format!("http://{nobody}/v1")), ..config(&model) };
+    let error = error(&closed).await;
+    let url = format!("http://{nobody}/v1/responses");
+    let ModelError::Connect { url: named, .. } = error else { panic!("{error:?}") };
+    assert_eq!(named, url);
+}
+
+#[tokio::test]
+async fn a_bad_address_is_not_tried_again() {
+    let model = ScriptedModel::start().await;
+    for base in ["not a url", "http://", ""] {
+        let bad = ModelProvider { base_url: Some(base.into()), ..config(&model) };
+        let error = error(&bad).await;
+        assert!(matches!(error, ModelError::Unsupported(_) | ModelError::Connect { .. }), "{base}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn nonsense_between_events_is_ignored() {
+    let model = ScriptedModel::start().await;
+    let reply = Reply::new()
+        .bytes(": comment\n\ndata: {\n\ndata: [1]\n\ndata: \"x\"\n\ndata: {\"type\":7}\n\ndata: {\"type\":\"new.thing\"}\n\n")
+        .bytes(*b"data: \xff\n\nnonsense\n\ndata: {\"type\":\"response.output_text.delta\"}\n\n")
+        .bytes("data: {\"type\":\"response.output_item.done\",\"item\":{\"type\":\"hologram\"}}\n\n")
+        .then(message("ok"));
+    model.reply(reply);
+    let (events, error) = call(&mut session(&config(&model)), &request(&["hi"])).await;
+    assert_eq!((events.len(), error), (2, None), "the message and the end");
+}
+
+#[tokio::test]
+async fn bytes_may_come_one_at_a_time() {
+    let model = ScriptedModel::start().await;
+    model.reply(streamed(&["sl", "öw"]).drip());
+    assert_eq!(texts(&mut session(&config(&model)), &request(&["hi"])).await, ["slöw"]);
+}
+
+#[tokio::test]
+async fn the_last_event_needs_no_empty_line() {
+    let model = ScriptedModel::start().await;
+    model
+        .reply(message("ok").bytes("data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}").unfinished());
+    assert_eq!(texts(&mut session(&config(&model)), &request(&["hi"])).await, ["ok"]);
+}
+
+#[tokio::test]
+async fn a_body_may_end_with_its_connection() {
+    let model = ScriptedModel::start().await;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let end = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n";
+    model.reply(garbage(format!("{head}{end}"))).reply(garbage(head));
+    let mut session = session(&config(&model));
+    let (events, error) = call(&mut session, &request(&["hi"])).await;
+    assert_eq!((events.len(), error), (1, None));
+    let (_, error) = call(&mut session, &request(&["hi"])).await;
+    assert_eq!(error.unwrap().message(), CLOSED);
+}
+
+#[tokio::test]
+async fn a_refusal_is_shown_as_text() {
+    let model = ScriptedModel::start().await;
+    let item = json!({ "type": "message", "role": "assistant", "content": [{ "type": "refusal", "refusal": "no" }, { "type": "x" }] });
+    model.reply(added(item.clone()).then(loomd_testkit::model::done(item)));
+    assert_eq!(texts(&mut session(&config(&model)), &request(&["hi"])).await, ["no"]);
+}
+
+#[tokio::test]
+async fn an_error_that_comes_with_200_is_found() {
+    check(refused(200, "insufficient_quota", "x"), "Quota exceeded. Check your plan and billing details.").await;
+    check(loomd_testkit::model::status(200, json!({ "hello": 1 })), CLOSED).await;
+    check(loomd_testkit::model::status(200, json!("<html>")), CLOSED).await;
+}
+
+#[tokio::test]
+async fn silence_ends_a_stream() {
+    let model = ScriptedModel::start().await;
+    let gate = Gate::new();
+    let idle = ModelProvider { stream_idle_timeout_ms: Some(30), ..config(&model) };
+    model.reply(text_delta("x").wait(&gate));
+    let words = "stream disconnected before completion: idle timeout waiting for SSE";
+    let (events, error) = call(&mut session(&idle), &request(&["hi"])).await;
+    assert_eq!((events.len(), error.unwrap().message()), (1, words.into()));
+    model.abandoned(0).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_failed_need_not_be_waited_for() {
+    let model = ScriptedModel::start().await;
+    let gate = Gate::new();
+    model.reply(loomd_testkit::model::failed("invalid_prompt", "no").wait(&gate));
+    assert_eq!(error(&config(&model)).await, ModelError::InvalidPrompt("no".into()));
+}
+
+#[tokio::test]
+async fn a_broken_request_is_tried_again_in_silence() {
+    let model = ScriptedModel::start().await;
+    let patient = ModelProvider { request_max_retries: Some(3), ..config(&model) };
+    model
+        .reply(server_error())
+        .reply(hang_up())
+        .reply(refused(503, "x", "x").header("retry-after", "0"))
+        .reply(message("ok"));
+    assert_eq!(texts(&mut session(&patient), &request(&["hi"])).await, ["ok"]);
+    assert_eq!(model.calls().len(), 4);
+}
+
+#[tokio::test]
+async fn what_the_client_did_wrong_is_not_tried_again() {
+    let model = ScriptedModel::start().await;
+    let patient = ModelProvider { request_max_retries: Some(3), ..config(&model) };
+    model
+        .reply(rate_limited(Some(0)))
+        .reply(refused(404, "x", "x"))
+        .reply(refused(503, "x", "x").header("retry-after", "9999"));
+    for status in [429, 404, 503] {
+        assert_eq!(error(&patient).await.http_status(), Some(status));
+    }
+    assert_eq!(model.calls().len(), 3);
+}
+
+/// Passes connections on, counts them, and can cut them. The first one may be answered by itself.
+pub(super) struct Relay {
+    address: SocketAddr,
+    state: Arc<RelayState>,
+    accepting: AbortHandle,
+}
+
+#[derive(Default)]
+struct RelayState {
+    target: Mutex<Option<SocketAddr>>,
+    first: Mutex<Option<&'static str>>,
+    connections: AtomicUsize,
+    open: Mutex<Vec<AbortHandle>>,
+}
+
+impl Relay {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(RelayState::default());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
+        Self { address, state, accepting }
+    }
+
+    pub fn to(&self, target: SocketAddr) {
+        *self.state.target.lock().unwrap() = Some(target);
+    }
+
+    pub fn answer_first(&self, answer: &'static str) {
+        *self.state.first.lock().unwrap() = Some(answer);
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
+    /// Closes what is open.
+    pub fn cut(&self) {
+        self.state.open.lock().unwrap().drain(..).for_each(|connection| connection.abort());
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.cut();
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<RelayState>) {
+    while let Ok((mut near, _)) = listener.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        let target = state.target.lock().unwrap().unwrap();
+        let first = state.first.lock().unwrap().take();
+        let relay = tokio::spawn(async move {
+            if let Some(answer) = first {
+                near.readable().await.unwrap();
+                near.write_all(answer.as_bytes()).await.unwrap();
+                return;
+            }
+            let mut far = TcpStream::connect(target).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+        });
+        state.open.lock().unwrap().push(relay.abort_handle());
+    }
+}

@@ -1,0 +1,183 @@
+//! Calls that go through TLS or a proxy.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use loomd_config::config_toml::ModelProvider;
+use loomd_model::Http;
+use loomd_testkit::ScriptedModel;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::socket::Socket;
+use super::{NO_ENV, call, config, request, session_on, texts};
+
+/// Good for `localhost`, for a hundred years, and for nothing but these tests.
+const CERTIFICATE: &str = include_str!("localhost.pem");
+const KEY: &[u8] = include_bytes!("localhost.key.der");
+
+/// Decrypts what comes and passes it on.
+struct Tls {
+    port: u16,
+    accepting: AbortHandle,
+}
+
+impl Tls {
+    async fn start(target: SocketAddr) -> Self {
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
+        let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(server));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let accepting = tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                // A client that does not trust us goes away.
+                if let Ok(mut near) = acceptor.accept(near).await {
+                    let mut far = TcpStream::connect(target).await.unwrap();
+                    tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+                }
+            }
+        });
+        Self { port, accepting: accepting.abort_handle() }
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// A proxy that opens every tunnel to the same place, and remembers what it was asked for.
+struct Proxy {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+    accepting: AbortHandle,
+}
+
+impl Proxy {
+    async fn start(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        let accepting = tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let mut near = BufReader::new(near);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") && near.read_line(&mut head).await.unwrap() > 0 {}
+                seen.lock().unwrap().push(head);
+                near.write_all(b"HTTP/1.1 200 Fine\r\n\r\n").await.unwrap();
+                let mut far = TcpStream::connect(target).await.unwrap();
+                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+            }
+        });
+        Self { address, asked, accepting: accepting.abort_handle() }
+    }
+
+    /// The lines of the only request.
+    fn asked(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let [head] = &**asked else { panic!("not one request: {asked:?}") };
+        head.trim_end().lines().map(str::to_lowercase).collect()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// Answers with these variables only.
+fn http(variables: &[(&str, String)]) -> Arc<Http> {
+    let variables = variables.to_vec();
+    Http::new(&move |name| variables.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone()))
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_bundle_is_trusted_and_others_are_not() {
+    let model = ScriptedModel::start().await;
+    let tls = Tls::start(model.address()).await;
+    let config = ModelProvider { base_url: Some(format!("https://localhost:{}/v1", tls.port)), ..config(&model) };
+    let home = tempfile::tempdir().unwrap();
+    let bundle = home.path().join("ca.pem");
+    fs::write(&bundle, CERTIFICATE).unwrap();
+    let trusting = http(&[("CODEX_CA_CERTIFICATE", bundle.to_string_lossy().into_owned())]);
+    assert_eq!(texts(&mut session_on(trusting, "s", &config, NO_ENV, None), &request(&["hi"])).await.len(), 1);
+
+    let (_, error) = call(&mut session_on(http(&[]), "s", &config, NO_ENV, None), &request(&["hi"])).await;
+    let details = error.unwrap().details().unwrap();
+    assert!(details.contains("certificate"), "{details}");
+
+    let missing = http(&[("SSL_CERT_FILE", "/nowhere/ca.pem".into())]);
+    let (_, error) = call(&mut session_on(missing, "s", &config, NO_ENV, None), &request(&["hi"])).await;
+    let details = error.unwrap().details().unwrap();
+    assert_eq!(details, "cannot read the certificates of /nowhere/ca.pem: No such file or directory (os error 2)");
+    assert_eq!(model.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_proxy_is_told_the_whole_address() {
+    let model = ScriptedModel::start().await;
+    let config = ModelProvider { base_url: Some("http://provider.test/v1".into()), ..config(&model) };
+    let proxy =
+        http(&[("http_proxy", format!("http://user:pass@{}", model.address())), ("NO_PROXY", "other.test".into())]);
+    texts(&mut session_on(proxy, "s", &config, NO_ENV, None), &request(&["hi"])).await;
+    let sent = model.call(0).await;
+    assert_eq!(sent.path, "http://provider.test/v1/responses");
+    assert_eq!(sent.header("host"), Some("provider.test"));
+    assert_eq!(sent.header("proxy-authorization"), Some("Basic dXNlcjpwYXNz"));
+}
+
+#[tokio::test]
+async fn what_is_encrypted_goes_through_a_tunnel() {
+    let model = ScriptedModel::start().await;
+    let tls = Tls::start(model.address()).await;
+    let proxy = Proxy::start(([127, 0, 0, 1], tls.port).into()).await;
+    let config = ModelProvider { base_url: Some("https://localhost/v1".into()), ..config(&model) };
+    let home = tempfile::tempdir().unwrap();
+    let bundle = home.path().join("ca.pem");
+    fs::write(&bundle, CERTIFICATE).unwrap();
+    let http = http(&[
+        ("HTTPS_PROXY", format!("http://user:pass@{}", proxy.address)),
+        ("CODEX_CA_CERTIFICATE", bundle.to_string_lossy().into_owned()),
+    ]);
+    assert_eq!(texts(&mut session_on(http, "s", &config, NO_ENV, None), &request(&["hi"])).await.len(), 1);
+    let expected = ["connect localhost:443 http/1.1", "host: localhost:443", "proxy-authorization: basic dxnlcjpwyxnz"];
+    assert_eq!(proxy.asked(), expected);
+    assert_eq!(model.call(0).await.path, "/v1/responses");
+}
+
+#[tokio::test]
+async fn websockets_go_through_a_tunnel_too() {
+    let socket = Socket::start().await;
+    let target = socket.config().base_url.unwrap().replace("http://", "").replace("/v1", "").parse().unwrap();
+    let proxy = Proxy::start(target).await;
+    let config = ModelProvider { base_url: Some("http://provider.test:81/v1".into()), ..socket.config() };
+    let http = http(&[("ALL_PROXY", format!("http://{}", proxy.address))]);
+    texts(&mut session_on(http, "s", &config, NO_ENV, None), &request(&["hi"])).await;
+    assert_eq!(proxy.asked(), ["connect provider.test:81 http/1.1", "host: provider.test:81"]);
+    assert_eq!(socket.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_proxy_of_another_kind_is_refused_with_words() {
+    let model = ScriptedModel::start().await;
+    let http = http(&[("ALL_PROXY", "socks5://127.0.0.1:1".into())]);
+    let (_, error) = call(&mut session_on(http, "s", &config(&model), NO_ENV, None), &request(&["hi"])).await;
+    assert_eq!(error.unwrap().details().unwrap(), "a proxy must be an `http` one, not `socks5`");
+}
