@@ -17,6 +17,7 @@ mod quote;
 pub mod rules;
 mod run;
 mod safety;
+pub mod sandbox;
 mod script;
 mod sessions;
 mod shell;
