@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -18,6 +20,10 @@ use super::sys::{Forked, exit, fork};
 const MODE: u32 = 0o555;
 /// Another command may remove the folder just when we find it.
 const ATTEMPTS: usize = 8;
+/// A process that ends may close the pipe a little before it gives up the lock. When the lock is still held
+/// after that, another command runs here, and its cleaner will be the one to remove the folder.
+const LOCK_ATTEMPTS: usize = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Names that are taken as long as this, or a copy of it in another process, is open.
 #[derive(Default)]
@@ -70,6 +76,15 @@ fn is_ours(name: &Path) -> bool {
     empty && fs::symlink_metadata(name).is_ok_and(|data| data.is_dir() && data.mode() & 0o777 == MODE)
 }
 
+/// Whether nobody else uses the folder; waits a moment when somebody does.
+fn lock_alone(folder: &File) -> bool {
+    let alone = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if !alone {
+        sleep(LOCK_PAUSE);
+    }
+    alone
+}
+
 fn clean(ended: OwnedFd, names: &[&PathBuf]) -> ! {
     // Whoever kills the command's group or waits for the end of its output must not meet us.
     let _ = rustix::process::setsid();
@@ -83,8 +98,8 @@ fn clean(ended: OwnedFd, names: &[&PathBuf]) -> ! {
     while let Err(Errno::INTR) = rustix::io::read(&ended, &mut buffer) {}
     for name in names {
         if let Ok(folder) = File::open(name)
+            && (0..LOCK_ATTEMPTS).any(|_| lock_alone(&folder))
             && is_ours(name)
-            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
             let _ = fs::remove_dir(name);
         }
