@@ -21,6 +21,7 @@ pub mod sandbox;
 mod script;
 mod sessions;
 mod shell;
+mod snapshot;
 mod text;
 
 pub use actions::command_actions;
@@ -37,4 +38,5 @@ pub use safety::{is_dangerous, is_known_safe};
 pub use script::{Script, script_of};
 pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};
 pub use shell::{LoginRefused, Shell, ShellKind, login};
+pub use snapshot::{Snapshot, remove_stale_snapshots, snapshot_folder};
 pub use text::{TextChunks, to_text};
