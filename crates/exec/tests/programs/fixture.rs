@@ -1,0 +1,15 @@
+//! A program for tests: the sandbox's helper when it is called by that name, else the owner of a command, to be
+//! killed while the command runs.
+
+use loomd_exec::{Command, Environment, Limits, run};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    loomd_exec::sandbox::run_if_helper();
+    let argv: Vec<String> = std::env::args().skip(1).collect();
+    let command = Command::new(argv, "/", Environment::of_this_process());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let limits = Limits { timeout: None, ..Limits::default() };
+    runtime.block_on(run(&command, limits, &CancellationToken::new(), |_, _| {}))?;
+    Ok(())
+}
