@@ -39,7 +39,8 @@ impl Requests {
             return debug!(%id, "skipping a request that is being answered");
         }
         if self.tasks.len() >= MAX_ASKED {
-            return warn!(%id, "skipping a request: too many are being answered");
+            warn!(%id, "refusing a request: too many are being answered");
+            return self.wire.refuse(&id, &RpcError::overloaded());
         }
         let value: JsonValue = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let thread_id = value["threadId"].as_str().map(str::to_owned);

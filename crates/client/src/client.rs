@@ -1,6 +1,7 @@
 //! The client: connects, calls, and hands out threads, turns and events.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ pub struct Client {
     shared: Arc<Shared>,
     /// In place of the one in the options.
     request_timeout: Option<Duration>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.shared.endpoint)
+    }
 }
 
 pub(crate) struct Shared {

@@ -3,6 +3,7 @@
 //! behind loses its stream and is told so.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -73,6 +74,12 @@ impl Events {
     /// Wants less from here on. What is already waiting is looked through, too.
     pub fn narrow(&mut self, filter: Filter) {
         self.queue.narrow(filter);
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Events").field(&self.queue.lock().filter).finish()
     }
 }
 

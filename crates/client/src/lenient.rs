@@ -32,16 +32,23 @@ fn forget_unknown(value: &mut JsonValue) {
         JsonValue::Object(members) => {
             for (name, member) in members {
                 match (name.as_str(), &mut *member) {
-                    ("items", JsonValue::Array(items)) => items.retain(|item| ThreadItem::deserialize(item).is_ok()),
+                    ("items", JsonValue::Array(items)) => items.retain(|item| !is_unknown(item)),
+                    ("data", JsonValue::Array(entries)) => entries.retain(|entry| !is_unknown(&entry["item"])),
                     ("codexErrorInfo", kind) if CodexErrorInfo::deserialize(&*kind).is_err() => {
                         *kind = JsonValue::Null;
                     }
-                    _ => forget_unknown(member),
+                    _ => {}
                 }
+                forget_unknown(member);
             }
         }
         _ => {}
     }
+}
+
+/// An item, but of no type that is known.
+fn is_unknown(item: &JsonValue) -> bool {
+    item["type"].is_string() && item["id"].is_string() && ThreadItem::deserialize(item).is_err()
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ impl Link {
             wire: Arc::clone(&wire),
             requests: Requests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
             hub,
+            noisy: false,
         };
         tokio::spawn(receiver.run(transport.incoming, transport.ended));
         Self(wire)
@@ -132,6 +133,13 @@ impl Wire {
         self.send(message).await;
     }
 
+    /// The same without waiting; a server that does not read gets no answer.
+    pub(crate) fn refuse(&self, id: &RequestId, error: &RpcError) {
+        if let Some(outgoing) = &*self.outgoing() {
+            _ = outgoing.try_send(encode_error(id, error).into());
+        }
+    }
+
     async fn send(&self, message: Vec<u8>) -> bool {
         // Taken away when the connection has ended, before those who wait for answers are told.
         let outgoing = self.outgoing().clone();
@@ -176,6 +184,8 @@ struct Receiver {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
     requests: Requests,
+    /// Whether something came that is no message.
+    noisy: bool,
 }
 
 impl Receiver {
@@ -211,7 +221,11 @@ impl Receiver {
             }
             Err(error) => {
                 let text = String::from_utf8_lossy(&message[..message.len().min(MAX_NOISE)]);
-                warn!(%error, %text, "skipping what is no message");
+                // Some programs write their log where messages should be.
+                match std::mem::replace(&mut self.noisy, true) {
+                    false => warn!(%error, %text, "skipping what is no message"),
+                    true => debug!(%error, %text, "skipping what is no message"),
+                }
             }
         }
     }

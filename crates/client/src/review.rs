@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::turn::Turn;
 
 /// A running review.
+#[derive(Debug)]
 pub struct Review {
     /// Where its events are: a new thread for a detached review.
     pub thread_id: String,

@@ -15,7 +15,7 @@ use crate::review::CompletedReview;
 use crate::turn::Turn;
 
 /// An open thread. Clones mean the same thread; dropping them leaves it open.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Thread {
     client: Client,
     info: protocol::Thread,

@@ -1,5 +1,7 @@
 //! A turn that runs: its events as they come, what it did at the end, and what can be done to it meanwhile.
 
+use std::fmt;
+
 use loomd_protocol::{self as protocol, TurnInterruptParams, TurnSteerParams};
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
@@ -37,6 +39,12 @@ pub struct Turn {
     /// When something was last heard of it.
     heard: Instant,
     failed: bool,
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("thread_id", &self.thread_id).field("id", &self.started.id).finish_non_exhaustive()
+    }
 }
 
 impl Turn {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::MAX_MESSAGE;
+use super::{MAX_MESSAGE, abandoned};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -51,7 +51,11 @@ pub(super) async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::
             writer.write_all(&message).await?;
             writer.flush().await
         };
-        if let Err(error) = written.await {
+        let written = tokio::select! {
+            written = written => written,
+            () = abandoned(&lines) => return,
+        };
+        if let Err(error) = written {
             debug!(%error, "cannot write to the server");
             break;
         }

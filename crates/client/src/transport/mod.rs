@@ -16,6 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 #[cfg(feature = "in-process")]
 pub(crate) use in_process::serve;
@@ -31,6 +32,12 @@ const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// How long a server may take to leave after it was told to. It may have turns to interrupt and write down.
 const CLOSE_GRACE: Duration = Duration::from_secs(10);
+
+/// How long a server that does not read is given to take what the client said before it left.
+const UNREAD_GRACE: Duration = Duration::from_secs(2);
+
+/// How often a write that takes long looks whether anybody still cares.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// One open connection.
 ///
@@ -61,6 +68,15 @@ impl Transport {
         });
         Self::new(incoming, outgoing)
     }
+}
+
+/// Resolves when the client has left and what it still had to say was given time enough. A server that does not read
+/// must not hold up the end.
+async fn abandoned(from_client: &mpsc::Receiver<Bytes>) {
+    while !from_client.is_closed() {
+        sleep(LOOK_EVERY).await;
+    }
+    sleep(UNREAD_GRACE).await;
 }
 
 /// How a connection ended.

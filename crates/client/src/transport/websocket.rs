@@ -1,14 +1,17 @@
 //! A server that listens for websockets, on a port or on a unix socket: a message per text frame.
 
 use std::path::Path;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri, header};
@@ -17,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tracing::warn;
 
-use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport};
+use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport, abandoned};
 use crate::{ConnectError, Websocket};
 
 /// How often the server is pinged, and after how long without a sign of life it counts as gone. Without this a
@@ -94,62 +97,86 @@ fn refusal(error: tungstenite::Error) -> ConnectError {
 }
 
 /// Carries messages both ways until either side leaves; the reason is for an end that the client did not ask for.
-async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+/// Neither direction waits for the other.
+async fn carry<S: AsyncRead + AsyncWrite + Send + Unpin>(
     socket: WebSocketStream<S>,
     to_client: mpsc::Sender<Bytes>,
-    mut from_client: mpsc::Receiver<Bytes>,
+    from_client: mpsc::Receiver<Bytes>,
 ) -> Option<String> {
-    let (mut sink, mut source) = socket.split();
-    let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heard = Instant::now();
-    // Set when the client leaves.
-    let mut leave_by = None;
-    loop {
-        tokio::select! {
-            frame = source.next() => {
-                heard = Instant::now();
-                match frame {
-                    Some(Ok(Message::Text(text))) => _ = to_client.send(text.into()).await,
-                    Some(Ok(Message::Binary(bytes))) => warn!(bytes = bytes.len(), "skipping a binary frame"),
-                    Some(Ok(Message::Close(_))) if leave_by.is_some() => return None,
-                    Some(Ok(Message::Close(frame))) => return Some(match frame {
-                        Some(frame) if !frame.reason.is_empty() => {
-                            format!("the server closed the connection: {} ({})", frame.reason, u16::from(frame.code))
-                        }
-                        Some(frame) => format!("the server closed the connection ({})", u16::from(frame.code)),
-                        None => "the server closed the connection".to_owned(),
-                    }),
-                    Some(Ok(_)) => {}
-                    None | Some(Err(_)) if leave_by.is_some() => return None,
-                    Some(Err(error)) => return Some(format!("the connection broke: {error}")),
-                    None => return Some("the server closed the connection".to_owned()),
-                }
+    let (sink, source) = socket.split();
+    let heard = Mutex::new(Instant::now());
+    let mut reading = pin!(read(source, to_client, &heard));
+    tokio::select! {
+        reason = &mut reading => Some(reason),
+        reason = write(sink, from_client, &heard) => {
+            if reason.is_none() {
+                _ = timeout(CLOSE_GRACE, reading).await;
             }
-            message = from_client.recv(), if leave_by.is_none() => {
-                let sent = match message {
-                    Some(message) => match Utf8Bytes::try_from(message) {
-                        Ok(text) => sink.send(Message::Text(text)).await,
-                        Err(_) => continue,
-                    },
-                    None => {
-                        leave_by = Some(Instant::now() + CLOSE_GRACE);
-                        sink.send(Message::Close(None)).await
-                    }
-                };
-                if let Err(error) = sent && leave_by.is_none() {
-                    return Some(format!("the connection broke: {error}"));
-                }
-            }
-            () = sleep_until(leave_by.unwrap_or(heard)), if leave_by.is_some() => return None,
-            _ = pings.tick(), if leave_by.is_none() => {
-                if heard.elapsed() > SILENCE {
-                    return Some(format!("the server gave no sign of life for {SILENCE:?}"));
-                }
-                if let Err(error) = sink.send(Message::Ping(Bytes::new())).await {
-                    return Some(format!("the connection broke: {error}"));
-                }
-            }
+            reason
         }
     }
+}
+
+/// Reads until the server leaves, and gives its reason.
+async fn read<S: AsyncRead + AsyncWrite + Unpin>(
+    mut source: SplitStream<WebSocketStream<S>>,
+    to_client: mpsc::Sender<Bytes>,
+    heard: &Mutex<Instant>,
+) -> String {
+    while let Some(frame) = source.next().await {
+        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        match frame {
+            Ok(Message::Text(text)) => _ = to_client.send(text.into()).await,
+            Ok(Message::Binary(bytes)) => warn!(bytes = bytes.len(), "skipping a binary frame"),
+            Ok(Message::Close(Some(frame))) if !frame.reason.is_empty() => {
+                return format!("the server closed the connection: {} ({})", frame.reason, u16::from(frame.code));
+            }
+            Ok(Message::Close(Some(frame))) => {
+                return format!("the server closed the connection ({})", u16::from(frame.code));
+            }
+            Ok(Message::Close(None)) => break,
+            Ok(_) => {}
+            Err(error) => return broken(&error),
+        }
+    }
+    "the server closed the connection".to_owned()
+}
+
+/// Writes until the client leaves, which is no reason to give.
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(
+    mut sink: SplitSink<WebSocketStream<S>, Message>,
+    mut from_client: mpsc::Receiver<Bytes>,
+    heard: &Mutex<Instant>,
+) -> Option<String> {
+    let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let frame = tokio::select! {
+            message = from_client.recv() => match message.map(Utf8Bytes::try_from) {
+                Some(Ok(text)) => Message::Text(text),
+                Some(Err(_)) => continue,
+                None => Message::Close(None),
+            },
+            _ = pings.tick() => {
+                if heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENCE {
+                    return Some(format!("the server gave no sign of life for {SILENCE:?}"));
+                }
+                Message::Ping(Bytes::new())
+            }
+        };
+        let leaving = frame.is_close();
+        let sent = tokio::select! {
+            sent = sink.send(frame) => sent,
+            () = abandoned(&from_client) => return None,
+        };
+        match sent {
+            _ if leaving => return None,
+            Ok(()) => {}
+            Err(error) => return Some(broken(&error)),
+        }
+    }
+}
+
+fn broken(error: &tungstenite::Error) -> String {
+    format!("the connection broke: {error}")
 }

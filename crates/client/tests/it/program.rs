@@ -1,9 +1,12 @@
 //! Servers that are programs: small scripts that play one.
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use loomd_client::protocol::ModelListParams;
 use loomd_client::{Client, ConnectError, Endpoint, Error, Options, Program};
+
+use serde_json::json;
 
 use crate::script::initialized;
 
@@ -98,4 +101,22 @@ async fn arguments_variables_and_folder_reach_the_program() {
         panic!("an end expected")
     };
     assert_eq!(ended.stderr, "argument hello / none\n");
+}
+
+#[tokio::test]
+async fn a_program_that_neither_reads_nor_leaves_is_not_waited_for_long() {
+    let client = connect("exec sleep 600").await;
+    // From here on the clock jumps when all that is left is to wait.
+    tokio::time::pause();
+    let sending = async {
+        let large = json!({ "text": "x".repeat(1 << 20) });
+        client.with_timeout(None).call_json("mock/large", large).await
+    };
+    let closing = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.close().await
+    };
+    let (sent, ended) = tokio::join!(sending, closing);
+    assert!(matches!(sent, Err(Error::Closed)), "{sent:?}");
+    assert_eq!(ended.status.unwrap().signal(), Some(9));
 }
