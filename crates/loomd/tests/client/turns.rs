@@ -32,6 +32,7 @@ on_each_server_with_turns! {
     a_failed_turn_is_an_error
     a_turn_without_input_is_an_error
     a_review_gives_its_text
+    a_review_that_cannot_begin_is_an_error
     a_thread_goes_on_after_a_restart
     a_turn_survives_the_loss_of_its_connection
 }
@@ -258,6 +259,13 @@ async fn a_review_gives_its_text(server: Server) {
         .iter()
         .filter(|item| matches!(item, ThreadItem::EnteredReviewMode { .. } | ThreadItem::ExitedReviewMode { .. }));
     assert_eq!(markers.count(), 2, "{:?}", review.items);
+}
+
+async fn a_review_that_cannot_begin_is_an_error(server: Server) {
+    let session = session(&server, Options::default()).await;
+    let target = ReviewTarget::BaseBranch { branch: "main".into() };
+    let error = session.thread.review(target).await.unwrap_err();
+    assert!(error.to_string().contains("not a git repository"), "{error}");
 }
 
 async fn a_thread_goes_on_after_a_restart(server: Server) {
