@@ -4,6 +4,8 @@ mod app_server;
 mod cli;
 mod generate;
 mod logging;
+#[allow(dead_code, unused_imports, reason = "`loomd run` comes with turns")]
+mod run;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -23,7 +23,7 @@ mod transport;
 
 pub use app::{App, ConfigSources};
 pub use listen::ListenUrl;
-pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_on};
+pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
 /// The protocol level that clients are told. Their minimum-version checks compare with it.
 pub const PROTOCOL_VERSION: &str = "0.118.0";
