@@ -4,6 +4,7 @@ mod app_server;
 mod cli;
 mod generate;
 mod logging;
+mod memory;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,6 +12,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+
+#[global_allocator]
+static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

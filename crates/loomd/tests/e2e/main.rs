@@ -15,6 +15,7 @@ mod generate;
 mod interchange;
 mod leaks;
 mod logging;
+mod memory;
 mod pipelining;
 mod signals;
 mod threads;
