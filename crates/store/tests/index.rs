@@ -58,12 +58,36 @@ async fn a_thread_that_another_program_goes_on_with_rises() {
 }
 
 #[tokio::test]
+async fn a_page_is_the_newest_threads_whatever_time_zone_their_names_are_in() {
+    let home = tempfile::tempdir().unwrap();
+    let mut want = Vec::new();
+    // Names up to half a day off in either direction, in the folders of their local days.
+    for (number, hours) in [0, 12, -12, 5, -7, 9, 14, -3].into_iter().cycle().take(200).enumerate() {
+        let created = BASE + number as i64 * 1800;
+        let id = ThreadId::new();
+        let path = place(home.path(), id, created + hours * 3600, false);
+        write_thread(&path, &meta(id, created), &[user("x")]);
+        want.insert(0, id);
+    }
+    for limit in [1, 10, 100] {
+        let query = ListQuery { limit, ..ListQuery::new("mock") };
+        let page = ids(&store(home.path()), query).await;
+        assert_eq!(page, want[..limit], "{limit}");
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(home.path().join(format!("loomd.sqlite{suffix}")));
+        }
+    }
+}
+
+#[tokio::test]
 async fn foreign_files_and_folders_are_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let (_, path) = thread(home.path(), "ok", BASE);
     let day = path.parent().unwrap();
     fs::write(day.join("notes.txt"), "x").unwrap();
     fs::write(day.join("rollout-bad-name.jsonl"), "{}\n").unwrap();
+    let pipe = place(home.path(), ThreadId::new(), BASE, false);
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
     fs::create_dir_all(home.path().join("sessions/tmp/01/01")).unwrap();
     fs::write(home.path().join("sessions/2025/file"), "x").unwrap();
     fs::write(home.path().join("sessions/2025/04"), "x").unwrap();
