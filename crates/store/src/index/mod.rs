@@ -101,6 +101,9 @@ impl Index {
         if query.sort == ThreadSortKey::UpdatedAt {
             self.check_recent(query.archived)?;
         }
+        if query.sort == ThreadSortKey::UpdatedAt && query.after.is_some() {
+            return self.later_page(query);
+        }
         for _ in 0..ROUNDS {
             let rows = self.driven_page(query)?;
             if !self.verify_all(rows.iter().map(|row| &row.entry))? {
@@ -110,6 +113,23 @@ impl Index {
         // Files change faster than they are looked at: the answer is as fresh as any.
         let rows = self.driven_page(query)?;
         self.page(rows, query)
+    }
+
+    /// A page of the last changed threads that is not the first. A thread whose change is noticed only now
+    /// would stand before the pages that the client has, where it never saw it: it keeps its place this once.
+    fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
+        let rows = self.driven_page(query)?;
+        let entries: Vec<Entry> = rows.iter().map(|row| row.entry.clone()).collect();
+        let Page { threads, next } = self.page(rows, query)?;
+        let mut shown = Vec::with_capacity(threads.len());
+        for (thread, entry) in threads.into_iter().zip(entries) {
+            if !row::verify(&self.db, &self.home, &entry)? {
+                shown.push(thread);
+            } else if let Some(row) = row::by_key(&self.db, entry.key)?.filter(|row| row.entry.listed) {
+                shown.push(row.into_thread(&self.home)?);
+            }
+        }
+        Ok(Page { threads: shown, next })
     }
 
     /// Reads as many heads as the page needs, newest first.

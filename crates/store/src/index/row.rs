@@ -291,3 +291,10 @@ pub(super) fn by_id(db: &Connection, id: ThreadId, archived: Option<bool>) -> Re
         .query_row(params![id.as_uuid().as_bytes().as_slice(), archived], ThreadRow::read)
         .optional()?)
 }
+
+pub(super) fn by_key(db: &Connection, key: i64) -> Result<Option<ThreadRow>> {
+    Ok(db
+        .prepare_cached(&format!("SELECT {THREAD} FROM rollouts WHERE key = ?1"))?
+        .query_row([key], ThreadRow::read)
+        .optional()?)
+}
