@@ -17,6 +17,7 @@ mod leaks;
 mod logging;
 mod memory;
 mod pipelining;
+mod read_only;
 mod signals;
 mod threads;
 mod unix_socket;
