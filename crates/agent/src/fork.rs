@@ -72,12 +72,15 @@ impl Threads {
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
         self.store.place(meta.id, Timestamp::now());
-        let lease = self.store.lease(meta.id).await?;
-        let mut batch = Batch::new();
-        batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
-        let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
-        drop(lease);
-        let copy = self.store.find(meta.id, Some(false)).await?;
+        let copied = async {
+            let lease = self.store.lease(meta.id).await?;
+            let mut batch = Batch::new();
+            batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
+            let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
+            drop(lease);
+            Ok::<_, Refusal>((turns, self.store.find(meta.id, Some(false)).await?))
+        };
+        let (turns, copy) = copied.await.inspect_err(|_| self.put_back(meta.id))?;
         let mut thread = self.wire(&copy, &resolved.settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);

@@ -99,12 +99,13 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
+        let id = ThreadId::new();
         let stored = async {
             if items.is_empty() {
                 return Err(Refusal::invalid("history must not be empty"));
             }
             let resolved = resolve(None)?;
-            let mut meta = new_meta(ThreadId::new(), &resolved);
+            let mut meta = new_meta(id, &resolved);
             meta.git = git::facts(&meta.cwd).await;
             let mut batch = Batch::new();
             batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
@@ -124,7 +125,10 @@ impl Threads {
                 let first = First::Resumed { turns: Vec::new() };
                 self.load(loading(stored, thread, resolved), vec![subscriber], first, reply);
             }
-            Err(refusal) => reply(Err(refusal)),
+            Err(refusal) => {
+                self.put_back(id);
+                reply(Err(refusal));
+            }
         }
     }
 }

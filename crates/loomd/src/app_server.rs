@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{self, AppServer, Tool};
-use crate::{generate, logging};
+use crate::{generate, logging, memory};
 
 /// Turns are mostly waiting; more threads than this only cost memory.
 const MAX_WORKERS: usize = 8;
@@ -42,8 +42,12 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
         flags,
     };
     let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
+    memory::keep_small();
     logging::init();
     raise_file_limit();
+    if listen == ListenUrl::Stdio {
+        widen_stdout();
+    }
     let runtime = runtime()?;
     let app = Arc::new(App::new(sources, &start.loaded, start.warnings));
     let served = runtime.block_on(loomd_server::serve(app, listen, policy));
@@ -67,6 +71,18 @@ fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}
+
+/// Room for a large answer, which then passes in few pieces: with the usual 64 KiB, writer and reader wake each
+/// other a hundred times for a long history. The kernel takes memory for what is in the pipe, not for its size.
+const STDOUT_PIPE: usize = 1 << 20;
+
+/// Does nothing when stdout is no pipe or the user has no pages left for pipes.
+fn widen_stdout() {
+    #[cfg(target_os = "linux")]
+    {
+        _ = rustix::pipe::fcntl_setpipe_size(io::stdout(), STDOUT_PIPE);
     }
 }
 

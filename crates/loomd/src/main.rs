@@ -4,6 +4,7 @@ mod app_server;
 mod cli;
 mod generate;
 mod logging;
+mod memory;
 #[allow(dead_code, unused_imports, reason = "`loomd run` comes with turns")]
 mod run;
 
@@ -13,6 +14,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::{Cli, Command};
+
+#[global_allocator]
+static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
