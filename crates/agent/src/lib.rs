@@ -13,6 +13,7 @@ mod family;
 mod fork;
 mod git;
 mod given_up;
+mod guard;
 mod history;
 mod hub;
 mod images;

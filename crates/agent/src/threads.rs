@@ -530,6 +530,7 @@ impl Threads {
                 threads: self.downgrade(),
                 family,
                 depth,
+                guard: Arc::default(),
             },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),

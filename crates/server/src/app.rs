@@ -8,8 +8,11 @@ use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Thr
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{LoadRequest, Loaded, Overrides};
 use loomd_exec::Environment;
+use loomd_exec::rules::{Position, Problem};
 use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider};
-use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest};
+use loomd_protocol::{
+    AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
+};
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
@@ -64,6 +67,8 @@ impl App {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
+        let mut warnings = warnings;
+        warnings.extend(rule_warnings(&sources.home));
         Self {
             sources,
             warnings,
@@ -148,6 +153,30 @@ impl App {
     fn outlet(&self) -> Connected {
         Connected { connections: Arc::clone(&self.connections), questions: Arc::clone(&self.questions) }
     }
+}
+
+/// What is wrong with the user's rules. Threads read them again when they need them.
+fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
+    let loaded = match loomd_exec::rules::load(&[home]) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let warning = ConfigWarningNotification {
+                summary: "Error reading rules; commands are refused until they can be read.".into(),
+                details: Some(error.to_string()),
+                path: Some(error.path.to_string_lossy().into_owned()),
+                range: None,
+            };
+            return vec![warning];
+        }
+    };
+    let place = |at: Position| TextPosition { line: at.line, column: at.column };
+    let warning = |problem: Problem| ConfigWarningNotification {
+        summary: "Error parsing rules; those of this file are not applied, and commands are asked about.".into(),
+        details: Some(problem.message),
+        path: Some(problem.path.to_string_lossy().into_owned()),
+        range: Some(TextRange { start: place(problem.start), end: place(problem.end) }),
+    };
+    loaded.problems.into_iter().map(warning).collect()
 }
 
 fn environment(name: &str) -> Option<String> {

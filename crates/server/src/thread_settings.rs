@@ -110,6 +110,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             catalogue,
             base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
             developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            rule_folders: Vec::new(),
             dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: cx.client.name.clone(),
             identity: Identity {

@@ -11,6 +11,7 @@ mod command;
 mod deltas;
 mod exec_command;
 mod net_diff;
+mod request_permissions;
 mod request_user_input;
 mod shell;
 mod shell_command;
@@ -35,6 +36,7 @@ pub(crate) use calls::Calls;
 pub(crate) use command::{Task, run as run_command};
 
 use crate::family::Family;
+use crate::guard::Guard;
 use crate::services::Services;
 use crate::terminals::Terminals;
 use crate::thread::Op;
@@ -75,6 +77,7 @@ const TOOLS: &[(&str, &dyn Tool)] = &[
     ("local_shell", &shell::Alias),
     ("update_plan", &update_plan::UpdatePlan),
     ("request_user_input", &request_user_input::RequestUserInput),
+    ("request_permissions", &request_permissions::RequestPermissions),
     ("apply_patch", &apply_patch::ApplyPatch),
     ("view_image", &view_image::ViewImage),
     ("spawn_agent", &agents::SpawnAgent),
@@ -124,6 +127,7 @@ pub(crate) struct ToolCx {
     pub threads: WeakThreads,
     pub family: Arc<Family>,
     pub depth: i32,
+    pub guard: Arc<Guard>,
 }
 
 /// What the tools of a thread share from turn to turn.
@@ -137,6 +141,7 @@ pub(crate) struct Kit {
     pub family: Arc<Family>,
     /// How many agents are between this one and the user.
     pub depth: i32,
+    pub guard: Arc<Guard>,
 }
 
 /// The tools of one turn.
@@ -163,8 +168,8 @@ impl Toolbox {
             specs.extend(tool.spec(&offer));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops, threads, family, depth } = kit;
-        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff, threads, family, depth };
+        let Kit { services, role, terminals, ops, threads, family, depth, guard } = kit;
+        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff, threads, family, depth, guard };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
     }
 
@@ -178,6 +183,7 @@ impl Toolbox {
             threads: of.cx.threads.clone(),
             family: Arc::clone(&of.cx.family),
             depth: of.cx.depth,
+            guard: Arc::clone(&of.cx.guard),
         };
         Self::with(turn, kit, Arc::clone(&of.cx.diff))
     }
