@@ -31,6 +31,7 @@ mod resume;
 mod running;
 mod services;
 mod settings;
+mod shell_memory;
 mod terminals;
 mod thread;
 mod threads;

@@ -84,6 +84,8 @@ pub struct Profile {
     pub base_instructions: Option<String>,
     pub developer_instructions: Option<String>,
     pub dynamic_tools: Vec<DynamicToolSpec>,
+    /// Whether clients are also shown what passes between us and the model.
+    pub raw_events: bool,
     /// Folders of the project whose rules count, beside those of the user.
     pub rule_folders: Vec<PathBuf>,
     /// How the client that opened the thread called itself.

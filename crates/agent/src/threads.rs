@@ -531,6 +531,7 @@ impl Threads {
                 family,
                 depth,
                 guard: Arc::default(),
+                shell_memory: Arc::default(),
             },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),

@@ -35,6 +35,7 @@ pub(crate) struct Wishes {
     developer_instructions: Option<String>,
     personality: Option<Personality>,
     dynamic_tools: Option<Vec<DynamicToolSpec>>,
+    raw_events: bool,
 }
 
 /// Whether a stored thread's last model and effort count.
@@ -110,6 +111,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             catalogue,
             base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
             developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            raw_events: wishes.raw_events,
             rule_folders: Vec::new(),
             dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: cx.client.name.clone(),
@@ -170,7 +172,7 @@ fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
 
 /// The three ways to open a thread have params of their own; what they ask for is the same.
 macro_rules! wishes_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $raw_events:expr) => {
         impl From<&mut $params> for Wishes {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -185,7 +187,8 @@ macro_rules! wishes_from {
                     base_instructions: params.base_instructions.take(),
                     developer_instructions: params.developer_instructions.take(),
                     personality: $personality(&mut *params),
-                    dynamic_tools: $dynamic_tools(params),
+                    dynamic_tools: $dynamic_tools(&mut *params),
+                    raw_events: $raw_events(params),
                 }
             }
         }
@@ -195,7 +198,8 @@ macro_rules! wishes_from {
 wishes_from!(
     ThreadStartParams,
     |params: &mut ThreadStartParams| params.personality,
-    |params: &mut ThreadStartParams| { params.dynamic_tools.take() }
+    |params: &mut ThreadStartParams| params.dynamic_tools.take(),
+    |params: &mut ThreadStartParams| params.experimental_raw_events
 );
-wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None);
-wishes_from!(ThreadForkParams, |_| None, |_| None);
+wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
+wishes_from!(ThreadForkParams, |_| None, |_| None, |_| false);

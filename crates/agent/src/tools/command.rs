@@ -82,6 +82,7 @@ pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
 async fn attempt(cx: &ToolCx, task: &Task<'_>, sandbox: Option<&Sandbox>) -> (Ran, Option<Finished>) {
     let turn = &cx.turn;
     let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, sandbox, false));
+    let command = cx.shell_memory.apply(turn, &cx.services, command);
     let command = match sandbox {
         Some(sandbox) => sandbox.wrap(&command, None),
         None => Ok(command),

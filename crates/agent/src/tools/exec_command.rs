@@ -162,6 +162,7 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let sandbox = clearance.sandbox.as_ref();
     let env = command::environment(cx, sandbox, true);
     let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
+    let program = cx.shell_memory.apply(turn, &cx.services, program);
     let program = match sandbox {
         Some(sandbox) => sandbox.wrap(&program, None),
         None => Ok(program),

@@ -38,6 +38,7 @@ pub(crate) use command::{Task, run as run_command};
 use crate::family::Family;
 use crate::guard::Guard;
 use crate::services::Services;
+use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
 use crate::thread::Op;
 use crate::threads::WeakThreads;
@@ -128,6 +129,7 @@ pub(crate) struct ToolCx {
     pub family: Arc<Family>,
     pub depth: i32,
     pub guard: Arc<Guard>,
+    pub shell_memory: Arc<ShellMemory>,
 }
 
 /// What the tools of a thread share from turn to turn.
@@ -142,6 +144,7 @@ pub(crate) struct Kit {
     /// How many agents are between this one and the user.
     pub depth: i32,
     pub guard: Arc<Guard>,
+    pub shell_memory: Arc<ShellMemory>,
 }
 
 /// The tools of one turn.
@@ -168,8 +171,20 @@ impl Toolbox {
             specs.extend(tool.spec(&offer));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops, threads, family, depth, guard } = kit;
-        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff, threads, family, depth, guard };
+        let Kit { services, role, terminals, ops, threads, family, depth, guard, shell_memory } = kit;
+        let cx = ToolCx {
+            turn: Arc::clone(turn),
+            services,
+            role,
+            terminals,
+            ops,
+            diff,
+            threads,
+            family,
+            depth,
+            guard,
+            shell_memory,
+        };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
     }
 
@@ -184,6 +199,7 @@ impl Toolbox {
             family: Arc::clone(&of.cx.family),
             depth: of.cx.depth,
             guard: Arc::clone(&of.cx.guard),
+            shell_memory: Arc::clone(&of.cx.shell_memory),
         };
         Self::with(turn, kit, Arc::clone(&of.cx.diff))
     }

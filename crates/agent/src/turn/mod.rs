@@ -21,7 +21,8 @@ use jiff::Zoned;
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
-    ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError, UserInput,
+    RawResponseItemCompletedNotification, ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError,
+    UserInput,
 };
 use loomd_store::Durability;
 use loomd_store::rollout::{
@@ -316,6 +317,7 @@ impl Turn {
         let stored = input::stored(&input, id.clone());
         self.conversation.push(&item);
         if self.scope.records {
+            self.show_raw(&item).await;
             self.cx.record(&[Record::ResponseItem(item), Record::EventMsg(stored.into())]).await;
             if self.cx.broken().is_none() {
                 self.view.is_stored();
@@ -363,6 +365,20 @@ impl Turn {
         self.conversation.push(item);
         if self.scope.records {
             self.cx.note(&[Record::ResponseItem(item.clone())]).await;
+            self.show_raw(item).await;
+        }
+    }
+
+    /// Shows an item of the conversation to clients that asked for it.
+    pub(super) async fn show_raw(&self, item: &ResponseItem) {
+        if self.cx.profile.raw_events {
+            self.cx
+                .tell(ServerNotification::RawResponseItemCompleted(RawResponseItemCompletedNotification {
+                    thread_id: self.cx.thread_id.clone(),
+                    turn_id: self.cx.turn_id.clone(),
+                    item: item.clone(),
+                }))
+                .await;
         }
     }
 
