@@ -5,14 +5,14 @@ use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
-use crate::conversation::message;
+use crate::conversation::{Conversation, message};
 use crate::git;
 use crate::history;
 use crate::outlet::Subscriber;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
-use crate::settings::{Basis, Resolve};
+use crate::settings::{Basis, Resolve, Resolved};
 use crate::thread::{First, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
@@ -64,10 +64,9 @@ impl Threads {
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
             let view = View::new(thread, Keeping::Never);
-            return Ok((
-                Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None },
-                turns,
-            ));
+            let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
+            let Resolved { settings, profile, .. } = resolved;
+            return Ok((Loading { meta, view, settings, profile, kin: None, conversation }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
@@ -84,7 +83,17 @@ impl Threads {
         let mut thread = self.wire(&copy, &resolved.settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);
-        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }, turns))
+        Ok((
+            Loading {
+                meta,
+                view,
+                settings: resolved.settings,
+                profile: resolved.profile,
+                kin: None,
+                conversation: None,
+            },
+            turns,
+        ))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.

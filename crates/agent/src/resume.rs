@@ -135,7 +135,14 @@ impl Threads {
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
     let view = View::new(thread, Keeping::Stored);
-    Loading { meta: stored.meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }
+    Loading {
+        meta: stored.meta,
+        view,
+        settings: resolved.settings,
+        profile: resolved.profile,
+        kin: None,
+        conversation: None,
+    }
 }
 
 /// Why a rollout cannot be taken up, in known words.

@@ -328,7 +328,7 @@ impl Thread {
         let mut memory = match self.memory.take() {
             Some(memory) => *memory,
             None => Memory {
-                conversation: None,
+                conversation: self.brought.take(),
                 session: Session::new(
                     Arc::clone(&self.profile.provider),
                     Arc::clone(&self.services.http),
