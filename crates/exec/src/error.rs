@@ -13,6 +13,8 @@ pub enum Error {
     NulByte,
     #[error("commands can only be sandboxed on Linux")]
     NoSandbox,
+    #[error("this program cannot confine commands: its `main` must call `run_if_helper` first")]
+    NoHelper,
     #[error("a path of the sandbox is not valid UTF-8")]
     SandboxPath,
 }
