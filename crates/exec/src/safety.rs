@@ -16,8 +16,7 @@ pub fn is_dangerous(argv: &[String]) -> bool {
 
 /// Applies a check to a command, or to each command of the script it runs; `None` for an opaque script.
 fn all(argv: &[String], check: &dyn Fn(&[&str]) -> bool) -> Option<bool> {
-    let words = |argv: &[String]| -> Vec<String> { argv.to_vec() };
-    let run = |argv: &[String]| check(&words(argv).iter().map(String::as_str).collect::<Vec<_>>());
+    let run = |argv: &[String]| check(&argv.iter().map(String::as_str).collect::<Vec<_>>());
     let Some(script) = script_of(argv) else { return Some(run(argv)) };
     match Script::parse(script) {
         // A script in a script is looked into too, and no deeper.
