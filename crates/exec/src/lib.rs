@@ -5,12 +5,16 @@
 //! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on,
 //! [`decide`] for whether to ask, [`sandbox`] for how a command is confined.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("commands can only be run and confined on Linux so far (5.4 or later)");
+
 mod actions;
 mod capture;
 mod command;
 mod decide;
 mod environment;
 mod error;
+mod helper;
 mod heredoc;
 mod process;
 mod quote;
@@ -30,6 +34,7 @@ pub use command::{Command, Environment};
 pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
 pub use environment::{EnvironmentRequest, environment};
 pub use error::{Error, Result};
+pub use helper::run_if_helper;
 pub use heredoc::Heredoc;
 pub use process::{Exit, Input, Output, Process, Size, Started, Stdio};
 pub use quote::join;

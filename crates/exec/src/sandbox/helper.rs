@@ -3,33 +3,26 @@
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use super::namespaces::become_command;
-use super::{HELPER_NAME, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use super::{Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use crate::helper::SANDBOX;
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
-/// When this process was started to confine a command, does that and never returns. To be called first thing in
-/// `main`, before there are other threads.
-pub fn run_if_helper() {
-    let mut args = env::args_os();
-    let called = args.next().map(PathBuf::from);
-    if called.as_deref().and_then(Path::file_name).is_none_or(|name| name != HELPER_NAME) {
-        return;
-    }
+/// What the helper does with its arguments: the sandbox, then the words of the command.
+pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
     let plan = args.next().and_then(|plan| plan.into_string().ok());
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
-    let code = match sandbox {
+    match sandbox {
         Some(sandbox) if !argv.is_empty() => run(&sandbox, &argv),
         _ => {
-            eprintln!("{HELPER_NAME}: started by hand; it is of no use on its own");
+            eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
             USAGE
         }
-    };
-    std::process::exit(code)
+    }
 }
 
 fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
