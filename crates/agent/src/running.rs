@@ -26,7 +26,7 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::thread::{Reply, Thread};
 use crate::tools::{Role, Toolbox};
-use crate::turn::{Beginning, Ended, Inbox, Mail, Outcome, Scope, Turn, TurnCx, Work, shell_command, usage};
+use crate::turn::{Ended, Inbox, Mail, Outcome, Progress, Scope, Turn, TurnCx, Work, shell_command, usage};
 use crate::view::Keeping;
 
 /// What a thread remembers between turns.
@@ -284,7 +284,7 @@ impl Thread {
         ));
         let kind = Kind::of(&work);
         let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
-        let turn = Turn::new(Beginning {
+        let turn = Turn {
             toolbox: Arc::clone(&toolbox),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
@@ -297,7 +297,8 @@ impl Thread {
             subagents: self.subagents(),
             rate_limits,
             replaced: Arc::clone(&replaced),
-        });
+            progress: Progress::default(),
+        };
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;

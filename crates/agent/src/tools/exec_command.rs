@@ -26,7 +26,7 @@ use crate::truncate::{tokens, truncate};
 pub(super) struct ExecCommand;
 
 /// How much of the output the model is told when it does not say, in tokens.
-const MAX_OUTPUT_TOKENS: u64 = 10_000;
+pub(super) const MAX_OUTPUT_TOKENS: u64 = 10_000;
 
 #[derive(Deserialize)]
 struct Args {

@@ -262,7 +262,7 @@ impl Turn {
         if message.started {
             self.cx.show_completed(message.item(&id)).await;
         }
-        self.last_message = Some(message.text);
+        self.progress.last_message = Some(message.text);
     }
 
     async fn reasoning_done(&mut self, open: Option<Open>, item: &ResponseItem, id: Option<String>) {
