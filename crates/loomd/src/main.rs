@@ -20,7 +20,7 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
     // Commands are confined by this same program under another name, which does not come back from here.
-    loomd_exec::sandbox::run_if_helper();
+    loomd_exec::run_if_helper();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
