@@ -1,18 +1,25 @@
 //! Memory that large answers took goes back to the system. The C library keeps what is freed, and returns
 //! it only from the end of its heap, where something small mostly stands in the way; a history of thousands
-//! of turns would stay resident for good. So when a large block is freed, which is the end of a large
-//! answer, a thread that otherwise sleeps asks the library to return every page that is not in use.
+//! of turns would stay resident for good, and so would what a hundred turns at once took. So when a large
+//! block is freed, which is the end of a large answer, or many of a middle size, which are requests to models
+//! and what was made of their answers, a thread that otherwise sleeps asks the library to return every page
+//! that is not in use.
 
 // The allocator's trait is unsafe to implement, and the C library is called directly.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// A block of this size is the text of a large answer or what it was made from.
 const LARGE: usize = 1 << 20;
+/// A block of this size is mostly the buffer of a connection or the body of a request.
+const MIDDLE: usize = 8 << 10;
+/// When so much of that size was freed, it is worth returning.
+const WORTHWHILE: usize = 4 << 20;
 /// Kept at the end of a heap: a rollout is read in pieces of half of that.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: libc::c_int = 512 << 10;
@@ -21,7 +28,13 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// When nothing large was freed for this long, the rest is freed for certain.
 const QUIET: Duration = Duration::from_millis(500);
 
+/// Looking through all heaps takes time, so it is not done more often than this.
+const PAUSE: Duration = Duration::from_millis(50);
+
 static KEEPER: OnceLock<Thread> = OnceLock::new();
+
+/// How much of a middle size was freed.
+static FREED: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator, which also notices the end of large blocks.
 pub struct Allocator;
@@ -52,12 +65,19 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) };
-        if layout.size() >= LARGE
-            && let Some(keeper) = KEEPER.get()
-        {
+        if layout.size() >= MIDDLE && is_much(layout.size()) && let Some(keeper) = KEEPER.get() {
             keeper.unpark();
         }
     }
+}
+
+/// Whether, with a block of this size, enough has been freed.
+fn is_much(size: usize) -> bool {
+    if size >= LARGE {
+        return true;
+    }
+    let before = FREED.fetch_add(size, Ordering::Relaxed);
+    before / WORTHWHILE != before.wrapping_add(size) / WORTHWHILE
 }
 
 /// Begins to return memory. Without the thread the process is as good, only larger.
@@ -69,6 +89,7 @@ pub fn keep_small() {
             loop {
                 thread::sleep(SETTLE);
                 trim();
+                thread::sleep(PAUSE);
                 let quiet = Instant::now();
                 thread::park_timeout(QUIET);
                 if quiet.elapsed() >= QUIET {
