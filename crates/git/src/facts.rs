@@ -42,7 +42,10 @@ pub async fn facts(folder: &Path) -> Option<Facts> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    At { commit_hash: String, branch: Option<String> },
+    At {
+        commit_hash: String,
+        branch: Option<String>,
+    },
     /// The branch has no commit yet.
     Unborn,
     Unusual,
@@ -145,7 +148,8 @@ mod tests {
     #[test]
     fn a_branch_is_found_in_its_file_or_among_the_packed_ones() {
         check(&[("HEAD", "ref: refs/heads/a/b\n"), ("refs/heads/a/b", &format!("{ONE}\n"))], at(Some("a/b")));
-        let packed = format!("# pack-refs with: peeled\n{} refs/heads/mainx\n{ONE} refs/heads/main\n^{ONE}\n", "2".repeat(40));
+        let packed =
+            format!("# pack-refs with: peeled\n{} refs/heads/mainx\n{ONE} refs/heads/main\n^{ONE}\n", "2".repeat(40));
         check(&[("HEAD", "ref: refs/heads/main\n"), ("packed-refs", &packed)], at(Some("main")));
     }
 

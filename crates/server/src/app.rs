@@ -6,11 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use loomd_agent::{Audience, Outlet, Sending, Subscriber, Threads};
 use loomd_config::{LoadRequest, Loaded, Overrides};
+use loomd_files::{Owner, Watches};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
+use crate::handlers::fs::{Files, watched};
 use crate::identity::Identity;
 use crate::outbox::Notification;
 
@@ -40,6 +42,9 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) connections: Arc<Connections>,
+    /// What clients do with files, and watch.
+    pub(crate) files: Files,
+    pub(crate) watches: Watches,
     store: FileStore,
     indexed: AtomicBool,
     /// Made when the first client is there.
@@ -53,11 +58,14 @@ impl App {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
+        let connections: Arc<Connections> = Arc::default();
         Self {
             sources,
             warnings,
             identity: Identity::new(config),
-            connections: Arc::default(),
+            files: Files::default(),
+            watches: Watches::new(watched(Arc::clone(&connections))),
+            connections,
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
             threads: OnceLock::new(),
@@ -81,6 +89,7 @@ impl App {
 
     /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
+        self.watches.disconnect(Owner(connection.0));
         if let Some(threads) = self.threads.get().cloned() {
             tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
         }

@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{config, mock, summary, thread};
+use crate::handlers::{config, fs, mock, summary, thread};
 use crate::outbox::Outbox;
 use crate::responder::Responder;
 
@@ -53,6 +53,15 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ConfigRequirementsRead(_) => {
             encode_answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await)
         }
+        R::FsReadFile(p) => encode_answer::<call::FsReadFile>(&id, fs::read_file(&cx, p).await),
+        R::FsWriteFile(p) => encode_answer::<call::FsWriteFile>(&id, fs::write_file(&cx, p).await),
+        R::FsCreateDirectory(p) => encode_answer::<call::FsCreateDirectory>(&id, fs::create_directory(&cx, p).await),
+        R::FsGetMetadata(p) => encode_answer::<call::FsGetMetadata>(&id, fs::get_metadata(&cx, p).await),
+        R::FsReadDirectory(p) => encode_answer::<call::FsReadDirectory>(&id, fs::read_directory(&cx, p).await),
+        R::FsRemove(p) => encode_answer::<call::FsRemove>(&id, fs::remove(&cx, p).await),
+        R::FsCopy(p) => encode_answer::<call::FsCopy>(&id, fs::copy(&cx, p).await),
+        R::FsWatch(p) => encode_answer::<call::FsWatch>(&id, fs::watch(&cx, p).await),
+        R::FsUnwatch(p) => return later(&cx, id, |r| fs::unwatch(&cx, p, r)).await,
         R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
         other => encode_error(&id, &not_available(other.method())),
     })

@@ -69,3 +69,6 @@ pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 /// How long requests in progress, and then unsent messages, are waited for at the end.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
+
+/// Files above this are read one at a time: each is one message that waits in memory until it is taken.
+pub(crate) const LARGE_FILE: u64 = 16 * MIB as u64;

@@ -2,6 +2,7 @@
 //! and maps the error.
 
 pub(crate) mod config;
+pub(crate) mod fs;
 pub(crate) mod mock;
 pub(crate) mod summary;
 pub(crate) mod thread;
