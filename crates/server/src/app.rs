@@ -8,11 +8,13 @@ use loomd_agent::{Audience, Outlet, Sending, Subscriber, Threads};
 use loomd_config::{LoadRequest, Loaded, Overrides};
 use loomd_files::{Owner, Watches};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
+use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::handlers::fs::{Files, watched};
+use crate::handlers::search::Search;
 use crate::identity::Identity;
 use crate::outbox::Notification;
 
@@ -45,6 +47,7 @@ pub struct App {
     /// What clients do with files, and watch.
     pub(crate) files: Files,
     pub(crate) watches: Watches,
+    pub(crate) search: Search,
     store: FileStore,
     indexed: AtomicBool,
     /// Made when the first client is there.
@@ -65,6 +68,7 @@ impl App {
             identity: Identity::new(config),
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
+            search: Search::new(Arc::clone(&connections)),
             connections,
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
@@ -90,6 +94,7 @@ impl App {
     /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
         self.watches.disconnect(Owner(connection.0));
+        self.search.sessions.disconnect(User(connection.0));
         if let Some(threads) = self.threads.get().cloned() {
             tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
         }

@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{config, fs, mock, summary, thread};
+use crate::handlers::{config, fs, mock, search, summary, thread};
 use crate::outbox::Outbox;
 use crate::responder::Responder;
 
@@ -62,6 +62,10 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::FsCopy(p) => encode_answer::<call::FsCopy>(&id, fs::copy(&cx, p).await),
         R::FsWatch(p) => encode_answer::<call::FsWatch>(&id, fs::watch(&cx, p).await),
         R::FsUnwatch(p) => return later(&cx, id, |r| fs::unwatch(&cx, p, r)).await,
+        R::FuzzyFileSearch(p) => encode_answer::<call::FuzzyFileSearch>(&id, search::once(&cx, p).await),
+        R::FuzzyFileSearchSessionStart(p) => return later(&cx, id, |r| search::start(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionUpdate(p) => return later(&cx, id, |r| search::update(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionStop(p) => return later(&cx, id, |r| search::stop(&cx, p, r)).await,
         R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
         other => encode_error(&id, &not_available(other.method())),
     })

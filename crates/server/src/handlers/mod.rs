@@ -4,5 +4,6 @@
 pub(crate) mod config;
 pub(crate) mod fs;
 pub(crate) mod mock;
+pub(crate) mod search;
 pub(crate) mod summary;
 pub(crate) mod thread;
