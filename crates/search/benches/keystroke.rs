@@ -41,4 +41,7 @@ fn main() {
     show("p90", at(0.9));
     show("p99", at(0.99));
     show("max", at(1.0));
+    for slow in times.iter().rev().step_by(3).take(12) {
+        show("", slow);
+    }
 }
