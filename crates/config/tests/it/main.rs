@@ -4,9 +4,11 @@
 
 mod any_input;
 mod loading;
+mod projects;
 mod reading;
 mod settings;
 mod values;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::fs;
