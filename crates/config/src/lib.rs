@@ -6,6 +6,7 @@
 //! passed in.
 
 pub mod config_toml;
+pub mod external_agent;
 pub mod features;
 
 mod edit;
@@ -30,7 +31,7 @@ mod warnings;
 pub use config_toml::ConfigToml;
 pub use edit::{Edit, WriteError, WriteRequest, import_missing, write};
 pub use error::ConfigError;
-pub use features::{Feature, FeatureSet};
+pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};
 pub use layer::Layer;
 pub use load::{LoadRequest, Loaded, Start, load, load_or_default};

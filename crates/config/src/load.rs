@@ -1,7 +1,6 @@
 //! From files, flags and a thread's overrides to one decoded configuration. Every call reads the files
 //! afresh. Whether the values fit together is [`resolve`](crate::resolve)'s question.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, JsonObject};
@@ -13,8 +12,8 @@ use crate::project::Project;
 use crate::requirements;
 use crate::settings::{Settings, resolve};
 use crate::{
-    CloudError, ConfigError, ConfigToml, FeatureSet, Layer, Managed, Overrides, RequirementSource, Requirements, Stack,
-    warnings,
+    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, Managed, Overrides, RequirementSource,
+    Requirements, Stack, warnings,
 };
 
 /// What a configuration is put together from.
@@ -34,7 +33,7 @@ pub struct LoadRequest<'a> {
     /// The `config` of `thread/start` and its like.
     pub thread: Option<&'a JsonObject>,
     /// Features switched at run time; configuration beats them.
-    pub enablement: Option<&'a BTreeMap<String, bool>>,
+    pub enablement: Option<&'a Enablement>,
 }
 
 impl<'a> LoadRequest<'a> {
@@ -194,6 +193,7 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
     })?;
     let mut base_features = FeatureSet::default();
     if let Some(enablement) = request.enablement {
+        let enablement = enablement.get();
         base_features.set_named(|name| enablement.get(name).copied());
     }
     Ok(Loaded { stack, config, requirements, trust, base_features })

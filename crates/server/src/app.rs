@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use loomd_agent::{Audience, Outlet, Sending, Subscriber, Threads};
-use loomd_config::{LoadRequest, Loaded, Overrides};
+use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_files::{Owner, Watches};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification};
 use loomd_search::User;
@@ -24,6 +24,16 @@ pub struct ConfigSources {
     pub system_file: Option<AbsolutePathBuf>,
     pub user_home: Option<PathBuf>,
     pub flags: Overrides,
+    pub live: LiveSources,
+}
+
+/// The part of configuration that changes while the server runs, and is in no file.
+#[derive(Default)]
+pub struct LiveSources {
+    /// What the organisation requires of its members.
+    pub managed: Managed,
+    /// Features that clients switched.
+    pub enablement: Enablement,
 }
 
 impl ConfigSources {
@@ -32,6 +42,8 @@ impl ConfigSources {
         LoadRequest {
             system_file: self.system_file.as_ref(),
             user_home: self.user_home.as_deref(),
+            managed: Some(&self.live.managed),
+            enablement: Some(&self.live.enablement),
             ..LoadRequest::new(&self.home, &self.flags)
         }
     }
@@ -40,7 +52,7 @@ impl ConfigSources {
 /// The server's state, shared by all connections.
 pub struct App {
     pub(crate) sources: ConfigSources,
-    /// What was wrong at start; told to each client after its handshake.
+    /// What is to be said about this machine; told to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) connections: Arc<Connections>,
@@ -76,6 +88,16 @@ impl App {
         }
     }
 
+    /// What is wrong with the configuration now, and what else there is to say.
+    pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
+        let cwd = working_directory();
+        let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
+        let found = loomd_config::load_or_default(&request).map(|start| start.warnings);
+        let mut warnings = found.unwrap_or_else(|error| vec![error.warning()]);
+        warnings.extend(self.warnings.iter().cloned());
+        warnings
+    }
+
     /// All threads.
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
@@ -104,6 +126,11 @@ impl App {
     pub async fn broadcast(&self, notification: ServerNotification) {
         Connected(Arc::clone(&self.connections)).send(Audience::Everyone, notification).await;
     }
+}
+
+/// Where the server was started.
+pub(crate) fn working_directory() -> Option<AbsolutePathBuf> {
+    AbsolutePathBuf::new(std::env::current_dir().ok()?)
 }
 
 /// Takes the news of threads to connections, serialised once for all.

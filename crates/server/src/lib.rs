@@ -20,7 +20,7 @@ mod thread_settings;
 mod throttle;
 mod transport;
 
-pub use app::{App, ConfigSources};
+pub use app::{App, ConfigSources, LiveSources};
 pub use listen::ListenUrl;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_on};
 

@@ -60,18 +60,20 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
     let sources = cx.app.sources.request();
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&overrides), ..sources };
     let loaded = loomd_config::load(&request).map_err(refuse)?;
-    let config = loomd_config::resolve(&loaded).map_err(refuse)?.config;
+    let loomd_config::Settings { config, requirements, .. } = loomd_config::resolve(&loaded).map_err(refuse)?;
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
-    let trust = trust(&config, &cwd);
+    let trust = loaded.trust;
     let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
         Some(_) => SandboxMode::WorkspaceWrite,
         None => SandboxMode::ReadOnly,
     });
+    let sandbox = requirements.sandbox_mode(sandbox);
     let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
     });
+    let approval_policy = requirements.approval_policy(approval_policy);
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     Ok(Resolved {
         settings: Settings {
@@ -108,13 +110,6 @@ fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
         Some(path) => Ok(path),
         None => AbsolutePathBuf::new(here()?.join(path)).ok_or_else(|| Refusal::failed("no working directory")),
     }
-}
-
-/// What the user said of the folder, or of the project that it is in.
-fn trust(config: &ConfigToml, cwd: &Path) -> Option<TrustLevel> {
-    let markers = config.project_root_markers();
-    let root = cwd.ancestors().find(|folder| markers.iter().any(|marker| folder.join(marker).exists()));
-    [Some(cwd), root].into_iter().flatten().find_map(|folder| config.projects.get(folder.to_str()?)?.trust_level)
 }
 
 fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {

@@ -13,7 +13,7 @@ mod writing;
 use std::collections::BTreeMap;
 use std::fs;
 
-use loomd_config::{ConfigError, LoadRequest, Loaded, Overrides, Settings, Start};
+use loomd_config::{ConfigError, Enablement, LoadRequest, Loaded, Overrides, Settings, Start};
 use loomd_protocol::{AbsolutePathBuf, JsonObject, JsonValue};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ pub struct Fixture {
     system: AbsolutePathBuf,
     flags: Overrides,
     thread: JsonObject,
-    enablement: BTreeMap<String, bool>,
+    enablement: Enablement,
 }
 
 /// A home whose `config.toml` has this text.
@@ -64,8 +64,8 @@ impl Fixture {
         self
     }
 
-    pub fn enablement(mut self, name: &str, enabled: bool) -> Self {
-        self.enablement.insert(name.into(), enabled);
+    pub fn enablement(self, name: &str, enabled: bool) -> Self {
+        self.enablement.set(&BTreeMap::from([(name.to_owned(), enabled)])).unwrap();
         self
     }
 
