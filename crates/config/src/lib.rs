@@ -39,6 +39,7 @@ pub use overrides::{OverrideError, Overrides};
 pub use place::Place;
 pub use requirements::{
     CloudError, Disallowed, Managed, McpIdentity, Required, RequirementSource, Requirements, SandboxRequirement,
+    check_requirements,
 };
 pub use schema::schema;
 pub use secret::Secret;

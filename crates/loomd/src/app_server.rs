@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use loomd_config::{Loaded, OverrideError, Overrides, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, ConfigSources, ListenUrl, LiveSources};
+use loomd_server::{App, Cloud, ConfigSources, ListenUrl, LiveSources};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
 
@@ -44,10 +44,15 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     };
     let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
     let warnings = machine_warnings(&start.loaded);
+    let cloud = Cloud::new(&sources.home, start.settings.config.chatgpt_base_url());
     logging::init();
     raise_file_limit();
     let runtime = runtime()?;
+    if cloud.applies() {
+        sources.live.managed.set(runtime.block_on(cloud.load()));
+    }
     let app = Arc::new(App::new(sources, &start.loaded, warnings));
+    runtime.spawn(cloud.keep_up(Arc::clone(&app)));
     let served = runtime.block_on(loomd_server::serve(app, listen, policy));
     // A thread may still be blocked on stdin; it ends with the process.
     runtime.shutdown_background();

@@ -10,12 +10,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, ConfigTool};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
+        Command::Config { tool: ConfigTool::Schema } => generate::config_schema(),
     };
     logging::flush();
     match done {

@@ -6,6 +6,7 @@
 
 mod app;
 pub mod auth;
+mod cloud;
 mod connection;
 mod connections;
 mod dispatch;
@@ -21,6 +22,7 @@ mod throttle;
 mod transport;
 
 pub use app::{App, ConfigSources, LiveSources};
+pub use cloud::Cloud;
 pub use listen::ListenUrl;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_on};
 

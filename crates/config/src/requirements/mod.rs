@@ -64,6 +64,11 @@ pub struct Requirements {
     pub(crate) any: bool,
 }
 
+/// Whether a text says what is required; else what is wrong with it.
+pub fn check_requirements(text: &str) -> Result<(), String> {
+    parse(text, RequirementSource::Cloud).map(|_| ())
+}
+
 /// A value that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid value for `{field}`: `{value}` is not in the allowed set {allowed} (set by {source_name})")]
