@@ -107,13 +107,13 @@ impl Loaded {
 /// Reads and decodes everything.
 pub fn load(request: &LoadRequest<'_>) -> Result<Loaded, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user: SourceFile::read(request.user_file())?, projects: true })
+    assemble(request, Files { system, user: SourceFile::read(request.user_file())?, others: true })
 }
 
 /// What a configuration would be with another user file.
 pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<Loaded, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user, projects: true })
+    assemble(request, Files { system, user, others: true })
 }
 
 /// What a server starts with.
@@ -133,10 +133,9 @@ pub fn load_or_default(request: &LoadRequest<'_>) -> Result<Start, ConfigError> 
         Ok(start) => (Vec::new(), start),
         Err(error) => {
             let system = request.system_file.cloned().map(SourceFile::empty);
-            let files = Files { system, user: SourceFile::empty(request.user_file()), projects: false };
-            // What is required cannot be known either, and whoever needs it will be told.
-            let request = LoadRequest { managed: None, ..*request };
-            (vec![error.warning()], assemble(&request, files).and_then(checked)?)
+            let files = Files { system, user: SourceFile::empty(request.user_file()), others: false };
+            // What is required is not known either, and whoever needs it will be told.
+            (vec![error.warning()], assemble(request, files).and_then(checked)?)
         }
     };
     warnings.extend(warnings::disabled_projects(&loaded.stack));
@@ -148,12 +147,12 @@ pub fn load_or_default(request: &LoadRequest<'_>) -> Result<Start, ConfigError> 
 struct Files {
     system: Option<SourceFile>,
     user: SourceFile,
-    /// Whether the files of projects count as well.
-    projects: bool,
+    /// Whether the files of projects and of administrators count as well.
+    others: bool,
 }
 
 fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigError> {
-    let Files { system, user, projects } = files;
+    let Files { system, user, others } = files;
     let mut layers = Vec::new();
     if let Some(system) = &system {
         layers.push(file_layer(request, system, |file| ConfigLayerSource::System { file })?);
@@ -168,7 +167,7 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         let settings = Stack::new(layers.clone()).merged();
         let project = Project::find(cwd, &settings);
         trust = project.trust(&settings);
-        if projects {
+        if others {
             for found in project.layers(request.home, request.user_home, &settings)? {
                 // The nearest first.
                 sources.splice(0..0, found.file);
@@ -176,8 +175,9 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
             }
         }
     }
-    let mut requirements = required(request)?;
-    if let Some(managed) = request.beside_system_file("managed_config.toml").filter(|file| file.exists()) {
+    let mut requirements = if others { required(request)? } else { Requirements::default() };
+    let managed = request.beside_system_file("managed_config.toml").filter(|file| others && file.exists());
+    if let Some(managed) = managed {
         let file = SourceFile::read(managed.clone())?;
         let layer = file_layer(request, &file, |file| ConfigLayerSource::LegacyManagedConfigTomlFromFile { file })?;
         requirements.add(requirements::legacy(&layer.table, &RequirementSource::File(managed)));

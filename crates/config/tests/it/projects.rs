@@ -90,3 +90,24 @@ fn a_managed_file_is_the_highest_layer_and_binds() {
         "<root>/requirements.toml: invalid `features` requirement `nope` from <root>/requirements.toml"
     );
 }
+
+#[test]
+fn no_file_stops_a_start() {
+    for file in ["home/config.toml", "system.toml", "requirements.toml", "managed_config.toml", "w/.codex/config.toml"]
+    {
+        for text in [&b"model = ["[..], b"model = 5", b"\xff\xfe", b"allowed_approval_policies = []", &[b'#'; 17 << 20]]
+        {
+            let fixture = trusting();
+            let cwd = project(&fixture, "");
+            let user = fs::read_to_string(fixture.home.join("config.toml")).unwrap();
+            let text = [text, b"\n", if file.starts_with("home") { user.as_bytes() } else { b"" }].concat();
+            fs::write(fixture.root.join(file), text).unwrap();
+            let request = LoadRequest { cwd: Some(&cwd), ..fixture.request() };
+            let start = loomd_config::load_or_default(&request).unwrap();
+            match loomd_config::load(&request) {
+                Ok(_) => assert_eq!(start.warnings.len(), 0),
+                Err(error) => assert_eq!(start.warnings[0], error.warning(), "{file}"),
+            }
+        }
+    }
+}
