@@ -3,8 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use loomd_protocol::AbsolutePathBuf;
+use rustix::fs::OFlags;
 use serde::Deserialize as _;
 use toml::Table;
 use toml::de::DeTable;
@@ -30,7 +32,9 @@ impl SourceFile {
 
     pub fn read(path: AbsolutePathBuf) -> Result<Self, ConfigError> {
         let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+        // Without waiting: opening a pipe would wait for a writer.
+        let opened = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+        let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(path)),
             Err(error) => return Err(ConfigError::Unreadable { path, error }),

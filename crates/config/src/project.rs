@@ -94,7 +94,7 @@ impl Project {
     }
 
     /// From the root to the working directory.
-    fn folders(&self) -> Vec<AbsolutePathBuf> {
+    pub fn folders(&self) -> Vec<AbsolutePathBuf> {
         let inside = self.cwd.ancestors().take_while(|folder| folder.starts_with(&*self.root));
         let mut folders: Vec<_> = inside.filter_map(AbsolutePathBuf::new).collect();
         folders.reverse();

@@ -21,6 +21,8 @@ fn main() {
     let paths = (0..FILES)
         .map(|number| format!("{}/{}/{}{}/{}_{}_{number}.rs", word(), word(), word(), number % 40, word(), word()));
     let keystrokes = Keystrokes::new(paths);
+    // The first look brings the paths into memory.
+    keystrokes.search("xyzzy");
     let mut times = Vec::new();
     for text in ["servthritem42", "config", "Widget render", "rs", "xyzzy", "core/turn", "tst_utl", "main !test", "a 9"]
     {

@@ -147,6 +147,9 @@ fn is_git_internal(path: &str) -> bool {
     path.starts_with(".git/") || path.contains("/.git/")
 }
 
+/// The letters of a text with characters beyond ASCII.
+pub(crate) const NOT_PLAIN: u64 = u64::MAX;
+
 /// A bit for each letter and digit that occurs, so that most paths can be passed over at a glance. Characters
 /// that may stand for others (`Ü` for `u`) make all bits.
 pub(crate) fn letters(text: &str) -> u64 {
@@ -158,7 +161,7 @@ pub(crate) fn letters(text: &str) -> u64 {
         b'-' => bits | 1 << 37,
         b'.' => bits | 1 << 38,
         b'/' => bits | 1 << 39,
-        0x80.. => u64::MAX,
+        0x80.. => NOT_PLAIN,
         _ => bits,
     })
 }

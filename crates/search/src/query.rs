@@ -9,6 +9,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::MAX_RESULTS;
 use crate::index::{PathRef, Paths, letters};
+use crate::scorer::Scorer;
 use crate::threads;
 
 /// Fewer paths than this are looked through faster by one thread.
@@ -25,6 +26,8 @@ const BEST_START: u32 = 9;
 #[derive(Clone, Debug)]
 pub struct Query {
     pattern: Pattern,
+    /// For what it can score, in place of the pattern.
+    scorer: Option<Scorer>,
     /// Every match has all of these.
     letters: u64,
     /// No match is better than this.
@@ -47,7 +50,7 @@ impl Query {
         let required = wanted().flat_map(|needle| needle.chars().collect::<Vec<_>>()).filter(char::is_ascii);
         let letters = letters(&required.collect::<String>());
         let best = wanted().map(|needle| BEST_LETTER * needle.len() as u32 + BEST_START).sum();
-        Self { pattern, letters, best }
+        Self { scorer: Scorer::new(&pattern), pattern, letters, best }
     }
 
     /// The best matches, the best first; of equals the first path. Fewer, or none, when `cancelled`.
@@ -91,7 +94,11 @@ impl Query {
             if path.letters & self.letters != self.letters || without.iter().any(|range| range.contains(&at)) {
                 continue;
             }
-            if let Some(score) = self.pattern.score(Utf32Str::new(path.text, &mut characters), &mut matcher) {
+            let score = match &self.scorer {
+                Some(scorer) if Scorer::takes(path) => scorer.score(path.text),
+                _ => self.pattern.score(Utf32Str::new(path.text, &mut characters), &mut matcher),
+            };
+            if let Some(score) = score {
                 top.offer(Match { at, score });
                 // Whatever comes now is at best as good, and behind.
                 if top.worst() >= Some(self.best) {

@@ -1,7 +1,7 @@
 //! Hearing which folders changed, so that a tree need not be looked through.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::event::{Event, EventKind, ModifyKind};
@@ -17,6 +17,7 @@ pub(crate) struct Watched {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
     heard: Arc<Mutex<Heard>>,
+    wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,18 +29,20 @@ pub(crate) struct Heard {
 
 impl Watched {
     /// `wake` is called when there is something to take.
-    pub fn new(wake: impl Fn() + Send + 'static) -> Option<Self> {
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Option<Self> {
         let heard: Arc<Mutex<Heard>> = Arc::default();
-        let shared = Arc::clone(&heard);
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
+        let (shared, tell) = (Arc::clone(&heard), Arc::clone(&wake));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if shared.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
-                wake();
+                tell();
             }
         });
-        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), heard })
+        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), heard, wake })
     }
 
-    /// Watches these folders and no others. False when the operating system does not want to.
+    /// Watches these folders and no others. What happened in a folder before it was watched was not heard, so those
+    /// that are new count as changed. False when the operating system does not want to watch them all.
     pub fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
         let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
         for gone in self.folders.difference(&wanted) {
@@ -51,7 +54,12 @@ impl Watched {
                 return false;
             }
         }
+        let new: Vec<PathBuf> = wanted.difference(&self.folders).cloned().collect();
         self.folders = wanted;
+        if !new.is_empty() {
+            self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(new);
+            (self.wake)();
+        }
         true
     }
 
@@ -76,12 +84,18 @@ impl Heard {
             _ => false,
         };
         let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(holds_rules);
-        let changed: Vec<_> = event.paths.iter().filter(matters).filter_map(|path| path.parent()).collect();
-        self.folders.extend(changed.iter().map(|folder| folder.to_path_buf()));
+        let folders = event.paths.iter().filter(matters).filter_map(|path| path.parent());
+        let changed: Vec<_> = folders.map(Path::to_path_buf).collect();
+        let matters = !changed.is_empty();
+        self.add(changed);
+        matters
+    }
+
+    fn add(&mut self, changed: Vec<PathBuf>) {
+        self.folders.extend(changed);
         if self.folders.len() > MAX_CHANGED {
             self.folders.clear();
             self.everything = true;
         }
-        !changed.is_empty()
     }
 }

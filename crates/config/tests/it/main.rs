@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_input;
+mod instructions;
 mod loading;
 mod projects;
 mod reading;

@@ -36,8 +36,6 @@ impl Session {
     async fn keep_watching(self: Arc<Self>) {
         let heard = Arc::new(Notify::new());
         let mut watched = self.watch(Arc::clone(&heard)).await;
-        // What changed while the watch was being set up.
-        self.refresh(None).await;
         loop {
             let Some(watching) = watched.take() else { return self.keep_looking().await };
             heard.notified().await;
