@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_input;
+mod external_agent;
 mod instructions;
 mod loading;
 mod projects;

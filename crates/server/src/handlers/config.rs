@@ -49,6 +49,9 @@ pub(crate) async fn requirements(cx: &Context) -> Result<ConfigRequirementsReadR
 
 /// No thread is opened without knowing what the organisation requires.
 pub(crate) fn check_managed(cx: &Context) -> Result<(), RpcError> {
+    if matches!(*cx.app.sources.live.managed.get(), Ok(None)) {
+        return Ok(());
+    }
     match loomd_config::load(&cx.app.sources.request()) {
         Err(error @ ConfigError::Cloud(_)) => {
             let message = format!("failed to load configuration: {error}");
