@@ -223,6 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn links_in_a_circle_are_cut() {
+        let mut fixture = fixture(&["a/b/x"]);
+        fixture.check(&["a", "a/b", "a/b/x"]);
+        std::os::unix::fs::symlink("../..", fixture.dir.path().join("a/b/up")).unwrap();
+        std::os::unix::fs::symlink("../a/b", fixture.dir.path().join("a/side")).unwrap();
+        fixture.tree.refresh(&AtomicBool::new(false));
+        let paths: Vec<_> = fixture.tree.index.main.iter().map(|path| path.text.to_owned()).collect();
+        assert!(paths.contains(&"a/side/x".to_owned()), "{paths:?}");
+        assert!(!paths.iter().any(|path| path.starts_with("a/b/up")), "{paths:?}");
+    }
+
+    #[test]
     fn told_folders_are_enough() {
         let mut fixture = fixture(&["a/x", "b/y"]);
         fixture.check(&["a", "a/x", "b", "b/y"]);

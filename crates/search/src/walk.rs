@@ -35,8 +35,16 @@ pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<L
 
 /// The direct children of `root/folder`, without looking into those that are folders.
 pub(crate) fn list(root: &Path, folder: &str) -> Vec<Found> {
-    let walk = builder(&root.join(folder)).max_depth(Some(1)).build();
-    walk.flatten().filter(|entry| entry.depth() == 1).filter_map(|entry| found(root, &entry)).collect()
+    let folder = root.join(folder);
+    let walk = builder(&folder).max_depth(Some(1)).build();
+    let children = walk.flatten().filter(|entry| entry.depth() == 1 && !leads_up(&folder, entry));
+    children.filter_map(|entry| found(root, &entry)).collect()
+}
+
+/// Whether this is a link to a folder that it is in. A walk from the root would notice the circle.
+fn leads_up(folder: &Path, entry: &DirEntry) -> bool {
+    let circle = || Some(folder.canonicalize().ok()?.starts_with(entry.path().canonicalize().ok()?));
+    entry.path_is_symlink() && circle() == Some(true)
 }
 
 fn builder(folder: &Path) -> WalkBuilder {
