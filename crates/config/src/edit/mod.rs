@@ -198,7 +198,8 @@ fn validate(
     let loaded = load_with(request, after.clone()).map_err(invalid)?;
     let disallowed = loaded.requirements.check_features(table);
     disallowed.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
-    if let Err(error) = resolve(&loaded)
+    // Files that it names may come later; profiles and providers are in this file.
+    if let Err(error @ (ConfigError::UnknownProfile(_) | ConfigError::UnknownProvider(_))) = resolve(&loaded)
         && load_with(request, before.clone()).is_ok_and(|before| resolve(&before).is_ok())
     {
         return Err(invalid(error));
