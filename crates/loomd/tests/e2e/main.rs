@@ -20,3 +20,4 @@ mod signals;
 mod threads;
 mod unix_socket;
 mod websocket;
+mod workspace;
