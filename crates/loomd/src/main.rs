@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, ConfigTool};
 
 #[global_allocator]
 static ALLOCATOR: memory::Allocator = memory::Allocator;
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
+        Command::Config { tool: ConfigTool::Schema } => generate::config_schema(),
     };
     logging::flush();
     match done {

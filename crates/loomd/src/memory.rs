@@ -65,7 +65,10 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) };
-        if layout.size() >= MIDDLE && is_much(layout.size()) && let Some(keeper) = KEEPER.get() {
+        if layout.size() >= MIDDLE
+            && is_much(layout.size())
+            && let Some(keeper) = KEEPER.get()
+        {
             keeper.unpark();
         }
     }

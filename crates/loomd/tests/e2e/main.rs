@@ -22,3 +22,4 @@ mod signals;
 mod threads;
 mod unix_socket;
 mod websocket;
+mod workspace;
