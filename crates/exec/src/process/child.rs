@@ -120,11 +120,8 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         };
         match job {
             Ok(Job::Start(launch, reply)) => {
-                let child = launch.start(&mut stack).and_then(|(pid, pidfd)| {
-                    let group = Pid::from_raw(pid).ok_or_else(gone)?;
-                    guard.started(group, &mut stack);
-                    Ok(Child { group, pidfd: Some(pidfd), exit: None })
-                });
+                let child = guard.start(&launch, &mut stack);
+                let child = child.map(|(group, pidfd)| Child { group, pidfd: Some(pidfd), exit: None });
                 // The other ends of the pipes must be closed here before anybody waits for their end.
                 drop(launch);
                 // Whoever asked may have gone; then the program is dropped, and killed.

@@ -2,15 +2,15 @@
 //! this one is told every group that runs, and when it hears no more of us it ends the groups that are left.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::launch::{Launch, Stack};
+use super::launch::{Failed, Launch, Stack};
 use super::stdio::nothing;
 use crate::helper::{GUARD, THIS_PROGRAM, is_ready};
 use crate::{Command, Environment};
@@ -18,36 +18,35 @@ use crate::{Command, Environment};
 /// How long programs have to end by themselves.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Our end: started with the first program, if there can be one.
+/// Our end: started with the first program, if there can be one. What is said is a number: that of a group which
+/// starts, which the group's leader says itself, or with a minus that of a group which ended.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    tell: Option<File>,
+    tell: Option<OwnedFd>,
     tried: bool,
 }
 
 impl Guard {
-    pub fn started(&mut self, group: Pid, stack: &mut Stack) {
+    /// Starts a program that the guard knows of. Without a guard, what the program starts may outlive us.
+    pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, OwnedFd)> {
         if !self.tried {
             self.tried = true;
-            // Without one, what programs start may outlive us.
-            let _ = self.start(stack);
+            let _ = self.set_up(stack);
         }
-        self.say('+', group);
+        launch.start(stack, self.tell.as_ref().map(AsFd::as_fd)).map_err(|Failed { group, error }| {
+            group.into_iter().for_each(|group| self.ended(group));
+            error
+        })
     }
 
-    pub fn ended(&mut self, group: Pid) {
-        self.say('-', group);
-    }
-
-    fn say(&mut self, what: char, group: Pid) {
-        if let Some(tell) = &mut self.tell
-            && writeln!(tell, "{what}{}", group.as_raw_pid()).is_err()
-        {
-            self.tell = None;
+    pub fn ended(&self, group: Pid) {
+        if let Some(tell) = &self.tell {
+            // A guard that is gone or does not listen is no reason to stop.
+            let _ = rustix::io::write(tell, &(-group.as_raw_pid()).to_ne_bytes());
         }
     }
 
-    fn start(&mut self, stack: &mut Stack) -> crate::Result<()> {
+    fn set_up(&mut self, stack: &mut Stack) -> crate::Result<()> {
         if !is_ready() {
             return Ok(());
         }
@@ -56,24 +55,22 @@ impl Guard {
         rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
         let mut command = Command::new([THIS_PROGRAM], "/", Environment::default());
         command.arg0 = Some(GUARD.into());
-        let launch = Launch::new(&command, [theirs, nothing()?, nothing()?], false)?;
-        launch.start(stack)?;
-        self.tell = Some(ours.into());
+        let launch = Launch::new(&command, [theirs, nothing()?, nothing()?], false)?.outliving_us();
+        launch.start(stack, None).map_err(|failed| failed.error)?;
+        self.tell = Some(ours);
         Ok(())
     }
 }
 
 /// What the guard does.
 pub(crate) fn guard() -> i32 {
-    // Our end would come just when there is work to do.
-    let _ = set_parent_process_death_signal(None);
     let mut running = BTreeSet::new();
-    for line in io::stdin().lock().lines().map_while(Result::ok) {
-        let group = line.get(1..).and_then(|number| number.parse().ok());
-        match (line.as_bytes().first(), group) {
-            (Some(b'+'), Some(group)) => running.insert(group),
-            (Some(b'-'), Some(group)) => running.remove(&group),
-            _ => false,
+    let mut said = [0; size_of::<i32>()];
+    let mut us = io::stdin().lock();
+    while us.read_exact(&mut said).is_ok() {
+        match i32::from_ne_bytes(said) {
+            ended if ended < 0 => running.remove(&-ended),
+            started => running.insert(started),
         };
     }
     let groups: Vec<_> = running.into_iter().filter_map(Pid::from_raw).collect();
