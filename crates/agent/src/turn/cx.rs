@@ -131,6 +131,19 @@ impl TurnCx {
         answered
     }
 
+    /// Has a client do something; `None` when the turn is stopped before it is done. Nobody is told that
+    /// anything is waited for.
+    pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        let Question { mut answer, open, .. } = self.hub.ask(&self.thread_id, request).await;
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered.ok(),
+            () = self.cancel.cancelled() => None,
+        };
+        drop(open);
+        answered
+    }
+
     /// Shows that something has begun.
     pub async fn started(&self, item: ThreadItem) {
         self.tell(ServerNotification::ItemStarted(ItemStartedNotification {
