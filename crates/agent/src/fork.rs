@@ -42,7 +42,7 @@ impl Threads {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
         };
-        let stored = match &source {
+        let mut stored = match &source {
             Source::Id(id) => {
                 if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {
                     return Err(Refusal::no_rollout(*id));
@@ -51,6 +51,9 @@ impl Threads {
             }
             Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
         };
+        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
+            stored.meta = meta;
+        }
         let copied = self.copy_stored(&stored, ephemeral, resolve).await;
         self.put_back(stored.id());
         copied
