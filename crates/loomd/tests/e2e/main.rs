@@ -5,16 +5,19 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod bad_input;
 mod cli;
 mod common;
 mod crash;
 mod every_method;
+mod faults;
 mod fuzz_lines;
 mod generate;
 mod interchange;
 mod leaks;
 mod logging;
+mod ordering;
 mod pipelining;
 mod signals;
 mod threads;
