@@ -493,11 +493,12 @@ impl Thread {
         self.hub.tell(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
-    /// Nothing that was begun in a turn outlives it, whatever became of its task.
+    /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the
+    /// background.
     async fn complete_open_items(&self, turn_id: &str) {
         for item in self.hub.open_items(turn_id) {
-            if let Some(item) = given_up(item) {
-                self.show_completed(item, turn_id.into()).await;
+            if !self.kit.terminals.runs(crate::turns::item_id(&item)) {
+                self.show_completed(given_up(item), turn_id.into()).await;
             }
         }
     }

@@ -120,8 +120,14 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             leave_running(cx, session, ended);
             Ok(text.into())
         }
-        None => {
+        None if cx.terminals.sessions.contains(session.id) => {
             leave_running(cx, session, ended);
+            Err("aborted".into())
+        }
+        // The turn was stopped before there was a process that could live on.
+        None => {
+            let failed = session.failed("aborted");
+            turn.completed(failed.0, Some(failed.1)).await;
             Err("aborted".into())
         }
         Some(Err(error)) => {
