@@ -5,14 +5,14 @@ use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
-use crate::conversation::message;
+use crate::conversation::{Conversation, message};
 use crate::git;
 use crate::history;
 use crate::outlet::Subscriber;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
-use crate::settings::{Basis, Resolve};
+use crate::settings::{Basis, Resolve, Resolved};
 use crate::thread::{First, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
@@ -59,15 +59,15 @@ impl Threads {
     async fn copy_stored(&self, stored: &StoredThread, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
+        let Resolved { settings, profile, .. } = resolved;
         if ephemeral {
-            let mut thread = self.unstored(&meta, &resolved.settings, Keeping::Never);
+            let mut thread = self.unstored(&meta, &settings, Keeping::Never);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
+            // It has no file to read this from.
+            let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
             let view = View::new(thread, Keeping::Never);
-            return Ok((
-                Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None },
-                turns,
-            ));
+            return Ok((Loading { meta, view, settings, profile, conversation, kin: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
@@ -78,10 +78,10 @@ impl Threads {
         let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
         drop(lease);
         let copy = self.store.find(meta.id, Some(false)).await?;
-        let mut thread = self.wire(&copy, &resolved.settings.model_provider);
+        let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);
-        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }, turns))
+        Ok((Loading { meta, view, settings, profile, conversation: None, kin: None }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.

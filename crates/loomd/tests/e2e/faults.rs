@@ -51,8 +51,8 @@ async fn check(what: &str, retries: u64, replies: Vec<Reply>, expected: Seen) ->
     let server = initialized(&home).await;
     let thread = server.start_thread(Default::default()).await;
     let turn = json!(server.run_turn(&thread.id, "go").await);
-    let messages = server.completed_items(&thread.id).into_iter().map(|item| json!(item));
-    let said = messages.filter(|item| item["type"] == "agentMessage").last().map(|item| item["text"].clone());
+    let mut messages = server.completed_items(&thread.id).into_iter().map(|item| json!(item)).rev();
+    let said = messages.find(|item| item["type"] == "agentMessage").map(|item| item["text"].clone());
     let status = ["completed", "failed", "interrupted"].into_iter().find(|status| turn["status"] == *status);
     let retried = |error: &&Value| error["willRetry"] == true;
     let seen = Seen {
