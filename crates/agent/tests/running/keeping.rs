@@ -6,10 +6,10 @@ use loomd_agent::Source;
 use loomd_protocol::Thread;
 use loomd_store::{FileStore, Options, Store};
 use loomd_testkit::Gate;
-use loomd_testkit::model::{failed, function_call, message};
+use loomd_testkit::model::{added, failed, function_call, message, reasoning, text_delta};
 use serde_json::json;
 
-use crate::world::{ME, World, answered, until};
+use crate::world::{ME, World, answered, input, until};
 
 /// Longer than an idle thread keeps what it can read again.
 const LONG: Duration = Duration::from_secs(3600);
@@ -67,6 +67,23 @@ async fn what_was_said_is_kept_when_there_is_no_room_to_answer_it() {
         Some(&("failed".to_owned(), vec!["userMessage".to_owned()])),
         "what was said is there"
     );
+}
+
+#[tokio::test]
+async fn what_was_shown_of_an_answer_that_broke_off_is_written_down() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": [] }));
+    let plan = text_delta("Well:\n<proposed_plan>\n- one\n");
+    world.model.reply(reasoning(&["why"], &[]).then(begun).then(plan).close());
+    let mode = json!({ "mode": "plan", "settings": { "model": "scripted-model" } });
+    let turn = world.say_with(id, json!({ "input": input("plan"), "collaborationMode": mode })).await.expect("a turn");
+    assert_eq!(world.ended(&turn).await, "failed");
+    let shown = world.heard.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect::<Vec<_>>();
+    assert_eq!(shown, ["userMessage", "reasoning", "plan", "agentMessage"]);
+    let stored = world.stored(id).await;
+    let kinds = ["userMessage", "reasoning", "plan", "agentMessage"].map(String::from);
+    assert_eq!(stored, [("failed".to_owned(), kinds.to_vec())]);
 }
 
 #[tokio::test]

@@ -102,7 +102,14 @@ impl World {
 
     /// Says something; the turn in which it is answered.
     pub async fn say(&self, id: ThreadId, text: &str) -> Result<String, Refusal> {
-        let turn: Turn = answered(async |reply| self.threads.start_turn(id, said(id, text), reply).await).await?;
+        self.say_with(id, json!({ "input": input(text) })).await
+    }
+
+    /// With params beside the thread's id.
+    pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
+        params["threadId"] = json!(id.to_string());
+        let params: TurnStartParams = serde_json::from_value(params).expect("params");
+        let turn: Turn = answered(async |reply| self.threads.start_turn(id, params, reply).await).await?;
         Ok(turn.id)
     }
 
@@ -152,11 +159,6 @@ fn word(value: &Value) -> String {
 
 pub fn input(text: &str) -> Vec<UserInput> {
     vec![UserInput::Text { text: text.into(), text_elements: Vec::new() }]
-}
-
-fn said(id: ThreadId, text: &str) -> TurnStartParams {
-    let params = json!({ "threadId": id.to_string(), "input": input(text) });
-    serde_json::from_value(params).expect("params")
 }
 
 /// What is answered to a request; fails when nothing is.
