@@ -7,13 +7,16 @@ use loomd_testkit::{Home, Peer, ScriptedModel};
 use serde_json::{Value, json};
 
 use crate::audit::settled;
-use crate::common::launch;
+use crate::common::{launch, until};
 
 /// Threads whose turns run at the same time.
 const THREADS: u64 = 8;
 
 /// How often something is said in each.
 const ROUNDS: u64 = 66;
+
+/// Requests of each client that nobody waits for.
+const FLOOD: u64 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_keep_their_order_however_they_are_disturbed() {
@@ -28,6 +31,62 @@ async fn turns_keep_their_order_however_they_are_disturbed() {
     });
     let turns: usize = join_all(clients).await.into_iter().sum();
     assert!(turns >= 500, "only {turns} turns were run");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_requests_about_one_thread_is_answered_and_ends() {
+    let model = ScriptedModel::start().await;
+    script(&model, FLOOD);
+    let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
+    let server = launch().websocket(&home).await;
+    let (one, two) = (server.connect().await, server.connect().await);
+    one.initialize().await;
+    two.initialize().await;
+    let thread = one.start_thread(Default::default()).await.id;
+    one.run_turn(&thread, "begin").await;
+    two.request("thread/resume", json!({ "threadId": thread })).await.expect("it can be joined");
+    let flood = async |client: &Peer, seed: u64| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut sent = Vec::new();
+        for number in 0..FLOOD {
+            let (method, params) = anything(&mut random, &thread, number);
+            sent.push((method, client.send_request(method, params).await));
+        }
+        for (method, id) in sent {
+            // Many cannot be carried out as things are by then. That is an answer, too.
+            if let Err(error) = client.response(&id).await {
+                assert_eq!(error.code, -32600, "{method}: {error}");
+            }
+        }
+    };
+    tokio::join!(flood(&one, 1), flood(&two, 2));
+    // What was queued comes to its end, too.
+    let idle = json!({ "type": "idle" });
+    until("idle thread", async || {
+        let read = one.request("thread/read", json!({ "threadId": thread })).await.expect("a thread");
+        read["thread"]["status"] == idle
+    })
+    .await;
+    assert_eq!(settled(&one).await, [] as [String; 0]);
+    let last = started(&one, &thread, "and now?").await.expect("a turn");
+    completed(&one, &thread, &last).await;
+}
+
+/// Something that can be asked about a thread at any time.
+fn anything(random: &mut fastrand::Rng, thread: &str, number: u64) -> (&'static str, Value) {
+    let input = json!([{ "type": "text", "text": format!("said {number}") }]);
+    match random.u8(0..16) {
+        0..5 => ("turn/start", json!({ "threadId": thread, "input": input })),
+        5..7 => ("turn/interrupt", json!({ "threadId": thread, "turnId": "" })),
+        7 => ("turn/steer", json!({ "threadId": thread, "expectedTurnId": "another", "input": input })),
+        8 => ("thread/compact/start", json!({ "threadId": thread })),
+        9..11 => ("thread/shellCommand", json!({ "threadId": thread, "command": "true" })),
+        11 => ("thread/rollback", json!({ "threadId": thread, "numTurns": 1 })),
+        12 => ("thread/read", json!({ "threadId": thread, "includeTurns": true })),
+        13 => ("thread/backgroundTerminals/clean", json!({ "threadId": thread })),
+        14 => ("review/start", json!({ "threadId": thread, "target": { "type": "custom", "instructions": "look" } })),
+        _ => ("thread/name/set", json!({ "threadId": thread, "name": format!("name {number}") })),
+    }
 }
 
 /// Answers for any thread, in any order: most call tools, and end their turn sooner or later.
