@@ -139,14 +139,8 @@ impl Threads {
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
     let view = View::new(thread, Keeping::Stored);
-    Loading {
-        meta: stored.meta,
-        view,
-        settings: resolved.settings,
-        profile: resolved.profile,
-        kin: None,
-        conversation: None,
-    }
+    let Resolved { settings, profile, .. } = resolved;
+    Loading { meta: stored.meta, view, settings, profile, conversation: None, kin: None }
 }
 
 /// Why a rollout cannot be taken up, in known words.

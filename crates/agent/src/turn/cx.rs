@@ -182,6 +182,24 @@ impl TurnCx {
         self.flush(Durability::Flushed).await;
     }
 
+    /// Writes records of something that outlives turns; false when this one writes no more.
+    pub async fn record_while_open(&self, records: &[Record]) -> bool {
+        let mut recorder = self.log.recorder.lock().await;
+        if recorder.is_closed() {
+            return false;
+        }
+        let written = async {
+            for record in records {
+                recorder.note(record)?;
+            }
+            recorder.flush(Durability::Flushed).await
+        };
+        if let Err(error) = written.await {
+            self.broke(error.to_string());
+        }
+        true
+    }
+
     /// Takes records that are written with the next ones.
     pub async fn note(&self, records: &[Record]) {
         let mut recorder = self.log.recorder.lock().await;
