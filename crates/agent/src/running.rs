@@ -31,6 +31,9 @@ use crate::tools::{Role, Toolbox};
 use crate::turn::{Ended, Inbox, Mail, Outcome, Progress, Scope, Turn, TurnCx, Work, shell_command, usage};
 use crate::view::Keeping;
 
+/// More turns than this do not wait for a running one: whoever asks for so many has lost count.
+const MAX_QUEUED: usize = 64;
+
 /// What a thread remembers between turns.
 pub(crate) struct Memory {
     pub conversation: Option<Conversation>,
@@ -151,6 +154,9 @@ impl Thread {
             _ => input,
         };
         // It takes no more input: this is the next turn.
+        if self.queued.len() >= MAX_QUEUED {
+            return reply(Err(Refusal::invalid("too many turns wait for the running one")));
+        }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
         self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
@@ -298,7 +304,9 @@ impl Thread {
         }
         let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
         let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
-        if self.running.is_some() {
+        if self.queued.len() >= MAX_QUEUED {
+            reply(Err(Refusal::invalid("too many turns wait for the running one")));
+        } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
             self.queued.push_back(Queued { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
