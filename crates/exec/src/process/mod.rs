@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-pub use stdio::{Input, Output, Size, Stdio};
+pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
 use crate::{Command, Result};
 
@@ -23,7 +23,7 @@ use crate::{Command, Result};
 pub struct Process {
     child: child::Child,
     ended: AsyncFd<OwnedFd>,
-    terminal: Option<stdio::Terminal>,
+    terminal: Option<Terminal>,
 }
 
 /// A program that has just been started, with our ends of what it is connected to.
@@ -84,10 +84,8 @@ impl Process {
         self.child.kill();
     }
 
-    /// Changes the size of the terminal; `false` when there is none.
-    pub fn resize(&self, size: Size) -> io::Result<bool> {
-        let Some(terminal) = &self.terminal else { return Ok(false) };
-        stdio::set_size(terminal.get_ref(), size)?;
-        Ok(true)
+    /// The program's terminal, if it has one.
+    pub fn terminal(&self) -> Option<&Terminal> {
+        self.terminal.as_ref()
     }
 }
