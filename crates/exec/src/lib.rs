@@ -29,7 +29,7 @@ pub use actions::command_actions;
 pub use capture::{Head, HeadTail, RETAINED_BYTES, aggregate};
 pub use command::{Command, Environment};
 pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
-pub use environment::{EnvironmentRequest, environment};
+pub use environment::{EnvironmentRequest, NETWORK_DISABLED, environment};
 pub use error::{Error, Result};
 pub use heredoc::Heredoc;
 pub use process::{Exit, Input, Output, Process, Size, Started, Stdio, Terminal};

@@ -15,6 +15,8 @@ use clap::Parser;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    // Confined commands are started through this program, before there are threads or anything else.
+    loomd_exec::sandbox::run_if_helper();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error, encode_response};
+use loomd_protocol::{
+    Call, ClientRequest, RequestId, RpcError, ServerNotification, call, encode_error, encode_response,
+};
+use tracing::error;
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{config, mock, model, summary, thread, turn};
-use crate::outbox::Outbox;
+use crate::handlers::{command_exec, config, mock, model, summary, thread, turn, windows_sandbox};
+use crate::outbox::{Notification, Outbox};
+use crate::processes::Processes;
 use crate::responder::Responder;
 
 /// What a handler may use: the server, and who asks.
@@ -17,6 +21,18 @@ pub(crate) struct Context {
     pub connection: ConnectionId,
     pub client: Arc<Client>,
     pub outbox: Arc<Outbox>,
+    pub processes: Arc<Processes>,
+}
+
+impl Context {
+    /// Tells the asking client alone, unless it does not want to hear of such things.
+    pub fn notify(&self, notification: ServerNotification) {
+        match Notification::new(notification) {
+            Ok(notification) if self.client.opted_out.contains(notification.method) => {}
+            Ok(notification) => self.outbox.send_now(&notification),
+            Err(error) => error!(%error, "cannot serialize a notification"),
+        }
+    }
 }
 
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
@@ -39,6 +55,11 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
         R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,
         R::ReviewStart(p) => return later(&cx, id, |r| turn::review(&cx, p, r)).await,
+        R::WindowsSandboxSetupStart(p) => return later(&cx, id, |r| windows_sandbox::setup_start(&cx, p, r)).await,
+        R::CommandExec(p) => encode_answer::<call::CommandExec>(&id, command_exec::exec(&cx, p).await),
+        R::CommandExecWrite(p) => encode_answer::<call::CommandExecWrite>(&id, command_exec::write(&cx, p).await),
+        R::CommandExecResize(p) => encode_answer::<call::CommandExecResize>(&id, command_exec::resize(&cx, p).await),
+        R::CommandExecTerminate(p) => encode_answer::<call::CommandExecTerminate>(&id, command_exec::terminate(&cx, p)),
         R::ModelList(p) => encode_answer::<call::ModelList>(&id, model::list(&cx, p)),
         R::CollaborationModeList(_) => {
             encode_answer::<call::CollaborationModeList>(&id, Ok(model::collaboration_modes()))

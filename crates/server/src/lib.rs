@@ -14,6 +14,7 @@ mod identity;
 mod limits;
 pub mod listen;
 mod outbox;
+mod processes;
 mod questions;
 mod responder;
 mod shutdown;

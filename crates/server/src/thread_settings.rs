@@ -73,10 +73,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
     let trust = trust(config, &cwd);
-    let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
-        Some(_) => SandboxMode::WorkspaceWrite,
-        None => SandboxMode::ReadOnly,
-    });
+    let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(mode_for(trust));
     let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
@@ -141,6 +138,20 @@ fn trust(config: &ConfigToml, cwd: &Path) -> Option<TrustLevel> {
     let markers = config.project_root_markers();
     let root = cwd.ancestors().find(|folder| markers.iter().any(|marker| folder.join(marker).exists()));
     [Some(cwd), root].into_iter().flatten().find_map(|folder| config.projects.get(folder.to_str()?)?.trust_level)
+}
+
+/// A folder that the user has decided on is worked in; others are only looked at.
+fn mode_for(trust: Option<TrustLevel>) -> SandboxMode {
+    match trust {
+        Some(_) => SandboxMode::WorkspaceWrite,
+        None => SandboxMode::ReadOnly,
+    }
+}
+
+/// The policy for a folder when nobody asks for another.
+pub(crate) fn default_sandbox(config: &ConfigToml, cwd: &Path, home: &AbsolutePathBuf) -> SandboxPolicy {
+    let mode = config.sandbox_mode.unwrap_or_else(|| mode_for(trust(config, cwd)));
+    sandbox_policy(mode, config, home)
 }
 
 fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {

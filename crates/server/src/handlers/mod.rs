@@ -1,9 +1,11 @@
 //! What each method does, one file per family. A handler checks its params, asks whoever owns the state,
 //! and maps the error.
 
+pub(crate) mod command_exec;
 pub(crate) mod config;
 pub(crate) mod mock;
 pub(crate) mod model;
 pub(crate) mod summary;
 pub(crate) mod thread;
 pub(crate) mod turn;
+pub(crate) mod windows_sandbox;
