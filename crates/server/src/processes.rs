@@ -166,8 +166,8 @@ impl Running {
     ) -> Result<T, ProcessError> {
         tokio::select! {
             biased;
-            done = work => done,
             () = self.ended.cancelled() => Err(ProcessError::Ended(id.into())),
+            done = work => done,
         }
     }
 }

@@ -42,6 +42,9 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     add("--die-with-parent", &[]);
     add("--unshare-user", &[]);
     add("--unshare-pid", &[]);
+    add("--unshare-ipc", &[]);
+    // Root would keep them all, and with them the right to undo what follows.
+    add("--cap-drop", &[Path::new("ALL")]);
     if !sandbox.network {
         add("--unshare-net", &[]);
     }
@@ -80,7 +83,7 @@ fn filter_file() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WritableRoot;
+    use super::super::{Means, WritableRoot};
     use super::*;
 
     fn check(sandbox: &Sandbox, expected: &str) {
@@ -93,8 +96,8 @@ mod tests {
     fn a_sandbox_becomes_arguments() {
         let root =
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
-        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, landlock_only: false };
-        let start = "--die-with-parent --unshare-user --unshare-pid";
+        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Bubblewrap };
+        let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
         let end = "--dev /dev --proc /proc --bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";
         check(&sandbox, &format!("{start} --unshare-net --ro-bind / / {end}"));
         sandbox.network = true;

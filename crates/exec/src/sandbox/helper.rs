@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::namespaces::become_command;
-use super::{HELPER_NAME, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use super::{HELPER_NAME, Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, sys};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
@@ -37,28 +37,39 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
-    if !sandbox.landlock_only {
+    if let Err(error) = keep_descriptors() {
+        return complain("cannot keep our descriptors from the command", &error);
+    }
+    if sandbox.means != Means::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {
             Ok(taken) => taken,
             Err(error) => return complain("cannot protect what does not exist yet", &error),
         };
-        match namespaces::run(sandbox, &cwd, argv) {
-            Ok(code) => return code,
-            // Not allowed here; there are other ways.
-            Err(_) => {
-                if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
-                    let passed = taken.pass_on();
-                    let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
-                    return complain("cannot start bubblewrap", &error);
-                }
-            }
+        if sandbox.means == Means::Best
+            && let Ok(code) = namespaces::run(sandbox, &cwd, argv)
+        {
+            return code;
+        }
+        // Not allowed here; there are other ways.
+        if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
+            let passed = taken.pass_on();
+            let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
+            return complain("cannot start bubblewrap", &error);
+        }
+        if sandbox.means == Means::Bubblewrap {
+            return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
         }
     }
     match landlock::confine(sandbox) {
         Ok(()) => become_command(sandbox, argv),
         Err(error) => complain("this system offers no way to confine a command", &error),
     }
+}
+
+/// What we were given beyond the standard streams is not for the command, which could reach out through it.
+fn keep_descriptors() -> io::Result<()> {
+    sys::close_on_exec_from(3)
 }
 
 /// In words that tell a sandbox's failure from a command's.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-use super::{Sandbox, WritableRoot};
+use super::{Means, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Sandbox {
                 (read_only_access, roots)
             }
         };
-        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, landlock_only: false };
+        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, means: Means::default() };
         for root in roots {
             sandbox.grant_write(root);
         }
