@@ -116,7 +116,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// What must not change in a writable folder, and where its repository really is.
+/// What must not change in a writable folder, where links there lead, and where its repository really is.
 fn protected(root: &Path) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
     for name in PROTECTED {
@@ -125,6 +125,9 @@ fn protected(root: &Path) -> Vec<PathBuf> {
             continue;
         }
         found.extend(git_folder(&path));
+        if path.is_symlink() {
+            found.extend(path.canonicalize().ok());
+        }
         found.insert(path);
     }
     found.into_iter().collect()

@@ -1,5 +1,7 @@
-//! A program for tests: the sandbox's helper when it is called by that name, else the owner of a command, to be
-//! killed while the command runs.
+//! A program for tests: the sandbox's helper when it is called by that name, one that tries to get out of a
+//! sandbox, or the owner of a command, to be killed while the command runs.
+
+mod attempt;
 
 use loomd_exec::{Command, Environment, Limits, run};
 use tokio_util::sync::CancellationToken;
@@ -7,6 +9,9 @@ use tokio_util::sync::CancellationToken;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     loomd_exec::sandbox::run_if_helper();
     let argv: Vec<String> = std::env::args().skip(1).collect();
+    if argv.first().is_some_and(|first| first == "--attempt") {
+        return Ok(attempt::attempt(&argv[1..])?);
+    }
     let command = Command::new(argv, "/", Environment::of_this_process());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limits = Limits { timeout: None, ..Limits::default() };
