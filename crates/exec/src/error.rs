@@ -13,6 +13,8 @@ pub enum Error {
     NulByte,
     #[error("commands can only be sandboxed on Linux")]
     NoSandbox,
+    #[error("this program is not made to confine commands")]
+    NoHelper,
     #[error("a path of the sandbox is not valid UTF-8")]
     SandboxPath,
 }

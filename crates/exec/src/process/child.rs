@@ -12,20 +12,22 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use tokio::sync::oneshot;
 
 use super::Exit;
-use super::kill::kill_session;
+use super::keeper::{Keeper, Line};
+use super::kill::kill_all;
 use super::launch::{Launch, Stack};
 
 /// How often killed programs that have not ended yet are looked at again.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A program that leads its own process group. Dropped, the whole group is killed unless its leader has
-/// ended; the leader stays a zombie until then, so that the group's number cannot mean anybody else.
+/// A program that leads its own process group. Dropped, it is killed with all it started, unless it has
+/// ended; it stays a zombie until then, so that the group's number cannot mean anybody else.
 #[derive(Debug)]
 pub(super) struct Child {
     group: Pid,
     /// `None` once handed over for reaping.
     pidfd: Option<OwnedFd>,
     exit: Option<Exit>,
+    keeper: Option<Line>,
 }
 
 pub(super) async fn start(launch: Launch) -> io::Result<Child> {
@@ -55,7 +57,7 @@ impl Child {
     }
 
     pub fn kill(&self) {
-        kill_session(self.group);
+        kill_all(self.group);
     }
 }
 
@@ -63,6 +65,10 @@ impl Drop for Child {
     fn drop(&mut self) {
         if !matches!(self.exit(), Ok(Some(_))) {
             self.kill();
+        }
+        // Before its number can mean another.
+        if let Some(keeper) = &self.keeper {
+            keeper.ended(self.group);
         }
         if let Some(pidfd) = self.pidfd.take()
             && !matches!(reap(&pidfd), Ok(true))
@@ -112,6 +118,7 @@ fn send(job: Job) -> io::Result<()> {
 fn serve(jobs: &mpsc::Receiver<Job>) {
     let mut stack = Stack::new();
     let mut ending: Vec<OwnedFd> = Vec::new();
+    let mut keeper = None;
     loop {
         let job = if ending.is_empty() {
             jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -120,9 +127,10 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         };
         match job {
             Ok(Job::Start(launch, reply)) => {
-                let child = launch.start(&mut stack).and_then(|(pid, pidfd)| {
+                let line = line(&mut keeper);
+                let child = launch.start(&mut stack, line.as_ref()).and_then(|(pid, pidfd)| {
                     let group = Pid::from_raw(pid).ok_or_else(gone)?;
-                    Ok(Child { group, pidfd: Some(pidfd), exit: None })
+                    Ok(Child { group, pidfd: Some(pidfd), exit: None, keeper: line })
                 });
                 // The other ends of the pipes must be closed here before anybody waits for their end.
                 drop(launch);
@@ -135,4 +143,12 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         }
         ending.retain(|pidfd| matches!(reap(pidfd), Ok(false)));
     }
+}
+
+/// The line to the keeper, which is started if there is none.
+fn line(keeper: &mut Option<Keeper>) -> Option<Line> {
+    if keeper.as_mut().is_none_or(|keeper| !keeper.lives()) {
+        *keeper = Keeper::start();
+    }
+    keeper.as_ref().map(|keeper| keeper.line().clone())
 }

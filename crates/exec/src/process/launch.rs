@@ -5,13 +5,14 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
+use super::keeper::{Line, tell};
 use crate::{Command, Error};
 
 /// Where programs are looked for when the environment does not say.
@@ -37,6 +38,7 @@ struct Shared<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     parent: libc::pid_t,
+    keeper: Option<RawFd>,
     failure: AtomicI32,
 }
 
@@ -66,7 +68,7 @@ impl Launch {
     }
 
     /// Starts the program, which leads a session and group of its own. The descriptor says when it ended.
-    pub fn start(&self, stack: &mut Stack) -> io::Result<(libc::pid_t, OwnedFd)> {
+    pub fn start(&self, stack: &mut Stack, keeper: Option<&Line>) -> io::Result<(libc::pid_t, OwnedFd)> {
         let mut argv = vec![ptr::null(); 1];
         argv.extend(self.argv.iter().map(|word| word.as_ptr()));
         argv.push(ptr::null());
@@ -74,7 +76,8 @@ impl Launch {
         env.push(ptr::null());
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
-        let mut shared = Shared { launch: self, argv, env, parent, failure: AtomicI32::new(0) };
+        let keeper = keeper.map(Line::fd);
+        let mut shared = Shared { launch: self, argv, env, parent, keeper, failure: AtomicI32::new(0) };
         let mut pidfd: c_int = -1;
         let signals = Blocked::all();
         // SAFETY: the stack is ours alone and large enough for `child`, which makes system calls only. With
@@ -168,12 +171,16 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
     unsafe {
         let errno = || *libc::__errno_location();
         libc::setsid();
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
-            return errno();
-        }
-        if libc::getppid() != shared.parent {
-            // We were too late to be told that the parent died.
-            return libc::ESRCH;
+        // Whoever is kept is not to be told as well: it would end first, and be missing when those are looked for
+        // that it started.
+        if !shared.keeper.is_some_and(|keeper| tell(keeper, libc::getpid())) {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return errno();
+            }
+            if libc::getppid() != shared.parent {
+                // We were too late to be told that the parent died.
+                return libc::ESRCH;
+            }
         }
         let launch = shared.launch;
         if launch.terminal && libc::ioctl(launch.stdio[0].as_raw_fd(), libc::TIOCSCTTY, 0) != 0 {

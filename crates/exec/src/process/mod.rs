@@ -2,6 +2,7 @@
 //! output means and how much of it is kept is for callers to say.
 
 mod child;
+mod keeper;
 mod kill;
 mod launch;
 mod stdio;
@@ -13,12 +14,13 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub(crate) use keeper::keep_if_called;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
 use crate::{Command, Result};
 
-/// A program that leads a session and a process group of its own. It is told to end when this process
-/// dies; dropped before it ended, its whole group is killed.
+/// A program that leads a session and a process group of its own. Dropped before it ended, it is killed with
+/// all it started; so it is when this process dies.
 #[derive(Debug)]
 pub struct Process {
     child: child::Child,
@@ -79,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Kills the program and all of its process group.
+    /// Kills the program and all it started.
     pub fn kill(&self) {
         self.child.kill();
     }

@@ -3,22 +3,20 @@
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use super::namespaces::become_command;
-use super::{HELPER_NAME, Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, sys};
+use super::{HELPER_NAME, Means, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use crate::helper::close_on_exec_from;
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
-/// When this process was started to confine a command, does that and never returns. To be called first thing in
-/// `main`, before there are other threads.
-pub fn run_if_helper() {
-    let mut args = env::args_os();
-    let called = args.next().map(PathBuf::from);
-    if called.as_deref().and_then(Path::file_name).is_none_or(|name| name != HELPER_NAME) {
+/// Confines a command and becomes it, if this process was started for that.
+pub(crate) fn confine_if_called(name: &str) {
+    if name != HELPER_NAME {
         return;
     }
+    let mut args = env::args_os().skip(1);
     let plan = args.next().and_then(|plan| plan.into_string().ok());
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
@@ -37,7 +35,8 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
-    if let Err(error) = keep_descriptors() {
+    // What we were given beyond the standard streams is not for the command, which could reach out through it.
+    if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
     }
     if sandbox.means != Means::Landlock {
@@ -65,11 +64,6 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(()) => become_command(sandbox, argv),
         Err(error) => complain("this system offers no way to confine a command", &error),
     }
-}
-
-/// What we were given beyond the standard streams is not for the command, which could reach out through it.
-fn keep_descriptors() -> io::Result<()> {
-    sys::close_on_exec_from(3)
 }
 
 /// In words that tell a sandbox's failure from a command's.

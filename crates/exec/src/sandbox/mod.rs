@@ -22,15 +22,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use denial::looks_denied;
-pub use helper::run_if_helper;
+pub(crate) use helper::confine_if_called;
 pub use plan::{Surroundings, network_disabled};
 
+pub use crate::helper::run_if_helper;
+use crate::helper::{THIS_PROGRAM, is_available};
 use crate::{Command, Error, Result};
 
 /// What we are called when we are to confine a command.
 const HELPER_NAME: &str = "loomd-linux-sandbox";
-/// This very program, even when its file has been replaced since.
-const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// What a command may touch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,11 @@ impl Sandbox {
             return Err(Error::NoSandbox);
         }
         let plan = serde_json::to_string(self).map_err(|_| Error::SandboxPath)?;
-        let helper = helper.unwrap_or(Path::new(THIS_PROGRAM)).to_str().ok_or(Error::SandboxPath)?;
+        let helper = match helper {
+            Some(helper) => helper.to_str().ok_or(Error::SandboxPath)?,
+            None if is_available() => THIS_PROGRAM,
+            None => return Err(Error::NoHelper),
+        };
         let mut argv = vec![helper.to_owned(), plan];
         argv.extend(command.argv.iter().cloned());
         Ok(Command { argv, arg0: Some(HELPER_NAME.into()), cwd: command.cwd.clone(), env: command.env.clone() })

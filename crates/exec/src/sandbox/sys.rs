@@ -38,13 +38,6 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Closes this descriptor and all above it when this process becomes another program.
-pub(super) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
-    // SAFETY: closes nothing now: it only sets a flag on descriptors, whoever owns them.
-    let result = unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 const MOUNT_ATTR_RDONLY: u64 = 1;
 
 #[repr(C)]

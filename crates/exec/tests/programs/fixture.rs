@@ -3,7 +3,11 @@
 
 mod attempt;
 
+use std::path::Path;
+
+use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, run};
+use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +16,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if argv.first().is_some_and(|first| first == "--attempt") {
         return Ok(attempt::attempt(&argv[1..])?);
     }
-    let command = Command::new(argv, "/", Environment::of_this_process());
+    let confined = argv.first().is_some_and(|first| first == "--confined");
+    let argv = argv.into_iter().skip(usize::from(confined));
+    let mut command = Command::new(argv, "/", Environment::of_this_process());
+    if confined {
+        let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
+        let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None });
+        command = sandbox.ok_or("nothing to confine")?.wrap(&command, None)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limits = Limits { timeout: None, ..Limits::default() };
     runtime.block_on(run(&command, limits, &CancellationToken::new(), |_, _| {}))?;
