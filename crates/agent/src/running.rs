@@ -26,7 +26,7 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::thread::{Reply, Thread};
 use crate::tools::{Role, Toolbox};
-use crate::turn::{Beginning, Ended, Inbox, Mail, Outcome, Scope, Turn, TurnCx, Work, shell_command, usage};
+use crate::turn::{Ended, Inbox, Mail, Outcome, Progress, Scope, Turn, TurnCx, Work, shell_command, usage};
 use crate::view::Keeping;
 
 /// What a thread remembers between turns.
@@ -105,17 +105,22 @@ impl Thread {
         }
         let input = std::mem::take(&mut params.input);
         let output_schema = params.output_schema.take();
-        let Some(running) = &self.running else {
-            let before = self.settings.clone();
+        let before = self.settings.clone();
+        let disallowed = self.disallowed(&params);
+        if disallowed.is_none() {
             self.settings.change(&params);
-            let work = Work::Answer { input, output_schema };
-            if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
-                self.settings = before;
-                refuse(reply, refusal);
+        }
+        let Some(running) = &self.running else {
+            let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
+            match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
+                Ok(()) => self.tell_disallowed(turn_id, disallowed).await,
+                Err((refusal, reply)) => {
+                    self.settings = before;
+                    refuse(reply, refusal);
+                }
             }
             return;
         };
-        self.settings.change(&params);
         let input = match running.kind {
             Kind::Regular => match running.inbox.put(Mail::Said(input)) {
                 Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
@@ -128,6 +133,25 @@ impl Thread {
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
         self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, reply: None });
+    }
+
+    /// Why what a turn wants to change is not allowed here, if so.
+    fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
+        let requirements = &self.profile.config.requirements;
+        let policy = params.approval_policy.as_ref().map(|policy| requirements.check_approval_policy(policy));
+        let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.check_sandbox_policy(policy));
+        [policy, sandbox].into_iter().flatten().find_map(Result::err).map(|error| error.to_string())
+    }
+
+    /// The turn runs all the same, with the settings as they were.
+    async fn tell_disallowed(&self, turn_id: String, disallowed: Option<String>) {
+        if let Some(message) = disallowed {
+            let error =
+                TurnError { message, codex_error_info: Some(CodexErrorInfo::BadRequest), additional_details: None };
+            let thread_id = self.id.to_string();
+            let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
+            self.hub.tell(ServerNotification::Error(error)).await;
+        }
     }
 
     pub(crate) fn steer(&self, expected: &str, input: Vec<UserInput>) -> Result<String, Refusal> {
@@ -284,7 +308,7 @@ impl Thread {
         ));
         let kind = Kind::of(&work);
         let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
-        let turn = Turn::new(Beginning {
+        let turn = Turn {
             toolbox: Arc::clone(&toolbox),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
@@ -297,7 +321,8 @@ impl Thread {
             subagents: self.subagents(),
             rate_limits,
             replaced: Arc::clone(&replaced),
-        });
+            progress: Progress::default(),
+        };
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
@@ -328,7 +353,7 @@ impl Thread {
         let mut memory = match self.memory.take() {
             Some(memory) => *memory,
             None => Memory {
-                conversation: None,
+                conversation: self.brought.take(),
                 session: Session::new(
                     Arc::clone(&self.profile.provider),
                     Arc::clone(&self.services.http),

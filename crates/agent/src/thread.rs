@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
+use crate::conversation::Conversation;
 use crate::history;
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
@@ -158,6 +159,8 @@ pub(crate) struct Thread {
     pub hub: Arc<Hub>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
+    /// What was said before the first turn, for a thread that is not stored.
+    pub brought: Option<Conversation>,
     pub running: Option<Running>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
@@ -188,7 +191,7 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
-                () = tokio::time::sleep(REMEMBERS), if self.memory.is_some() => {
+                () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
                     self.memory = None;
                     continue;
                 }
@@ -313,6 +316,11 @@ impl Thread {
         subscribers.retain(|other| *other != subscriber);
         reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
         if subscribers.is_empty() { Next::Unload } else { Next::Stay }
+    }
+
+    /// Whether what it remembers can be read again.
+    fn can_forget(&self) -> bool {
+        self.memory.is_some() && self.view.keeping() == Keeping::Stored
     }
 
     /// Ends the running turn before the thread is unloaded.

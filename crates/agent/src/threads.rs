@@ -15,6 +15,7 @@ use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadI
 use tokio::sync::{mpsc, oneshot};
 
 use crate::busy::Busy;
+use crate::conversation::Conversation;
 use crate::family::Family;
 use crate::git;
 use crate::history;
@@ -103,6 +104,8 @@ pub(crate) struct Loading {
     pub profile: Arc<Profile>,
     /// The agents that it belongs to; `None` for one that the user talks to.
     pub kin: Option<Kin>,
+    /// What was said before, for a thread that is not stored.
+    pub conversation: Option<Conversation>,
 }
 
 /// An agent's place among others.
@@ -130,7 +133,8 @@ impl Threads {
         let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
         let thread = self.unstored(&meta, &new.resolved.settings, keeping);
         let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading = Loading { meta, view: View::new(thread, keeping), settings, profile, kin: None };
+        let loading =
+            Loading { meta, view: View::new(thread, keeping), settings, profile, kin: None, conversation: None };
         self.load(loading, vec![subscriber], First::Started { notices }, reply);
     }
 
@@ -509,7 +513,7 @@ impl Threads {
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
     pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, kin } = loading;
+        let Loading { meta, view, settings, profile, kin, conversation } = loading;
         let role = if kin.is_some() { Role::Child } else { Role::Main };
         let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
         let subscriber = subscribers.first().copied();
@@ -530,6 +534,8 @@ impl Threads {
                 threads: self.downgrade(),
                 family,
                 depth,
+                guard: Arc::default(),
+                shell_memory: Arc::default(),
             },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
@@ -537,6 +543,7 @@ impl Threads {
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
             memory: None,
+            brought: conversation,
             running: None,
             queued: VecDeque::new(),
             elicitations: 0,

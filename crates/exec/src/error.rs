@@ -11,9 +11,7 @@ pub enum Error {
     EmptyCommand,
     #[error("execution error: the command or its environment holds a NUL byte")]
     NulByte,
-    #[error("commands can only be sandboxed on Linux")]
-    NoSandbox,
-    #[error("this program is not made to confine commands")]
+    #[error("this program cannot confine commands: its `main` must call `run_if_helper` first")]
     NoHelper,
     #[error("a path of the sandbox is not valid UTF-8")]
     SandboxPath,

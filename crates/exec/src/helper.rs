@@ -1,7 +1,8 @@
-//! This program under another name: started again to confine a command, or to outlive us by a moment.
+//! This program under other names: some work must be done by a process of its own, and the one program that is
+//! always at hand is this one.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
+use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,45 +11,43 @@ use crate::{process, sandbox};
 
 /// This very program, even when its file has been replaced since.
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Confines a command and becomes it.
+pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
+/// Ends what was started when whoever started it is gone.
+pub(crate) const GUARD: &str = "loomd-guard";
 
-static AVAILABLE: AtomicBool = AtomicBool::new(false);
+/// Whether this program knows what to do under those names; if not, starting it would start another of us.
+static READY: AtomicBool = AtomicBool::new(false);
 
-/// When this process was started to help another one of us, does that and never returns. To be called first
-/// thing in `main`, before there are other threads. Programs that do not call it cannot confine commands.
+/// When this process was started as a helper, does that work and never returns. To be called first thing in
+/// `main`, before there are other threads; without it no command can be sandboxed, and what commands start in
+/// turn may outlive a server that is killed.
 pub fn run_if_helper() {
-    let called = std::env::args_os().next().map(PathBuf::from);
-    if let Some(name) = called.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
-        process::keep_if_called(name);
-        sandbox::confine_if_called(name);
+    let mut args = env::args_os();
+    let called = args.next().map(PathBuf::from);
+    match called.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
+        Some(SANDBOX) => std::process::exit(sandbox::help(args)),
+        Some(GUARD) => std::process::exit(process::guard()),
+        _ => READY.store(true, Ordering::Relaxed),
     }
-    AVAILABLE.store(true, Ordering::Relaxed);
 }
 
-/// Whether `main` can do what it takes.
-pub(crate) fn is_available() -> bool {
-    AVAILABLE.load(Ordering::Relaxed)
+pub(crate) fn is_ready() -> bool {
+    READY.load(Ordering::Relaxed)
 }
 
 /// Closes this descriptor and all above it when this process becomes another program.
 pub(crate) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: closes nothing now: it only sets a flag on descriptors, whoever owns them.
-    done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as c_int) })
+    done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) })
 }
 
-/// Closes this descriptor and all above it. Only for a helper that has not opened any yet.
+/// Closes this descriptor and all above it. Only for a helper that has opened none yet.
 pub(crate) fn close_from(first: libc::c_uint) -> io::Result<()> {
-    // SAFETY: called before anything here owns a descriptor of that range; those that are open were inherited.
+    // SAFETY: those that are open in that range were inherited, and nothing here owns them.
     done(unsafe { libc::close_range(first, libc::c_uint::MAX, 0) })
 }
 
-/// Signals that ask to end, or come from a keyboard, are not for this process.
-pub(crate) fn ignore_ends() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGTSTP] {
-        // SAFETY: no handler of ours is installed: the signal is ignored.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
-}
-
-fn done(result: c_int) -> io::Result<()> {
+fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -5,6 +5,9 @@
 //! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on,
 //! [`decide`] for whether to ask, [`sandbox`] for how a command is confined.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("commands can only be run and confined on Linux so far (5.4 or later)");
+
 mod actions;
 mod capture;
 mod command;

@@ -16,8 +16,7 @@ pub fn is_dangerous(argv: &[String]) -> bool {
 
 /// Applies a check to a command, or to each command of the script it runs; `None` for an opaque script.
 fn all(argv: &[String], check: &dyn Fn(&[&str]) -> bool) -> Option<bool> {
-    let words = |argv: &[String]| -> Vec<String> { argv.to_vec() };
-    let run = |argv: &[String]| check(&words(argv).iter().map(String::as_str).collect::<Vec<_>>());
+    let run = |argv: &[String]| check(&argv.iter().map(String::as_str).collect::<Vec<_>>());
     let Some(script) = script_of(argv) else { return Some(run(argv)) };
     match Script::parse(script) {
         // A script in a script is looked into too, and no deeper.
@@ -46,7 +45,7 @@ fn looks_only(words: &[&str]) -> bool {
         }
         // A second file would be written.
         "uniq" => words.iter().filter(|word| !word.starts_with('-')).count() < 2,
-        "base64" => literal(words) && !words.iter().any(|word| word.starts_with("-o") || is_option(word, "--output")),
+        "base64" => literal(words) && !words.iter().any(|word| word.starts_with("-o") || abbreviates(word, "--output")),
         "find" => literal(words) && !words.iter().any(|word| FIND_ACTS.contains(word)),
         "rg" => literal(words) && !words.iter().any(|word| ripgrep_runs(word)),
         "git" => literal(words) && git_looks_only(words),
@@ -65,6 +64,12 @@ fn literal(words: &[&str]) -> bool {
         word.split_once('{').is_some_and(|(_, rest)| rest.contains('}') && rest.contains(',')) && !word.starts_with('{')
             || word.starts_with("{-")
     })
+}
+
+/// The option, or any beginning of it, as git and others take it; with or without a value behind `=`.
+fn abbreviates(word: &str, option: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    name.len() > "--".len() && option.starts_with(name)
 }
 
 /// The option itself, or with a value behind `=`.
@@ -100,7 +105,7 @@ fn git_looks_only(words: &[&str]) -> bool {
     };
     match command {
         "status" | "log" | "diff" | "show" => {
-            !arguments.iter().any(|word| RUNS.iter().any(|option| is_option(word, option)))
+            !arguments.iter().any(|word| RUNS.iter().any(|option| abbreviates(word, option)))
         }
         "branch" => arguments.iter().all(|word| {
             matches!(
@@ -225,6 +230,8 @@ mod tests {
             "git --work-tree=x status",
             "git diff --output=x",
             "git diff --output x",
+            "git diff --outp=x",
+            "git log --textc",
             "git log --textconv",
             "git diff --ext-diff",
             "git log --paginate",

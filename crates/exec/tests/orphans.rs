@@ -138,7 +138,7 @@ async fn what_loses_its_owner_is_gone_with_all_it_started() {
         async move {
             let mut owner = std::process::Command::new(env!("CARGO_BIN_EXE_exec-fixture"));
             if way % 4 == 3 {
-                owner.arg("--confined");
+                owner.arg("--sandboxed");
             }
             let mut owner = owner.args(["sh", "-c", TREE]).env(MARK, &mark).stdin(Stdio::null()).spawn().unwrap();
             // Now and then long enough for the whole tree.

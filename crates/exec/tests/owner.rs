@@ -1,4 +1,5 @@
 //! What happens to a command when the process that runs it dies.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,21 +20,59 @@ fn wait_for_line(path: &Path) -> String {
     }
 }
 
-#[test]
-fn a_command_dies_with_its_owner() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pid");
-    let script = format!("echo $$ > {}; exec sleep 100", file.display());
+/// Lets an owner run a script that writes a line to `$FILE`, and kills it with no chance to clean up.
+fn kill_owner(folder: &Path, flags: &[&str], script: &str) -> String {
+    let file = folder.join("line");
     let mut owner = Command::new(env!("CARGO_BIN_EXE_exec-fixture"))
-        .args(["sh", "-c", &script])
+        .args(flags)
+        .args(["sh", "-c", script])
+        .env("FILE", &file)
+        .env("BEAT", folder.join("beat"))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let pid = wait_for_line(&file);
-    assert!(alive(&pid));
+    let line = wait_for_line(&file);
     owner.kill().unwrap();
     owner.wait().unwrap();
+    line
+}
+
+/// The script's line is the number of a process that must vanish.
+fn check(script: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = kill_owner(folder.path(), &[], script);
     while alive(&pid) {
         sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_command_dies_with_its_owner() {
+    check("echo $$ > $FILE; exec sleep 100");
+}
+
+#[test]
+fn what_a_command_started_dies_too() {
+    check("sleep 100 & echo $! > $FILE; wait");
+}
+
+#[test]
+fn what_does_not_want_to_die_does() {
+    check("trap '' TERM; echo $$ > $FILE; while :; do sleep 100; done");
+}
+
+#[test]
+fn a_sandboxed_command_dies_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    // Numbers mean nothing outside, so it shows that it lives by making a file again and again.
+    let script = "setsid sh -c 'while :; do echo > $BEAT; sleep 0.01; done' & echo up > $FILE; wait";
+    kill_owner(folder.path(), &["--sandboxed"], script);
+    let beat = folder.path().join("beat");
+    loop {
+        let _ = std::fs::remove_file(&beat);
+        sleep(Duration::from_millis(100));
+        if !beat.exists() {
+            return;
+        }
     }
 }

@@ -20,6 +20,17 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// About the configuration file
+    Config {
+        #[command(subcommand)]
+        tool: ConfigTool,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum ConfigTool {
+    /// Print the JSON Schema of config.toml
+    Schema,
 }
 
 /// Changes to the configuration, as any level of the command line takes them.

@@ -4,6 +4,7 @@ mod app_server;
 mod cli;
 mod generate;
 mod logging;
+mod memory;
 #[allow(dead_code, unused_imports, reason = "`loomd run` comes with turns")]
 mod run;
 
@@ -12,14 +13,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, ConfigTool};
+
+#[global_allocator]
+static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
-    // Confined commands are started through this program, before there are threads or anything else.
-    loomd_exec::sandbox::run_if_helper();
+    // Commands are confined by this same program under another name, which does not come back from here.
+    loomd_exec::run_if_helper();
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
+        Command::Config { tool: ConfigTool::Schema } => generate::config_schema(),
     };
     logging::flush();
     match done {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use loomd_protocol::{
-    Call, ClientRequest, RequestId, RpcError, ServerNotification, call, encode_error, encode_response,
-};
-use tracing::error;
+use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error, encode_response};
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{command_exec, config, mock, model, summary, thread, turn, windows_sandbox};
-use crate::outbox::{Notification, Outbox};
+use crate::handlers::{
+    command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread, turn,
+    windows,
+};
+use crate::outbox::Outbox;
 use crate::processes::Processes;
 use crate::responder::Responder;
 
@@ -24,20 +24,14 @@ pub(crate) struct Context {
     pub processes: Arc<Processes>,
 }
 
-impl Context {
-    /// Tells the asking client alone, unless it does not want to hear of such things.
-    pub fn notify(&self, notification: ServerNotification) {
-        match Notification::new(notification) {
-            Ok(notification) if self.client.opted_out.contains(notification.method) => {}
-            Ok(notification) => self.outbox.send_now(&notification),
-            Err(error) => error!(%error, "cannot serialize a notification"),
-        }
-    }
-}
-
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
 pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
     use ClientRequest as R;
+    if matches!(request, R::ThreadStart(_) | R::ThreadResume(_) | R::ThreadFork(_))
+        && let Err(error) = config::check_managed(&cx)
+    {
+        return Some(encode_error(&id, &error));
+    }
     Some(match request {
         R::ThreadStart(p) => return later(&cx, id, |r| thread::start(&cx, p, r)).await,
         R::ThreadResume(p) => return later(&cx, id, |r| thread::resume(&cx, p, r)).await,
@@ -55,7 +49,6 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
         R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,
         R::ReviewStart(p) => return later(&cx, id, |r| turn::review(&cx, p, r)).await,
-        R::WindowsSandboxSetupStart(p) => return later(&cx, id, |r| windows_sandbox::setup_start(&cx, p, r)).await,
         R::CommandExec(p) => encode_answer::<call::CommandExec>(&id, command_exec::exec(&cx, p).await),
         R::CommandExecWrite(p) => encode_answer::<call::CommandExecWrite>(&id, command_exec::write(&cx, p).await),
         R::CommandExecResize(p) => encode_answer::<call::CommandExecResize>(&id, command_exec::resize(&cx, p).await),
@@ -85,6 +78,34 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ConfigRequirementsRead(_) => {
             encode_answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await)
         }
+        R::FsReadFile(p) => encode_answer::<call::FsReadFile>(&id, fs::read_file(&cx, p).await),
+        R::FsWriteFile(p) => encode_answer::<call::FsWriteFile>(&id, fs::write_file(&cx, p).await),
+        R::FsCreateDirectory(p) => encode_answer::<call::FsCreateDirectory>(&id, fs::create_directory(&cx, p).await),
+        R::FsGetMetadata(p) => encode_answer::<call::FsGetMetadata>(&id, fs::get_metadata(&cx, p).await),
+        R::FsReadDirectory(p) => encode_answer::<call::FsReadDirectory>(&id, fs::read_directory(&cx, p).await),
+        R::FsRemove(p) => encode_answer::<call::FsRemove>(&id, fs::remove(&cx, p).await),
+        R::FsCopy(p) => encode_answer::<call::FsCopy>(&id, fs::copy(&cx, p).await),
+        R::FsWatch(p) => encode_answer::<call::FsWatch>(&id, fs::watch(&cx, p).await),
+        R::FsUnwatch(p) => return later(&cx, id, |r| fs::unwatch(&cx, p, r)).await,
+        R::ConfigValueWrite(p) => encode_answer::<call::ConfigValueWrite>(&id, config::write_value(&cx, p).await),
+        R::ConfigBatchWrite(p) => encode_answer::<call::ConfigBatchWrite>(&id, config::write_batch(&cx, p).await),
+        R::ExperimentalFeatureList(p) => encode_answer::<call::ExperimentalFeatureList>(&id, features::list(&cx, p)),
+        R::ExperimentalFeatureEnablementSet(p) => {
+            encode_answer::<call::ExperimentalFeatureEnablementSet>(&id, features::set_enablement(&cx, p))
+        }
+        R::ExternalAgentConfigDetect(p) => {
+            encode_answer::<call::ExternalAgentConfigDetect>(&id, external_agent::detect(&cx, p).await)
+        }
+        R::ExternalAgentConfigImport(p) => {
+            encode_answer::<call::ExternalAgentConfigImport>(&id, external_agent::import(&cx, p).await)
+        }
+        R::FeedbackUpload(p) => encode_answer::<call::FeedbackUpload>(&id, feedback::upload(&cx, p).await),
+        R::GitDiffToRemote(p) => encode_answer::<call::GitDiffToRemote>(&id, git::diff_to_remote(p).await),
+        R::WindowsSandboxSetupStart(p) => return later(&cx, id, |r| windows::start_setup(&cx, p, r)).await,
+        R::FuzzyFileSearch(p) => encode_answer::<call::FuzzyFileSearch>(&id, search::once(&cx, p).await),
+        R::FuzzyFileSearchSessionStart(p) => return later(&cx, id, |r| search::start(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionUpdate(p) => return later(&cx, id, |r| search::update(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionStop(p) => return later(&cx, id, |r| search::stop(&cx, p, r)).await,
         R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
         other => encode_error(&id, &not_available(other.method())),
     })

@@ -58,7 +58,7 @@ impl Turn {
     pub(crate) fn launch(&mut self, call: Call) {
         let tool = self.toolbox.find(&call.name);
         let parallel = tool.is_some_and(|tool| tool.parallel()) && self.toolbox.names.contains(&call.name);
-        let Turnstile { before, done } = self.calls.line_up(parallel);
+        let Turnstile { before, done } = self.progress.calls.line_up(parallel);
         let (cx, called) = (std::sync::Arc::clone(&self.toolbox.cx), call.clone());
         let work = tokio::spawn(async move {
             // Also when it panics or is stopped.
@@ -74,13 +74,17 @@ impl Turn {
                 None => Err(called.unsupported()),
             }
         });
-        self.calls.running.push(RunningCall { call, begun: Instant::now(), work: AbortOnDropHandle::new(work) });
+        self.progress.calls.running.push(RunningCall {
+            call,
+            begun: Instant::now(),
+            work: AbortOnDropHandle::new(work),
+        });
     }
 
     /// Waits for all calls and tells the model what came out, in the order of the calls. True when there
     /// were any.
     pub(crate) async fn collect_outputs(&mut self) -> bool {
-        let running = std::mem::take(&mut self.calls).running;
+        let running = std::mem::take(&mut self.progress.calls).running;
         let called = !running.is_empty();
         for RunningCall { call, begun, work } in running {
             let answer = self.wait_for(work).await;

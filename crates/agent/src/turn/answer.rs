@@ -253,13 +253,16 @@ impl Turn {
         }
         self.conversation.push(item);
         self.cx.record(&records).await;
+        if self.scope.records {
+            self.show_raw(item).await;
+        }
         if let Some(plan) = plan.filter(|_| self.scope.shows_messages) {
             self.cx.show_completed(ThreadItem::Plan { id: self.plan_id(), text: plan }).await;
         }
         if message.started {
             self.cx.show_completed(message.item(&id)).await;
         }
-        self.last_message = Some(message.text);
+        self.progress.last_message = Some(message.text);
     }
 
     async fn reasoning_done(&mut self, open: Option<Open>, item: &ResponseItem, id: Option<String>) {
@@ -286,6 +289,7 @@ impl Turn {
             let mut records = reasoning_events(&id, &summary, &content);
             records.push(Record::ResponseItem(item.clone()));
             self.cx.record(&records).await;
+            self.show_raw(item).await;
         }
         self.conversation.push(item);
         self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;

@@ -12,22 +12,21 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use tokio::sync::oneshot;
 
 use super::Exit;
-use super::keeper::{Keeper, Line};
+use super::guard::Guard;
 use super::kill::kill_all;
 use super::launch::{Launch, Stack};
 
 /// How often killed programs that have not ended yet are looked at again.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A program that leads its own process group. Dropped, it is killed with all it started, unless it has
-/// ended; it stays a zombie until then, so that the group's number cannot mean anybody else.
+/// A program that leads its own process group. Dropped, the whole group is killed unless its leader has
+/// ended; the leader stays a zombie until then, so that the group's number cannot mean anybody else.
 #[derive(Debug)]
 pub(super) struct Child {
     group: Pid,
     /// `None` once handed over for reaping.
     pidfd: Option<OwnedFd>,
     exit: Option<Exit>,
-    keeper: Option<Line>,
 }
 
 pub(super) async fn start(launch: Launch) -> io::Result<Child> {
@@ -66,14 +65,8 @@ impl Drop for Child {
         if !matches!(self.exit(), Ok(Some(_))) {
             self.kill();
         }
-        // Before its number can mean another.
-        if let Some(keeper) = &self.keeper {
-            keeper.ended(self.group);
-        }
-        if let Some(pidfd) = self.pidfd.take()
-            && !matches!(reap(&pidfd), Ok(true))
-        {
-            let _ = send(Job::Reap(pidfd));
+        if let Some(pidfd) = self.pidfd.take() {
+            let _ = send(Job::Reap(self.group, pidfd));
         }
     }
 }
@@ -94,7 +87,7 @@ pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<bool> {
 
 enum Job {
     Start(Box<Launch>, oneshot::Sender<io::Result<Child>>),
-    Reap(OwnedFd),
+    Reap(Pid, OwnedFd),
 }
 
 fn gone() -> io::Error {
@@ -117,8 +110,8 @@ fn send(job: Job) -> io::Result<()> {
 
 fn serve(jobs: &mpsc::Receiver<Job>) {
     let mut stack = Stack::new();
-    let mut ending: Vec<OwnedFd> = Vec::new();
-    let mut keeper = None;
+    let mut guard = Guard::default();
+    let mut ending: Vec<(Pid, OwnedFd)> = Vec::new();
     loop {
         let job = if ending.is_empty() {
             jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -127,28 +120,23 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         };
         match job {
             Ok(Job::Start(launch, reply)) => {
-                let line = line(&mut keeper);
-                let child = launch.start(&mut stack, line.as_ref()).and_then(|(pid, pidfd)| {
-                    let group = Pid::from_raw(pid).ok_or_else(gone)?;
-                    Ok(Child { group, pidfd: Some(pidfd), exit: None, keeper: line })
-                });
+                let child = guard.start(&launch, &mut stack);
+                let child = child.map(|(group, pidfd)| Child { group, pidfd: Some(pidfd), exit: None });
                 // The other ends of the pipes must be closed here before anybody waits for their end.
                 drop(launch);
                 // Whoever asked may have gone; then the program is dropped, and killed.
                 let _ = reply.send(child);
             }
-            Ok(Job::Reap(pidfd)) => ending.push(pidfd),
+            Ok(Job::Reap(group, pidfd)) => ending.push((group, pidfd)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        ending.retain(|pidfd| matches!(reap(pidfd), Ok(false)));
+        ending.retain(|(group, pidfd)| {
+            let running = matches!(reap(pidfd), Ok(false));
+            if !running {
+                guard.ended(*group);
+            }
+            running
+        });
     }
-}
-
-/// The line to the keeper, which is started if there is none.
-fn line(keeper: &mut Option<Keeper>) -> Option<Line> {
-    if keeper.as_mut().is_none_or(|keeper| !keeper.lives()) {
-        *keeper = Keeper::start();
-    }
-    keeper.as_ref().map(|keeper| keeper.line().clone())
 }

@@ -2,7 +2,7 @@
 //! output means and how much of it is kept is for callers to say.
 
 mod child;
-mod keeper;
+mod guard;
 mod kill;
 mod launch;
 mod stdio;
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-pub(crate) use keeper::keep_if_called;
+pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
 use crate::{Command, Result};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::arguments::{Value, bind, decision, examples, executables, justification, list, pattern, required, text};
 use super::host::{NetworkDecision, NetworkProtocol, NetworkRule, host};
 use super::lexer::{Position, SyntaxError};
 use super::parse::{Expression, Kind, Statement, parse};
-use super::{PrefixRule, RuleDecision, Rules};
+use super::{PrefixRule, Rules};
 use crate::quote::join;
 
 /// Where and why a file cannot be used.
@@ -26,25 +27,6 @@ pub(super) fn evaluate(source: &str) -> Result<Rules, EvaluationError> {
     evaluator.run(&statements)?;
     evaluator.check_examples()?;
     Ok(evaluator.rules)
-}
-
-#[derive(Clone, Debug)]
-enum Value {
-    Text(String),
-    List(Vec<Value>),
-    Number,
-    None,
-}
-
-impl Value {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "string",
-            Self::List(_) => "list",
-            Self::Number => "int",
-            Self::None => "NoneType",
-        }
-    }
 }
 
 #[derive(Default)]
@@ -171,14 +153,14 @@ impl Evaluator {
         match function {
             "prefix_rule" => {
                 let names = ["pattern", "decision", "match", "not_match", "justification"];
-                let [pattern, decision, matches, others, why] = bind(function, arguments, names)?;
+                let [words, how, matches, others, why] = bind(function, arguments, names)?;
                 let rule = PrefixRule {
-                    pattern: self::pattern(required(pattern, function, "pattern")?)?,
-                    decision: self::decision(decision)?,
+                    pattern: pattern(required(words, function, "pattern")?)?,
+                    decision: decision(how)?,
                     justification: justification(why)?,
                 };
-                for (examples, applies) in [(matches, true), (others, false)] {
-                    for command in self::examples(examples, if applies { "match" } else { "not_match" })? {
+                for (given, applies) in [(matches, true), (others, false)] {
+                    for command in examples(given, if applies { "match" } else { "not_match" })? {
                         self.examples.push(Example { rule: rule.clone(), command, applies, call });
                     }
                 }
@@ -186,11 +168,11 @@ impl Evaluator {
             }
             "network_rule" => {
                 let names = ["host", "protocol", "decision", "justification"];
-                let [to, protocol, decision, why] = bind(function, arguments, names)?;
+                let [to, protocol, how, why] = bind(function, arguments, names)?;
                 self.rules.add_network(NetworkRule {
                     host: host(text(required(to, function, "host")?, "host")?)?,
                     protocol: NetworkProtocol::parse(text(required(protocol, function, "protocol")?, "protocol")?)?,
-                    decision: NetworkDecision::parse(text(required(decision, function, "decision")?, "decision")?)?,
+                    decision: NetworkDecision::parse(text(required(how, function, "decision")?, "decision")?)?,
                     justification: justification(why)?,
                 });
             }
@@ -218,127 +200,6 @@ impl Evaluator {
         }
         Ok(())
     }
-}
-
-/// Arguments in the order of the parameters.
-fn bind<'a, const N: usize>(
-    function: &str,
-    arguments: &'a [(Option<&str>, Value)],
-    names: [&str; N],
-) -> Result<[Option<&'a Value>; N], String> {
-    let mut bound = [None; N];
-    for (index, (name, value)) in arguments.iter().enumerate() {
-        let place = match name {
-            Some(name) => names.iter().position(|known| known == name),
-            None => Some(index).filter(|index| *index < N),
-        };
-        let place = place.ok_or_else(|| match name {
-            Some(name) => format!("Found `{name}` extra named parameter(s) for call to {function}"),
-            None => format!("Found extra positional argument(s) for call to {function}"),
-        })?;
-        if bound[place].replace(value).is_some() {
-            return Err(format!("Argument `{}` occurs more than once in call to {function}", names[place]));
-        }
-    }
-    Ok(bound)
-}
-
-fn required<'a>(value: Option<&'a Value>, function: &str, name: &str) -> Result<&'a Value, String> {
-    value.ok_or_else(|| format!("Missing parameter `{name}` for call to `{function}`"))
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
-    match value {
-        Value::Text(text) => Ok(text),
-        other => Err(format!("Type of parameter `{name}` doesn't match, expected `str`, actual `{}`", other.kind())),
-    }
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> Result<&'a [Value], String> {
-    match value {
-        Value::List(items) => Ok(items),
-        other => Err(format!("Type of parameter `{name}` doesn't match, expected `list`, actual `{}`", other.kind())),
-    }
-}
-
-fn decision(value: Option<&Value>) -> Result<RuleDecision, String> {
-    match value.map(|value| text(value, "decision")).transpose()? {
-        None | Some("allow") => Ok(RuleDecision::Allow),
-        Some("prompt") => Ok(RuleDecision::Prompt),
-        Some("forbidden") => Ok(RuleDecision::Forbidden),
-        Some(other) => Err(format!("invalid decision: {other}")),
-    }
-}
-
-fn justification(value: Option<&Value>) -> Result<Option<String>, String> {
-    let why = value.map(|value| text(value, "justification")).transpose()?;
-    match why {
-        Some(why) if why.trim().is_empty() => Err("invalid rule: justification cannot be empty".into()),
-        why => Ok(why.map(str::to_owned)),
-    }
-}
-
-fn pattern(value: &Value) -> Result<Vec<Vec<String>>, String> {
-    let invalid = |what: &str| format!("invalid pattern element: {what}");
-    let items = list(value, "pattern")?;
-    if items.is_empty() {
-        return Err(invalid("pattern cannot be empty"));
-    }
-    let element = |item: &Value| match item {
-        Value::Text(word) => Ok(vec![word.clone()]),
-        Value::List(alternatives) if alternatives.is_empty() => Err(invalid("pattern alternatives cannot be empty")),
-        Value::List(alternatives) => alternatives
-            .iter()
-            .map(|alternative| match alternative {
-                Value::Text(word) => Ok(word.clone()),
-                other => Err(invalid(&format!("pattern alternative must be a string (got {})", other.kind()))),
-            })
-            .collect(),
-        other => Err(invalid(&format!("pattern element must be a string or list of strings (got {})", other.kind()))),
-    };
-    items.iter().map(element).collect()
-}
-
-fn examples(value: Option<&Value>, name: &str) -> Result<Vec<Vec<String>>, String> {
-    let invalid = |what: &str| format!("invalid example: {what}");
-    let Some(value) = value else { return Ok(Vec::new()) };
-    let words = |example: &Value| {
-        let words = match example {
-            Value::Text(line) => {
-                shlex::split(line).ok_or_else(|| invalid("example string has invalid shell syntax"))?
-            }
-            Value::List(words) => {
-                words.iter().map(|word| text(word, name).map(str::to_owned)).collect::<Result<_, _>>()?
-            }
-            other => {
-                return Err(invalid(&format!("example must be a string or list of strings (got {})", other.kind())));
-            }
-        };
-        if words.is_empty() { Err(invalid("example cannot be empty")) } else { Ok(words) }
-    };
-    list(value, name)?.iter().map(words).collect()
-}
-
-fn executables(name: &str, paths: &[Value]) -> Result<Vec<String>, String> {
-    let invalid = |what: String| Err(format!("invalid rule: host_executable {what}"));
-    if name.is_empty() {
-        return invalid("name cannot be empty".into());
-    }
-    if name.contains('/') {
-        return invalid(format!("name must be a bare executable name (got {name})"));
-    }
-    let mut found = Vec::new();
-    for path in paths {
-        let path = text(path, "paths")?;
-        if !path.starts_with('/') {
-            return invalid(format!("paths must be absolute (got {path})"));
-        }
-        if crate::script::base_name(path) != name {
-            return invalid(format!("path `{path}` must have basename `{name}`"));
-        }
-        found.push(path.to_owned());
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! added. All files add up; of all rules that match a command the strictest counts.
 
 mod amend;
+mod arguments;
 mod evaluate;
 mod host;
 mod lexer;

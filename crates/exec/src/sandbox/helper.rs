@@ -5,29 +5,24 @@ use std::ffi::OsString;
 use std::io;
 
 use super::namespaces::become_command;
-use super::{HELPER_NAME, Means, Sandbox, bubblewrap, landlock, namespaces, placeholder};
-use crate::helper::close_on_exec_from;
+use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use crate::helper::{SANDBOX, close_on_exec_from};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
-/// Confines a command and becomes it, if this process was started for that.
-pub(crate) fn confine_if_called(name: &str) {
-    if name != HELPER_NAME {
-        return;
-    }
-    let mut args = env::args_os().skip(1);
+/// What the helper does with its arguments: the sandbox, then the words of the command.
+pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
     let plan = args.next().and_then(|plan| plan.into_string().ok());
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
-    let code = match sandbox {
+    match sandbox {
         Some(sandbox) if !argv.is_empty() => run(&sandbox, &argv),
         _ => {
-            eprintln!("{HELPER_NAME}: started by hand; it is of no use on its own");
+            eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
             USAGE
         }
-    };
-    std::process::exit(code)
+    }
 }
 
 fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {

@@ -1,6 +1,6 @@
 //! How a command is confined: which files it may read and write, and whether it may reach the network. The
 //! command is started through this program itself under another name, which sets up the confinement and
-//! becomes the command; so whoever owns `main` must call [`run_if_helper`] first.
+//! becomes the command; so whoever owns `main` must call [`run_if_helper`](crate::run_if_helper) first.
 //!
 //! Three ways are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they
 //! refuse us), and Landlock, which cannot protect folders inside a writable one.
@@ -22,15 +22,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use denial::looks_denied;
-pub(crate) use helper::confine_if_called;
+pub(crate) use helper::help;
 pub use plan::{Surroundings, network_disabled};
 
-pub use crate::helper::run_if_helper;
-use crate::helper::{THIS_PROGRAM, is_available};
+use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
 use crate::{Command, Error, Result};
-
-/// What we are called when we are to confine a command.
-const HELPER_NAME: &str = "loomd-linux-sandbox";
 
 /// What a command may touch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,20 +60,16 @@ struct WritableRoot {
 
 impl Sandbox {
     /// The command that runs `command` in this sandbox. `helper` is a program whose `main` calls
-    /// [`run_if_helper`]; without one it is this program.
+    /// [`run_if_helper`](crate::run_if_helper); without one it is this program.
     pub fn wrap(&self, command: &Command, helper: Option<&Path>) -> Result<Command> {
-        if !cfg!(target_os = "linux") {
-            return Err(Error::NoSandbox);
+        if helper.is_none() && !is_ready() {
+            return Err(Error::NoHelper);
         }
         let plan = serde_json::to_string(self).map_err(|_| Error::SandboxPath)?;
-        let helper = match helper {
-            Some(helper) => helper.to_str().ok_or(Error::SandboxPath)?,
-            None if is_available() => THIS_PROGRAM,
-            None => return Err(Error::NoHelper),
-        };
+        let helper = helper.unwrap_or(Path::new(THIS_PROGRAM)).to_str().ok_or(Error::SandboxPath)?;
         let mut argv = vec![helper.to_owned(), plan];
         argv.extend(command.argv.iter().cloned());
-        Ok(Command { argv, arg0: Some(HELPER_NAME.into()), cwd: command.cwd.clone(), env: command.env.clone() })
+        Ok(Command { argv, arg0: Some(SANDBOX.into()), cwd: command.cwd.clone(), env: command.env.clone() })
     }
 
     /// Asks for the older way, without namespaces.

@@ -7,22 +7,28 @@ use std::path::Path;
 
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, run};
-use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
+use loomd_protocol::SandboxPolicy;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    loomd_exec::sandbox::run_if_helper();
-    let argv: Vec<String> = std::env::args().skip(1).collect();
-    if argv.first().is_some_and(|first| first == "--attempt") {
+    loomd_exec::run_if_helper();
+    let mut argv: Vec<String> = std::env::args().skip(1).collect();
+    if argv.first().is_some_and(|word| word == "--attempt") {
         return Ok(attempt::attempt(&argv[1..])?);
     }
-    let confined = argv.first().is_some_and(|first| first == "--confined");
-    let argv = argv.into_iter().skip(usize::from(confined));
+    let sandboxed = argv.first().is_some_and(|word| word == "--sandboxed");
+    argv.drain(..usize::from(sandboxed));
     let mut command = Command::new(argv, "/", Environment::of_this_process());
-    if confined {
-        let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
-        let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None });
-        command = sandbox.ok_or("nothing to confine")?.wrap(&command, None)?;
+    if sandboxed {
+        let policy = SandboxPolicy::WorkspaceWrite {
+            writable_roots: vec![],
+            read_only_access: Default::default(),
+            network_access: false,
+            exclude_tmpdir_env_var: true,
+            exclude_slash_tmp: false,
+        };
+        let surroundings = Surroundings { cwd: Path::new("/tmp"), tmpdir: None };
+        command = Sandbox::new(&policy, surroundings).ok_or("no sandbox")?.wrap(&command, None)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let limits = Limits { timeout: None, ..Limits::default() };

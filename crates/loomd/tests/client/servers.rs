@@ -59,6 +59,7 @@ pub fn in_process(home: &Home) -> Endpoint {
         system_file: None,
         user_home: Some(home.user()),
         flags: Overrides::default(),
+        live: loomd_server::LiveSources::default(),
     };
     let start = load_or_default(&sources.request()).expect("a configuration");
     Endpoint::in_process(Arc::new(App::new(sources, &start.loaded, start.warnings)))
@@ -75,8 +76,6 @@ macro_rules! on_each_server {
 /// The same for tests that run turns.
 macro_rules! on_each_server_with_turns {
     ($($test:ident)*) => {
-        // loomd has no turns yet. Without this line it is tested, too.
-        #[cfg(any())]
         crate::servers::on_loomd! { $($test)* }
         crate::servers::on_the_reference! { $($test)* }
     };

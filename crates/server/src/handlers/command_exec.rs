@@ -156,11 +156,17 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError
     let here = std::env::current_dir().ok().and_then(AbsolutePathBuf::new);
     let here = here.ok_or_else(|| RpcError::internal("the server has no working directory"))?;
     let request = LoadRequest { cwd: Some(&here), ..cx.app.sources.request() };
-    let settings = loomd_config::load(&request)
-        .and_then(|loaded| loomd_config::resolve(&loaded))
-        .map_err(|error| RpcError::invalid_request(format!("failed to load configuration: {error}")))?;
-    let configured = || default_sandbox(&settings.config, &here, &cx.app.sources.home);
-    let policy = params.sandbox_policy.clone().unwrap_or_else(configured);
+    let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
+    let loaded = loomd_config::load(&request).map_err(failed)?;
+    let settings = loomd_config::resolve(&loaded).map_err(failed)?;
+    let policy = match &params.sandbox_policy {
+        Some(policy) => {
+            let checked = settings.requirements.check_sandbox_policy(policy);
+            checked.map_err(|error| RpcError::invalid_request(format!("invalid sandbox policy: {error}")))?;
+            policy.clone()
+        }
+        None => default_sandbox(&settings, loaded.trust, &cx.app.sources.home),
+    };
 
     let server = Environment::of_this_process();
     let mut env =
