@@ -8,6 +8,7 @@
 mod audit;
 mod bad_input;
 mod cli;
+mod command_exec;
 mod common;
 mod crash;
 mod crash_turns;
