@@ -5,20 +5,28 @@
 //! Where to start: [`Session`] for calling a model, [`Request`] for what it is told, [`Catalogue`] for what
 //! is known about it.
 
+mod anthropic;
+mod call;
 mod catalogue;
+mod chat;
+mod compose;
 mod credentials;
 mod error;
 mod event;
 mod http;
+mod idle;
 mod input;
 mod provider;
 mod rate_limits;
+mod refusal;
 mod request;
 mod responses;
 mod retry;
 mod session;
 pub mod sse;
+mod stream;
 mod tools;
+mod transcript;
 
 pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
 pub use credentials::{AuthFile, Bearer, BearerKind, BoxFuture, Credentials};

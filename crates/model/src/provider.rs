@@ -20,6 +20,7 @@ const MIN_HEADERS_TIMEOUT: Duration = Duration::from_secs(300);
 
 const OPENAI: &str = "openai";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
 
 /// Never changes, and is shared by all sessions that use it.
@@ -126,16 +127,25 @@ impl Provider {
         self.id == OPENAI
     }
 
+    /// Where it is reached, if the configuration says so.
+    pub(crate) fn host(&self) -> Option<String> {
+        let uri: hyper::Uri = self.base_url.as_deref()?.parse().ok()?;
+        uri.host().map(str::to_ascii_lowercase)
+    }
+
     /// Azure keeps what it is told, so it must know which item is which.
     pub(crate) fn stores_items(&self) -> bool {
-        let host = self.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
-        let host = host.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+        let host = self.host().unwrap_or_default();
         self.name.eq_ignore_ascii_case("azure") || host.split('.').skip(1).any(|label| label.starts_with("azure"))
     }
 
     /// The address of a route, in two parts: the query may hold a key and is not for messages.
     pub(crate) fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
-        let default = if bearer.is_some_and(Bearer::is_chatgpt) { CHATGPT_URL } else { OPENAI_URL };
+        let default = match self.wire {
+            WireApi::Anthropic => ANTHROPIC_URL,
+            _ if bearer.is_some_and(Bearer::is_chatgpt) => CHATGPT_URL,
+            _ => OPENAI_URL,
+        };
         let base = self.base_url.as_deref().unwrap_or(default).trim_end_matches('/');
         (format!("{base}{route}"), &self.query)
     }

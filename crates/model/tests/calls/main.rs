@@ -8,6 +8,7 @@ mod faults;
 mod requests;
 mod routes;
 mod socket;
+mod wires;
 
 use std::sync::Arc;
 
