@@ -20,6 +20,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// List the providers that can be used here, and their models
+    Models,
 }
 
 /// Changes to the configuration, as any level of the command line takes them.

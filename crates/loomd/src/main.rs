@@ -4,6 +4,7 @@ mod app_server;
 mod cli;
 mod generate;
 mod logging;
+mod models;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
+        Command::Models => models::run(cli.overrides),
     };
     logging::flush();
     match done {

@@ -4,6 +4,7 @@
 mod agents;
 mod areas;
 mod defaults;
+mod loomd;
 mod mcp;
 mod opaque;
 mod otel;
@@ -27,6 +28,7 @@ pub use areas::{
     BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
+pub use loomd::Loomd;
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use opaque::Opaque;
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
@@ -118,6 +120,8 @@ pub struct ConfigToml {
     pub chatgpt_base_url: Option<String>,
 
     // The server itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loomd: Option<Loomd>,
     pub profile: Option<String>,
     pub profiles: BTreeMap<String, Profile>,
     pub history: Option<History>,
