@@ -19,13 +19,16 @@ mod input;
 mod list;
 mod provider;
 mod rate_limits;
+mod record;
 mod refusal;
+mod rehearsal;
 mod request;
 mod responses;
 mod retry;
 mod session;
 pub mod sse;
 mod stream;
+mod tape;
 mod tools;
 mod transcript;
 

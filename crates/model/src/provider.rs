@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +12,18 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, WireApi};
+use loomd_protocol::AbsolutePathBuf;
 
 use crate::ModelError;
 use crate::credentials::{Bearer, Command, Credentials, Fixed};
+use crate::record::Recorder;
+use crate::rehearsal::Scenario;
 
 /// The least time that an answer gets to begin. Models think before they speak.
 const MIN_HEADERS_TIMEOUT: Duration = Duration::from_secs(300);
 
 const OPENAI: &str = "openai";
+const REHEARSAL: &str = "rehearsal";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
@@ -38,6 +43,9 @@ pub struct Provider {
     stream_idle_timeout: Duration,
     websocket_connect_timeout: Duration,
     websockets: bool,
+    /// For the rehearsal.
+    scenario: Option<Arc<Scenario>>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Provider {
@@ -51,6 +59,10 @@ impl Provider {
     ) -> Arc<Self> {
         let base_url = local_url(id, env).or_else(|| config.base_url.clone());
         let (base_url, password) = base_url.map(split_password).unzip();
+        let path = |variable: &str, configured: &Option<AbsolutePathBuf>| {
+            set(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
+        };
+        let (record, scenario) = (path("LOOMD_RECORD", &config.record), path("LOOMD_SCENARIO", &config.scenario));
         let mut headers = headers(id, config, env);
         if let Some(password) = password.flatten() {
             headers.entry(AUTHORIZATION).or_insert(password);
@@ -68,6 +80,8 @@ impl Provider {
             stream_idle_timeout: config.stream_idle_timeout(),
             websocket_connect_timeout: config.websocket_connect_timeout(),
             websockets: config.supports_websockets,
+            scenario: scenario.map(Scenario::new),
+            recorder: record.map(|path| Recorder::new(path, secrets(config, env))),
         })
     }
 
@@ -121,6 +135,19 @@ impl Provider {
     /// Those of the configuration, not of one call.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
+    }
+
+    /// The model that is built in.
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.id == REHEARSAL && self.base_url.is_none()
+    }
+
+    pub(crate) fn scenario(&self) -> Option<Arc<Scenario>> {
+        self.scenario.clone()
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.recorder.as_ref()
     }
 
     pub(crate) fn is_openai(&self) -> bool {
@@ -231,6 +258,15 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
         }
     }
     headers
+}
+
+/// What nobody who reads a recording should learn.
+fn secrets(config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+    let variables = config.env_key.iter().chain(config.env_http_headers.iter().flatten().map(|(_, variable)| variable));
+    let from_env = variables.filter_map(|variable| set(env, variable)).map(Secret::from);
+    let fixed =
+        config.experimental_bearer_token.iter().chain(config.http_headers.iter().flatten().map(|(_, value)| value));
+    from_env.chain(fixed.cloned()).collect()
 }
 
 fn credentials(

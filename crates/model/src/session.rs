@@ -9,6 +9,7 @@ use crate::anthropic::Anthropic;
 use crate::call::Caller;
 use crate::chat::Chat;
 use crate::http::Http;
+use crate::rehearsal::Rehearsal;
 use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
 
@@ -30,12 +31,14 @@ enum Wire {
     Responses(Box<Responses>),
     Chat(Box<Chat>),
     Anthropic(Box<Anthropic>),
+    Rehearsal(Rehearsal),
 }
 
 impl Session {
     pub fn new(provider: Arc<Provider>, http: Arc<Http>, identity: Identity) -> Self {
         let caller = Caller { provider: Arc::clone(&provider), http, identity };
         let wire = match provider.wire() {
+            _ if provider.is_rehearsal() => Wire::Rehearsal(Rehearsal::new(provider.scenario())),
             WireApi::Responses => Wire::Responses(Box::new(Responses::new(caller))),
             WireApi::Chat => Wire::Chat(Box::new(Chat::new(caller))),
             WireApi::Anthropic => Wire::Anthropic(Box::new(Anthropic::new(caller))),
@@ -45,10 +48,23 @@ impl Session {
 
     /// Calls the model once. A request that fails before its answer begins is tried again inside.
     pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        let events = self.call(request).await;
+        match (self.provider.recorder(), events) {
+            (None, events) => events,
+            (Some(recorder), Ok(events)) => Ok(recorder.record(request, events)),
+            (Some(recorder), Err(error)) => {
+                recorder.refused(request, &error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn call(&mut self, request: &Request) -> Result<Events, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.stream(request).await,
             Wire::Chat(chat) => chat.stream(request).await,
             Wire::Anthropic(anthropic) => anthropic.stream(request).await,
+            Wire::Rehearsal(rehearsal) => rehearsal.stream(request),
         }
     }
 

@@ -20,6 +20,7 @@ use serde::Deserialize;
 
 use self::answer::AnswerEvents;
 use self::body::{Fields, Form};
+pub(crate) use self::decode::{Decoded, decode};
 use self::headers::headers;
 use self::socket::{NoSocket, Slot};
 use crate::call::{Call, Caller};

@@ -5,6 +5,7 @@
 mod credentials;
 mod errors;
 mod faults;
+mod recording;
 mod requests;
 mod routes;
 mod socket;

@@ -6,7 +6,7 @@ mod chat;
 mod failures;
 mod requests;
 mod responses;
-mod says;
+pub mod says;
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use self::says::Say::{self, *};
 use super::{call, config, request, session};
 
-const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
+pub const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
 
-fn reply(wire: WireApi, says: &[Say]) -> Reply {
+pub fn reply(wire: WireApi, says: &[Say]) -> Reply {
     match wire {
         WireApi::Responses => responses::reply(says),
         WireApi::Chat => chat::reply(says),
@@ -29,7 +29,7 @@ fn reply(wire: WireApi, says: &[Say]) -> Reply {
     }
 }
 
-fn provider(wire: WireApi, model: &ScriptedModel) -> ModelProvider {
+pub fn provider(wire: WireApi, model: &ScriptedModel) -> ModelProvider {
     ModelProvider { wire_api: wire, ..config(model) }
 }
 
@@ -38,7 +38,7 @@ fn session_over(wire: WireApi, model: &ScriptedModel) -> Session {
 }
 
 /// With a function and a tool that takes free text.
-fn request_with_tools() -> Request {
+pub fn request_with_tools() -> Request {
     let parameters = json!({ "type": "object", "properties": { "cmd": { "type": "string" } } });
     let tools = vec![
         ToolSpec::Function { name: "run".into(), description: "Runs.".into(), strict: false, parameters },
