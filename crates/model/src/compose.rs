@@ -148,3 +148,43 @@ fn reasoning(text: String, place: Place, seal: Option<&Seal>) -> ResponseItem {
 pub(crate) fn fresh(prefix: &str) -> String {
     format!("{prefix}_{:016x}", fastrand::u64(..))
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ModelError;
+    use crate::stream::Decode;
+
+    /// Feeds a decoder and takes what it makes of it, which has to be well formed: pieces belong to an item
+    /// that is open, and nothing follows the end.
+    pub fn decode(mut decoder: impl Decode, data: &[String]) -> (Vec<ModelEvent>, Option<ModelError>) {
+        let mut composer = Composer::default();
+        let mut read = Ok(());
+        for data in data {
+            read = decoder.read(data, &mut composer);
+            if read.is_err() || matches!(composer.events.back(), Some(ModelEvent::Completed { .. })) {
+                break;
+            }
+        }
+        let error = read.and_then(|()| decoder.end(&mut composer)).err();
+        let events: Vec<_> = std::iter::from_fn(|| composer.take()).collect();
+        let mut open = None;
+        for (index, event) in events.iter().enumerate() {
+            match event {
+                ModelEvent::ItemAdded { id, .. } => {
+                    assert_eq!(open, None, "{events:?}");
+                    open = id.clone();
+                }
+                ModelEvent::ItemDone { id, .. } => assert!(open.is_none() || open.take() == *id, "{events:?}"),
+                ModelEvent::TextDelta { item_id, .. }
+                | ModelEvent::SummaryDelta { item_id, .. }
+                | ModelEvent::ReasoningDelta { item_id, .. } => assert_eq!(open, *item_id, "{events:?}"),
+                ModelEvent::Completed { .. } => assert_eq!((index + 1, &open), (events.len(), &None), "{events:?}"),
+                _ => {}
+            }
+        }
+        let completed = matches!(events.last(), Some(ModelEvent::Completed { .. }));
+        assert_eq!(completed, error.is_none(), "{events:?} {error:?}");
+        (events, error)
+    }
+}

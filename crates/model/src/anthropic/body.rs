@@ -1,5 +1,7 @@
 //! The body of a request.
 
+use std::collections::BTreeSet;
+
 use loomd_protocol::{JsonObject, JsonValue, ReasoningSummary};
 use serde_json::json;
 
@@ -34,6 +36,9 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names) ->
         put("tools", tools(names));
         let parallel = request.parallel_tool_calls;
         put("tool_choice", json!({ "type": "auto", "disable_parallel_tool_use": !parallel }));
+    } else if let Some(past) = past_tools(transcript) {
+        put("tools", past);
+        put("tool_choice", json!({ "type": "none" }));
     }
     let mut output = JsonObject::new();
     if let Some(reasoning) = &request.reasoning {
@@ -102,6 +107,23 @@ fn tools(names: &Names) -> JsonValue {
     tools.collect()
 }
 
+/// A conversation with calls has to come with their tools, even if none may be called any more.
+fn past_tools(transcript: &Transcript) -> Option<JsonValue> {
+    let blocks = transcript.turns.iter().filter_map(|turn| match turn {
+        Turn::Assistant(blocks) => Some(blocks),
+        _ => None,
+    });
+    let called: BTreeSet<&str> = blocks
+        .flatten()
+        .filter_map(|block| match block {
+            Block::Call(call) => Some(&*call.name),
+            _ => None,
+        })
+        .collect();
+    let tool = |name| json!({ "name": name, "input_schema": { "type": "object" } });
+    (!called.is_empty()).then(|| called.into_iter().map(tool).collect())
+}
+
 fn messages(transcript: &Transcript) -> Vec<JsonValue> {
     let mut messages: Vec<(&str, Vec<JsonValue>)> = Vec::new();
     for turn in &transcript.turns {
@@ -109,6 +131,8 @@ fn messages(transcript: &Transcript) -> Vec<JsonValue> {
             Turn::User(parts) => ("user", parts.iter().filter_map(part).collect()),
             Turn::Developer(text) => ("user", vec![text_block(text)]),
             Turn::Outputs(outputs) => ("user", outputs.iter().map(output).collect()),
+            // Thoughts that came to nothing are no turn.
+            Turn::Assistant(blocks) if blocks.iter().all(|block| matches!(block, Block::Reasoning { .. })) => continue,
             Turn::Assistant(blocks) => ("assistant", blocks.iter().filter_map(block).collect()),
         };
         match messages.last_mut() {

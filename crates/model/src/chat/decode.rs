@@ -251,3 +251,55 @@ fn join(known: &mut JsonValue, piece: JsonValue) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::compose::tests::decode;
+
+    fn value() -> impl Strategy<Value = JsonValue> {
+        prop_oneof![
+            Just(JsonValue::Null),
+            Just(json!(7)),
+            Just(json!({})),
+            Just(json!([1, "x"])),
+            "(<think>|</think>|a|b c|){1,3}".prop_map(JsonValue::from),
+            Just(json!([{ "type": "thinking", "thinking": [{ "text": "t" }] }, { "type": "text", "text": "u" }])),
+            Just(json!([{ "index": 0, "id": "c", "function": { "name": "f", "arguments": "{" } }])),
+            Just(json!([{ "index": 0, "function": { "arguments": "}" } }, { "id": "d" }, {}])),
+            Just(json!([{ "type": "reasoning.text", "text": "t", "index": 0 }])),
+        ]
+    }
+
+    fn chunk() -> impl Strategy<Value = String> {
+        let field = prop_oneof![
+            Just("content"),
+            Just("reasoning"),
+            Just("reasoning_content"),
+            Just("reasoning_details"),
+            Just("tool_calls"),
+            Just("refusal"),
+        ];
+        let delta = proptest::collection::vec((field, value()), 0..3)
+            .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<JsonValue>());
+        let finish = prop_oneof![
+            6 => Just(JsonValue::Null), 1 => Just(json!("stop")), 1 => Just(json!("length")), 1 => Just(json!(3)),
+        ];
+        prop_oneof![
+            12 => (delta, finish).prop_map(|(delta, finish)| json!({ "choices": [{ "delta": delta, "finish_reason": finish }] }).to_string()),
+            1 => value().prop_map(|value| json!({ "choices": value, "usage": value, "id": value }).to_string()),
+            1 => Just("[DONE]".to_owned()),
+            1 => Just("{".to_owned()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_provider_sends_the_events_are_well_formed(chunks in proptest::collection::vec(chunk(), 0..12)) {
+            decode(Decoder::new(Names::default(), HashSet::new()), &chunks);
+        }
+    }
+}

@@ -144,6 +144,28 @@ fn the_demo_shows_a_bit_of_everything() {
     }
 }
 
+#[test]
+fn what_the_documentation_shows_is_understood() {
+    const DOCS: &str = include_str!("../../../../docs/rehearsal.md");
+    let block = |fence: &str, end: &str| {
+        let start = DOCS.find(fence).unwrap() + fence.len();
+        &DOCS[start..start + DOCS[start..].find(end).unwrap()]
+    };
+    let example = words::parse(block("````\n", "\n````"));
+    assert_eq!(example.len(), 9, "{example:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.jsonl");
+    std::fs::write(&file, block("```jsonl\n", "```")).unwrap();
+    let threads = scenario::load(&file).unwrap();
+    assert_eq!(threads[0].iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 4]);
+    let table = block("| words | what happens | what a client sees |\n|---|---|---|\n", "\n\n");
+    for row in table.lines() {
+        let words = row.trim_start_matches(['|', ' ', '`']);
+        let verb = words.split(|char: char| !char.is_ascii_alphabetic()).next().unwrap();
+        assert!(words::is_verb(verb), "{row}");
+    }
+}
+
 /// What every stream owes its reader.
 fn check_stream(all: &[Result<ModelEvent, ModelError>]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();

@@ -128,6 +128,12 @@ const VERBS: &[(&str, Verb)] = &[
     ("help", |_, _| Some(vec![Step::say(texts::HELP)])),
 ];
 
+/// Whether a step can begin with this word.
+#[cfg(test)]
+pub(super) fn is_verb(word: &str) -> bool {
+    VERBS.iter().any(|(verb, _)| verb.split(' ').next() == Some(word))
+}
+
 fn read(clause: &Clause) -> Option<Vec<Step>> {
     let lower = clause.text.to_ascii_lowercase();
     let fits = |verb: &&(&str, Verb)| {

@@ -205,3 +205,23 @@ async fn somebody_always_speaks_first_and_last() {
     let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
 }
+
+#[tokio::test]
+async fn a_conversation_with_calls_brings_their_tools_and_thoughts_alone_are_no_turn() {
+    let model = ScriptedModel::start().await;
+    let mut request = super::super::request(&["hi"]);
+    for item in [
+        json!({ "type": "reasoning", "summary": [], "encrypted_content": "anthropic:thinking:S" }),
+        json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "well?" }] }),
+        json!({ "type": "function_call", "name": "run", "arguments": "{}", "call_id": "c" }),
+        json!({ "type": "function_call_output", "call_id": "c", "output": "ok" }),
+    ] {
+        request.input.extend(InputItem::new(&serde_json::from_value(item).unwrap()));
+    }
+    call(&mut session(&provider(WireApi::Anthropic, &model)), &request).await;
+    let body = model.call(0).await.body;
+    assert_eq!(body["tools"], json!([{ "name": "run", "input_schema": { "type": "object" } }]));
+    assert_eq!(body["tool_choice"], json!({ "type": "none" }));
+    let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}
