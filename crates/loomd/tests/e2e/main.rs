@@ -16,6 +16,7 @@ mod interchange;
 mod leaks;
 mod logging;
 mod pipelining;
+mod rehearsal;
 mod signals;
 mod threads;
 mod unix_socket;

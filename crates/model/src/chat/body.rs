@@ -27,7 +27,10 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, qu
     if !names.tools.is_empty() {
         put("tools", tools(names));
         put("tool_choice", "auto".into());
-        put("parallel_tool_calls", request.parallel_tool_calls.into());
+        // Not every model takes a no, and calls that come at once can be made one after the other.
+        if request.parallel_tool_calls {
+            put("parallel_tool_calls", true.into());
+        }
     }
     if let Some(effort) = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_ref()) {
         put("reasoning_effort", quirks.effort(effort.as_str()).into());
