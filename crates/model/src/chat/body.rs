@@ -15,6 +15,9 @@ const SEE_BELOW: &str = "(The picture follows.)";
 
 const MAX_CALL_ID: usize = 40;
 
+/// The fields that reasoning may go back in.
+const FIELDS: &[&str] = &["reasoning_content", "reasoning"];
+
 pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, quirks: &Quirks) -> JsonValue {
     let mut body = JsonObject::new();
     let mut put = |name: &str, value: JsonValue| _ = body.insert(name.into(), value);
@@ -141,7 +144,7 @@ impl Messages<'_> {
                     details.extend(all.as_array().into_iter().flatten().cloned());
                 }
                 Block::Reasoning { text, seal: Some(Seal::Field(field)) }
-                    if current && self.quirks.reasoning != Reasoning::Forgotten =>
+                    if current && self.quirks.reasoning != Reasoning::Forgotten && FIELDS.contains(&&**field) =>
                 {
                     let known = message.get(field).and_then(JsonValue::as_str).unwrap_or_default();
                     let joined = format!("{known}{text}");

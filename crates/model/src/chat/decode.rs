@@ -15,6 +15,8 @@ use crate::{ModelError, TokenUsage};
 
 const REASONING_CONTENT: &str = "reasoning_content";
 const REASONING: &str = "reasoning";
+/// Stands for no field at all: the reasoning came between the text.
+const IN_TEXT: &str = "text";
 
 pub(super) struct Decoder {
     names: Names,
@@ -123,7 +125,7 @@ impl Decoder {
 
     fn said(&mut self, said: Said, to: &mut Composer) {
         match said {
-            Said::Thought(text) => to.reasoning(text, Place::Content),
+            Said::Thought(text) => self.reason(text, IN_TEXT, to),
             Said::Text(text) => to.text(text),
         }
     }
@@ -134,8 +136,7 @@ impl Decoder {
             Some("thinking") => {
                 let thoughts = part["thinking"].as_array().into_iter().flatten();
                 for text in thoughts.filter_map(|thought| thought["text"].as_str()) {
-                    self.begun = true;
-                    to.reasoning(text.into(), Place::Content);
+                    self.reason(text.into(), IN_TEXT, to);
                 }
             }
             _ => self.say(part["text"].as_str().unwrap_or_default(), to),
@@ -198,7 +199,8 @@ impl Decoder {
 impl Decode for Decoder {
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
         if data.trim() == "[DONE]" {
-            return self.end(to);
+            // Some servers never say why they stop.
+            return if self.begun { self.complete(to) } else { self.end(to) };
         }
         let Ok(chunk) = serde_json::from_str::<Chunk>(data) else { return Ok(()) };
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {

@@ -7,6 +7,7 @@ use loomd_protocol::{ContentItem, MessagePhase, ReasoningItemContent, ReasoningI
 use super::source::Timed;
 use super::step::{Doing, Step, tokens};
 use super::{schema, tools};
+use crate::transcript::REHEARSED;
 use crate::{ModelEvent, Request, ResponseHeaders, TokenUsage};
 
 /// About how many bytes a token has.
@@ -109,7 +110,7 @@ impl<'a> Performance<'a> {
 
     fn think(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: None };
+        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsed() };
         self.added(item(Vec::new()), &id);
         self.tell(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
         for delta in pieces(text) {
@@ -121,7 +122,7 @@ impl<'a> Performance<'a> {
 
     fn reason(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: None };
+        let item = |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsed() };
         self.added(item(None), &id);
         for delta in pieces(text) {
             self.due += self.pace;
@@ -184,6 +185,11 @@ impl<'a> Performance<'a> {
     fn push(&mut self, event: Result<ModelEvent, crate::ModelError>) {
         self.events.push((std::mem::take(&mut self.due), event));
     }
+}
+
+/// So that no provider is ever sent it.
+fn rehearsed() -> Option<String> {
+    Some(REHEARSED.into())
 }
 
 /// Word by word, each with the space behind it.

@@ -136,11 +136,11 @@ pub(super) fn is_verb(word: &str) -> bool {
 
 fn read(clause: &Clause) -> Option<Vec<Step>> {
     let lower = clause.text.to_ascii_lowercase();
-    let fits = |verb: &&(&str, Verb)| {
-        let rest = lower.strip_prefix(verb.0)?;
-        rest.chars().next().is_none_or(|next| !next.is_alphanumeric() && next != '_').then_some(())
+    let fits = |words: &str| {
+        let rest = lower.strip_prefix(words);
+        rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
     };
-    let (words, verb) = VERBS.iter().find(|verb| fits(verb).is_some())?;
+    let (words, verb) = VERBS.iter().find(|(words, _)| fits(words))?;
     let rest = clause.text[words.len()..].trim_start_matches([':', ' ', '\t']);
     verb(clause, rest)
 }

@@ -30,7 +30,7 @@ use loomd_protocol::{
 use serde_json::json;
 
 pub(crate) use names::{Names, WireTool, common_id, digest};
-pub(crate) use seal::Seal;
+pub(crate) use seal::{REHEARSED, Seal};
 
 use crate::InputItem;
 

@@ -4,8 +4,10 @@
 //!
 //! - `anthropic:thinking:<signature>`: the text of the item is the thinking
 //! - `anthropic:redacted_thinking:<data>`: there is no text
-//! - `chat:<field>`: the text of the item came in that field of a Chat Completions answer
+//! - `chat:<field>`: the text of the item came in that field of a Chat Completions answer; `text` when it stood
+//!   between the text, and then it never goes back
 //! - `chat:reasoning_details:<JSON array>`: the details as they came, text and all
+//! - `rehearsal:`: nobody wants it back
 
 use loomd_protocol::JsonValue;
 
@@ -20,6 +22,9 @@ pub(crate) enum Seal {
 const ANTHROPIC: &str = "anthropic:";
 const CHAT: &str = "chat:";
 const DETAILS: &str = "reasoning_details";
+
+/// On reasoning that was only played.
+pub(crate) const REHEARSED: &str = "rehearsal:";
 
 impl Seal {
     /// `None` for what the Responses API made.
@@ -41,7 +46,7 @@ impl Seal {
 
     /// Whether the text is of another wire than Responses, be it understood or not.
     pub fn is_foreign(text: &str) -> bool {
-        text.starts_with(ANTHROPIC) || text.starts_with(CHAT)
+        [ANTHROPIC, CHAT, REHEARSED].iter().any(|tag| text.starts_with(tag))
     }
 }
 
@@ -79,6 +84,6 @@ mod tests {
         for other in ["gAAAAABo:x", "", "anthropic:new:x", "chat:reasoning_details:{", "thinking:x"] {
             assert_eq!(Seal::parse(other), None, "{other}");
         }
-        assert!(!Seal::is_foreign("gAAAAABo"));
+        assert_eq!(["gAAAAABo", REHEARSED].map(Seal::is_foreign), [false, true]);
     }
 }

@@ -164,6 +164,7 @@ async fn usage_and_the_end_come_in_many_ways() {
         (with_reason(json!({ "usage": cached })) + DONE, "done 3/1 2/0 5"),
         (with_reason(json!({ "usage": "none" })), "done"),
         (finish("eos"), "done"),
+        (DONE.into(), "done"),
     ] {
         check(&(text.clone() + &end), &["+message", "text a", "=message a", done]).await;
     }
