@@ -57,7 +57,7 @@ fn app() -> Arc<App> {
         let home = AbsolutePathBuf::new("/nonexistent").expect("absolute");
         let flags = Overrides::default();
         let config = load(&LoadRequest::new(&home, &flags)).expect("defaults");
-        let sources = ConfigSources { home, system_file: None, user_home: None, flags };
+        let sources = ConfigSources { home, system_file: None, user_home: None, flags, live: Default::default() };
         Arc::new(App::new(sources, &config, Vec::new()))
     }))
 }

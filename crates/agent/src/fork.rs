@@ -5,14 +5,14 @@ use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
-use crate::conversation::message;
+use crate::conversation::{Conversation, message};
 use crate::git;
 use crate::history;
 use crate::outlet::Subscriber;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
-use crate::settings::{Basis, Resolve};
+use crate::settings::{Basis, Resolve, Resolved};
 use crate::thread::{First, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
@@ -42,7 +42,7 @@ impl Threads {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
         };
-        let stored = match &source {
+        let mut stored = match &source {
             Source::Id(id) => {
                 if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {
                     return Err(Refusal::no_rollout(*id));
@@ -51,6 +51,9 @@ impl Threads {
             }
             Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
         };
+        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
+            stored.meta = meta;
+        }
         let copied = self.copy_stored(&stored, ephemeral, resolve).await;
         self.put_back(stored.id());
         copied
@@ -59,29 +62,32 @@ impl Threads {
     async fn copy_stored(&self, stored: &StoredThread, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
+        let Resolved { settings, profile, .. } = resolved;
         if ephemeral {
-            let mut thread = self.unstored(&meta, &resolved.settings, Keeping::Never);
+            let mut thread = self.unstored(&meta, &settings, Keeping::Never);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
+            // It has no file to read this from.
+            let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
             let view = View::new(thread, Keeping::Never);
-            return Ok((
-                Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None },
-                turns,
-            ));
+            return Ok((Loading { meta, view, settings, profile, conversation, kin: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
         self.store.place(meta.id, Timestamp::now());
-        let lease = self.store.lease(meta.id).await?;
-        let mut batch = Batch::new();
-        batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
-        let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
-        drop(lease);
-        let copy = self.store.find(meta.id, Some(false)).await?;
-        let mut thread = self.wire(&copy, &resolved.settings.model_provider);
+        let copied = async {
+            let lease = self.store.lease(meta.id).await?;
+            let mut batch = Batch::new();
+            batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
+            let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
+            drop(lease);
+            Ok::<_, Refusal>((turns, self.store.find(meta.id, Some(false)).await?))
+        };
+        let (turns, copy) = copied.await.inspect_err(|_| self.put_back(meta.id))?;
+        let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);
-        Ok((Loading { meta, view, settings: resolved.settings, profile: resolved.profile, kin: None }, turns))
+        Ok((Loading { meta, view, settings, profile, conversation: None, kin: None }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.

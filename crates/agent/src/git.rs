@@ -13,17 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `None` outside a repository, and in one without commits.
 pub(crate) async fn facts(cwd: &str) -> Option<StoredGit> {
-    // Most of the time is spent on starting git, so it is not asked where there is nothing to ask about.
-    Path::new(cwd).ancestors().find(|folder| folder.join(".git").exists())?;
-    let commit_hash = ask(cwd, &["rev-parse", "HEAD"]).await?;
-    let (branch, repository_url) =
-        tokio::join!(ask(cwd, &["rev-parse", "--abbrev-ref", "HEAD"]), ask(cwd, &["remote", "get-url", "origin"]));
-    Some(StoredGit {
-        commit_hash: Some(commit_hash),
-        // What git says when no branch is checked out.
-        branch: branch.filter(|branch| branch != "HEAD"),
-        repository_url,
-    })
+    let facts = loomd_git::facts(Path::new(cwd)).await?;
+    Some(StoredGit { commit_hash: Some(facts.commit_hash), branch: facts.branch, repository_url: facts.origin_url })
 }
 
 pub(crate) async fn is_repository(cwd: &str) -> bool {

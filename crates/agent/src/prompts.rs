@@ -19,6 +19,9 @@ pub const COMPACTION_PROMPT: &str = trimmed(include_str!("../prompts/compaction.
 /// Stands before a summary in the history, with a line break after it.
 pub const SUMMARY_PREAMBLE: &str = trimmed(include_str!("../prompts/summary_preamble.md"));
 
+/// What a model is told that decides about actions in place of the user.
+pub const GUARDIAN_INSTRUCTIONS: &str = trimmed(include_str!("../prompts/guardian.md"));
+
 /// Tells the model that the user stopped a turn.
 pub const TURN_ABORTED: &str = "<turn_aborted>\n\
     The user stopped the turn above on purpose. What was running was cancelled, so commands and edits may have taken \

@@ -1,5 +1,6 @@
 //! What a thread runs on.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
@@ -83,6 +84,10 @@ pub struct Profile {
     pub base_instructions: Option<String>,
     pub developer_instructions: Option<String>,
     pub dynamic_tools: Vec<DynamicToolSpec>,
+    /// Whether clients are also shown what passes between us and the model.
+    pub raw_events: bool,
+    /// Folders of the project whose rules count, beside those of the user.
+    pub rule_folders: Vec<PathBuf>,
     /// How the client that opened the thread called itself.
     pub client: String,
     /// How the model's provider is told who calls.

@@ -15,6 +15,7 @@ use loomd_store::{Error, GitPatch, ListQuery, Page, Store, StoredThread, ThreadI
 use tokio::sync::{mpsc, oneshot};
 
 use crate::busy::Busy;
+use crate::conversation::Conversation;
 use crate::family::Family;
 use crate::git;
 use crate::history;
@@ -24,6 +25,7 @@ use crate::outlet::{Audience, Outlet, Subscriber};
 use crate::paging::{self, PageRequest};
 use crate::prompts;
 use crate::refusal::Refusal;
+use crate::running::Memory;
 use crate::services::Services;
 use crate::settings::{Profile, Resolve, Resolved, Settings};
 use crate::thread::{Elicit, First, Op, Opened, Reply, Thread, name_updated};
@@ -101,6 +103,8 @@ pub(crate) struct Loading {
     pub view: View,
     pub settings: Settings,
     pub profile: Arc<Profile>,
+    /// What it knows and cannot read again.
+    pub conversation: Option<Conversation>,
     /// The agents that it belongs to; `None` for one that the user talks to.
     pub kin: Option<Kin>,
 }
@@ -130,7 +134,8 @@ impl Threads {
         let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
         let thread = self.unstored(&meta, &new.resolved.settings, keeping);
         let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading = Loading { meta, view: View::new(thread, keeping), settings, profile, kin: None };
+        let loading =
+            Loading { meta, view: View::new(thread, keeping), settings, profile, conversation: None, kin: None };
         self.load(loading, vec![subscriber], First::Started { notices }, reply);
     }
 
@@ -509,7 +514,7 @@ impl Threads {
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
     pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, kin } = loading;
+        let Loading { meta, view, settings, profile, conversation, kin } = loading;
         let role = if kin.is_some() { Role::Child } else { Role::Main };
         let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
         let subscriber = subscribers.first().copied();
@@ -517,6 +522,7 @@ impl Threads {
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let thread = Thread {
             id,
             settings,
@@ -530,14 +536,17 @@ impl Threads {
                 threads: self.downgrade(),
                 family,
                 depth,
+                guard: Arc::default(),
+                shell_memory: Arc::default(),
             },
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
-            memory: None,
+            memory,
             running: None,
+            unwritten: Vec::new(),
             queued: VecDeque::new(),
             elicitations: 0,
             left: None,

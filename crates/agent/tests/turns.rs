@@ -15,14 +15,17 @@ fn thread() -> ThreadId {
 }
 
 fn rebuild(lines: &[Value]) -> Vec<Turn> {
-    let mut turns = Turns::new(thread());
+    let (mut turns, mut from_bytes) = (Turns::new(thread()), Turns::new(thread()));
     for line in lines {
         let line = line.to_string();
+        from_bytes.push_bytes(line.as_bytes());
         if let Some(line) = Line::parse(line.as_bytes()) {
             turns.push_line(&line);
         }
     }
-    turns.finish()
+    let turns = turns.finish();
+    assert_eq!(from_bytes.finish(), turns);
+    turns
 }
 
 fn event(payload: Value) -> Value {

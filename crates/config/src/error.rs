@@ -6,7 +6,7 @@ use std::io;
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 use thiserror::Error;
 
-use crate::{OverrideError, Place};
+use crate::{CloudError, OverrideError, Place};
 
 /// Displays as `<path>:<line>:<column>: <message>` when the mistake has a place.
 #[derive(Debug, Error)]
@@ -27,6 +27,9 @@ pub enum ConfigError {
     },
     #[error(transparent)]
     Override(#[from] OverrideError),
+    /// What the organisation requires is not known.
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
     #[error("config profile `{0}` not found")]
     UnknownProfile(String),
     #[error("Model provider `{0}` not found")]
@@ -65,7 +68,7 @@ impl ConfigError {
     /// The words of `config/read` for this error.
     pub fn read_message(&self) -> String {
         match self {
-            Self::Unreadable { .. } | Self::Syntax { .. } | Self::Override(_) => {
+            Self::Unreadable { .. } | Self::Syntax { .. } | Self::Override(_) | Self::Cloud(_) => {
                 format!("failed to read configuration layers: {self}")
             }
             Self::Type { text, .. } => format!("invalid configuration: {text}"),

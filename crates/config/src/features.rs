@@ -1,9 +1,11 @@
 //! Feature flags: the table of all of them, their old names, and which are on.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use loomd_protocol::ExperimentalFeatureStage as Stage;
 use loomd_protocol::ExperimentalFeatureStage::*;
+use thiserror::Error;
 use toml::Table;
 
 macro_rules! features {
@@ -114,7 +116,32 @@ const ALIASES: &[(&str, Feature)] = &[
 const TOGGLES: &[&str] =
     &["include_apply_patch_tool", "experimental_use_freeform_apply_patch", "experimental_use_unified_exec_tool"];
 
+/// What people are told about a feature that they may try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Presentation {
+    pub title: &'static str,
+    pub description: &'static str,
+    pub announcement: &'static str,
+}
+
 impl Feature {
+    /// Only features that are ready to be tried have one.
+    pub fn presentation(self) -> Option<Presentation> {
+        let (title, description, announcement) = match self {
+            Self::JsRepl => {
+                ("JavaScript session", "The agent may run JavaScript in a session that keeps its values.", "")
+            }
+            Self::GuardianApproval => (
+                "Approvals by a second agent",
+                "A second agent looks at what the first asks approval for, and asks you only when in doubt.",
+                "",
+            ),
+            Self::PreventIdleSleep => ("Stay awake", "The computer does not go to sleep while the agent works.", ""),
+            _ => return None,
+        };
+        Some(Presentation { title, description, announcement })
+    }
+
     /// The feature with this name, current or old; `None` for a name that means nothing.
     pub fn find(name: &str) -> Option<Self> {
         let current = Self::ALL.iter().find(|feature| feature.name() == name);
@@ -179,6 +206,47 @@ impl FeatureSet {
         if !self.enabled(Feature::JsRepl) {
             self.set(Feature::JsReplToolsOnly, false);
         }
+    }
+}
+
+/// Features that clients may switch while the server runs.
+pub const SWITCHABLE: [Feature; 5] =
+    [Feature::Apps, Feature::Plugins, Feature::ToolSearch, Feature::ToolSuggest, Feature::ToolCallMcpElicitation];
+
+/// What clients switched, for the life of the process. Configuration beats it.
+#[derive(Debug, Default)]
+pub struct Enablement(Mutex<BTreeMap<String, bool>>);
+
+/// A feature that cannot be switched.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EnablementError {
+    #[error("unsupported feature enablement `{0}`: currently supported features are {all}", all = SWITCHABLE.map(Feature::name).join(", "))]
+    Unsupported(String),
+    #[error("invalid feature enablement `{0}`: use canonical feature key `{current}`", current = .1.name())]
+    OldName(String, Feature),
+    #[error("invalid feature enablement `{0}`")]
+    Unknown(String),
+}
+
+impl Enablement {
+    pub fn get(&self) -> BTreeMap<String, bool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds to what was switched before; all or nothing.
+    pub fn set(&self, changes: &BTreeMap<String, bool>) -> Result<(), EnablementError> {
+        for name in changes.keys() {
+            match Feature::find(name) {
+                None => return Err(EnablementError::Unknown(name.clone())),
+                Some(feature) if feature.name() != name => return Err(EnablementError::OldName(name.clone(), feature)),
+                Some(feature) if !SWITCHABLE.contains(&feature) => {
+                    return Err(EnablementError::Unsupported(name.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(changes.clone());
+        Ok(())
     }
 }
 
@@ -263,5 +331,27 @@ mod tests {
                 "`[features].memory_tool` is deprecated. Use `[features].memories` instead."
             ]
         );
+    }
+
+    #[test]
+    fn only_some_features_can_be_switched_and_all_or_none_are() {
+        let enablement = Enablement::default();
+        let set = |names: &[&str]| {
+            let changes = names.iter().map(|name| ((*name).to_owned(), true)).collect();
+            enablement.set(&changes).map_err(|error| error.to_string())
+        };
+        let supported = "apps, plugins, tool_search, tool_suggest, tool_call_mcp_elicitation";
+        assert_eq!(
+            set(&["apps", "js_repl"]),
+            Err(format!("unsupported feature enablement `js_repl`: currently supported features are {supported}"))
+        );
+        assert_eq!(
+            set(&["connectors"]),
+            Err("invalid feature enablement `connectors`: use canonical feature key `apps`".into())
+        );
+        assert_eq!(set(&["nope"]), Err("invalid feature enablement `nope`".into()));
+        assert_eq!(enablement.get(), BTreeMap::new());
+        assert_eq!((set(&["apps"]), set(&["plugins"]), set(&[])), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(enablement.get().into_keys().collect::<Vec<_>>(), ["apps", "plugins"]);
     }
 }

@@ -3,8 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use loomd_protocol::AbsolutePathBuf;
+use rustix::fs::OFlags;
 use serde::Deserialize as _;
 use toml::Table;
 use toml::de::DeTable;
@@ -16,19 +18,23 @@ use crate::{ConfigError, ConfigToml, Place};
 const MAX_BYTES: u64 = 16 << 20;
 
 /// A file as it was read; a missing one is empty.
+#[derive(Clone)]
 pub(crate) struct SourceFile {
     pub path: AbsolutePathBuf,
     text: String,
+    exists: bool,
 }
 
 impl SourceFile {
     pub fn empty(path: AbsolutePathBuf) -> Self {
-        Self { path, text: String::new() }
+        Self { path, text: String::new(), exists: false }
     }
 
     pub fn read(path: AbsolutePathBuf) -> Result<Self, ConfigError> {
         let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+        // Without waiting: opening a pipe would wait for a writer.
+        let opened = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+        let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(path)),
             Err(error) => return Err(ConfigError::Unreadable { path, error }),
@@ -38,13 +44,27 @@ impl SourceFile {
             Ok(_) => {}
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { path, text }),
+            Ok(text) => Ok(Self { path, text, exists: true }),
             Err(error) => {
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(error.as_bytes());
                 Err(ConfigError::Syntax { message: "invalid UTF-8".into(), place: Place::new(path, &text, end..end) })
             }
         }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, unless the file was missing.
+    pub fn as_read(&self) -> Option<&str> {
+        self.exists.then_some(self.text.as_str())
+    }
+
+    /// A file that is to have this text.
+    pub fn with_text(path: AbsolutePathBuf, text: String) -> Self {
+        Self { path, text, exists: true }
     }
 
     /// The table in the file, as it is written.

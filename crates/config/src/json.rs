@@ -3,20 +3,23 @@
 use loomd_protocol::{JsonObject, JsonValue};
 use toml::{Table, Value};
 
-/// Keys are sorted at every level. Dates become strings; numbers that JSON cannot write become `null`.
+/// The member that stands for a date; versions of layers depend on it.
+const DATE: &str = "$__toml_private_datetime";
+
+/// Keys are sorted at every level. Dates become objects; numbers that JSON cannot write become `null`.
 pub(crate) fn from_table(table: &Table) -> JsonObject {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
     entries.into_iter().map(|(key, value)| (key.clone(), from_value(value))).collect()
 }
 
-fn from_value(value: &Value) -> JsonValue {
+pub(crate) fn from_value(value: &Value) -> JsonValue {
     match value {
         Value::String(text) => text.as_str().into(),
         Value::Integer(number) => (*number).into(),
         Value::Float(number) => (*number).into(),
         Value::Boolean(flag) => (*flag).into(),
-        Value::Datetime(date) => date.to_string().into(),
+        Value::Datetime(date) => JsonObject::from_iter([(DATE.to_owned(), date.to_string().into())]).into(),
         Value::Array(items) => items.iter().map(from_value).collect(),
         Value::Table(table) => from_table(table).into(),
     }
@@ -57,7 +60,7 @@ mod tests {
         };
         assert_eq!(
             JsonValue::from(from_table(&table)).to_string(),
-            r#"{"a":{"b":[true,"x"],"y":1.5},"d":"2020-01-02T03:04:05Z","n":null,"z":1}"#
+            r#"{"a":{"b":[true,"x"],"y":1.5},"d":{"$__toml_private_datetime":"2020-01-02T03:04:05Z"},"n":null,"z":1}"#
         );
     }
 

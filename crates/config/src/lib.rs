@@ -6,8 +6,10 @@
 //! passed in.
 
 pub mod config_toml;
+pub mod external_agent;
 pub mod features;
 
+mod edit;
 mod error;
 mod file;
 mod home;
@@ -17,19 +19,29 @@ mod load;
 mod overrides;
 mod paths;
 mod place;
+mod project;
+mod requirements;
+mod schema;
 mod secret;
 mod settings;
 mod stack;
 mod view;
+mod warnings;
 
 pub use config_toml::ConfigToml;
+pub use edit::{Edit, WriteError, WriteRequest, import_missing, write};
 pub use error::ConfigError;
-pub use features::{Feature, FeatureSet};
+pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};
 pub use layer::Layer;
 pub use load::{LoadRequest, Loaded, Start, load, load_or_default};
 pub use overrides::{OverrideError, Overrides};
 pub use place::Place;
+pub use requirements::{
+    CloudError, Disallowed, Managed, McpIdentity, Required, RequirementSource, Requirements, SandboxRequirement,
+    check_requirements,
+};
+pub use schema::schema;
 pub use secret::Secret;
 pub use settings::{Settings, resolve};
 pub use stack::Stack;

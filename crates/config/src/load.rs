@@ -1,38 +1,63 @@
 //! From files, flags and a thread's overrides to one decoded configuration. Every call reads the files
 //! afresh. Whether the values fit together is [`resolve`](crate::resolve)'s question.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, JsonObject};
 
-use crate::config_toml::Profile;
+use crate::config_toml::{Profile, TrustLevel};
 use crate::file::SourceFile;
 use crate::paths::PathBase;
+use crate::project::Project;
+use crate::requirements;
 use crate::settings::{Settings, resolve};
-use crate::{ConfigError, ConfigToml, FeatureSet, Layer, Overrides, Stack};
+use crate::{
+    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, Managed, Overrides, RequirementSource,
+    Requirements, Stack, warnings,
+};
 
 /// What a configuration is put together from.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
     pub home: &'a AbsolutePathBuf,
-    /// See [`system_file`](crate::system_file).
+    /// See [`system_file`](crate::system_file). What an administrator requires stands beside it.
     pub system_file: Option<&'a AbsolutePathBuf>,
+    /// What an organisation requires of its members.
+    pub managed: Option<&'a Managed>,
     /// `$HOME`, which `~` stands for.
     pub user_home: Option<&'a Path>,
-    /// The working directory that is asked about, if any: relative paths in overrides start there.
+    /// The working directory that is asked about, if any: its project has layers, and relative paths in overrides
+    /// start there.
     pub cwd: Option<&'a AbsolutePathBuf>,
     pub flags: &'a Overrides,
     /// The `config` of `thread/start` and its like.
     pub thread: Option<&'a JsonObject>,
     /// Features switched at run time; configuration beats them.
-    pub enablement: Option<&'a BTreeMap<String, bool>>,
+    pub enablement: Option<&'a Enablement>,
 }
 
 impl<'a> LoadRequest<'a> {
     /// The home and the flags, and nothing else.
     pub fn new(home: &'a AbsolutePathBuf, flags: &'a Overrides) -> Self {
-        Self { home, system_file: None, user_home: None, cwd: None, flags, thread: None, enablement: None }
+        Self {
+            home,
+            system_file: None,
+            managed: None,
+            user_home: None,
+            cwd: None,
+            flags,
+            thread: None,
+            enablement: None,
+        }
+    }
+
+    /// The file that the user may edit.
+    pub fn user_file(&self) -> AbsolutePathBuf {
+        AbsolutePathBuf::resolve(self.home, "config.toml")
+    }
+
+    fn beside_system_file(&self, name: &str) -> Option<AbsolutePathBuf> {
+        self.system_file.map(|file| AbsolutePathBuf::resolve(&AbsolutePathBuf::resolve(file, ".."), name))
     }
 }
 
@@ -42,6 +67,9 @@ pub struct Loaded {
     pub stack: Stack,
     /// What the layers say together; the selected profile is not applied.
     pub config: ConfigToml,
+    pub requirements: Requirements,
+    /// What the user said of the project that the working directory is in.
+    pub trust: Option<TrustLevel>,
     /// Before the layers have their say.
     base_features: FeatureSet,
 }
@@ -54,7 +82,8 @@ impl Loaded {
         profile.map(Some).ok_or_else(|| ConfigError::UnknownProfile(name.clone()))
     }
 
-    /// The features that are on: a profile beats the top level, a higher layer a lower one.
+    /// The features that are on: a requirement beats everything, a profile the top level, a higher layer a lower
+    /// one.
     pub fn features(&self) -> Result<FeatureSet, ConfigError> {
         self.profile()?;
         let mut features = self.base_features;
@@ -70,6 +99,7 @@ impl Loaded {
             }
         }
         features.settle();
+        self.requirements.pin(&mut features);
         Ok(features)
     }
 }
@@ -77,8 +107,13 @@ impl Loaded {
 /// Reads and decodes everything.
 pub fn load(request: &LoadRequest<'_>) -> Result<Loaded, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    let user = SourceFile::read(user_file(request.home))?;
-    assemble(request, system, user)
+    assemble(request, Files { system, user: SourceFile::read(request.user_file())?, others: true })
+}
+
+/// What a configuration would be with another user file.
+pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<Loaded, ConfigError> {
+    let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
+    assemble(request, Files { system, user, others: true })
 }
 
 /// What a server starts with.
@@ -86,7 +121,7 @@ pub fn load(request: &LoadRequest<'_>) -> Result<Loaded, ConfigError> {
 pub struct Start {
     pub loaded: Loaded,
     pub settings: Settings,
-    /// At most one: why the files do not count.
+    /// What clients are told.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
@@ -94,42 +129,100 @@ pub struct Start {
 /// an error.
 pub fn load_or_default(request: &LoadRequest<'_>) -> Result<Start, ConfigError> {
     let checked = |loaded: Loaded| resolve(&loaded).map(|settings| (loaded, settings));
-    let (warnings, (loaded, settings)) = match load(request).and_then(checked) {
+    let (mut warnings, (loaded, settings)) = match load(request).and_then(checked) {
         Ok(start) => (Vec::new(), start),
         Err(error) => {
             let system = request.system_file.cloned().map(SourceFile::empty);
-            let user = SourceFile::empty(user_file(request.home));
-            (vec![error.warning()], assemble(request, system, user).and_then(checked)?)
+            let files = Files { system, user: SourceFile::empty(request.user_file()), others: false };
+            // What is required is not known either, and whoever needs it will be told.
+            (vec![error.warning()], assemble(request, files).and_then(checked)?)
         }
     };
+    warnings.extend(warnings::disabled_projects(&loaded.stack));
+    warnings.extend(settings.warnings.iter().cloned());
     Ok(Start { loaded, settings, warnings })
 }
 
-fn user_file(home: &AbsolutePathBuf) -> AbsolutePathBuf {
-    AbsolutePathBuf::resolve(home, "config.toml")
+/// The files that the user and the system administrator write.
+struct Files {
+    system: Option<SourceFile>,
+    user: SourceFile,
+    /// Whether the files of projects and of administrators count as well.
+    others: bool,
 }
 
-fn assemble(request: &LoadRequest<'_>, system: Option<SourceFile>, user: SourceFile) -> Result<Loaded, ConfigError> {
+fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigError> {
+    let Files { system, user, others } = files;
     let mut layers = Vec::new();
     if let Some(system) = &system {
         layers.push(file_layer(request, system, |file| ConfigLayerSource::System { file })?);
     }
-    layers.push(file_layer(request, &user, |file| ConfigLayerSource::User { file })?);
+    layers.push(user_layer(request, &user)?);
     layers.extend(session_layer(request)?);
-    let stack = Stack::new(layers);
-    let config = stack.merged().try_into().map_err(|error: toml::de::Error| {
-        let mut highest_first = [Some(&user), system.as_ref()].into_iter().flatten();
-        ConfigError::Type {
-            message: error.message().into(),
-            text: error.to_string(),
-            place: highest_first.find_map(|file| file.place_of(&error, &file_base(request, file))),
+    let mut sources = vec![user];
+    sources.extend(system);
+
+    let mut trust = None;
+    if let Some(cwd) = request.cwd {
+        let settings = Stack::new(layers.clone()).merged();
+        let project = Project::find(cwd, &settings);
+        trust = project.trust(&settings);
+        if others {
+            for found in project.layers(request.home, request.user_home, &settings)? {
+                // The nearest first.
+                sources.splice(0..0, found.file);
+                layers.push(found.layer);
+            }
         }
+    }
+    let mut requirements = if others { required(request)? } else { Requirements::default() };
+    let managed = request.beside_system_file("managed_config.toml").filter(|file| others && file.exists());
+    if let Some(managed) = managed {
+        let file = SourceFile::read(managed.clone())?;
+        let layer = file_layer(request, &file, |file| ConfigLayerSource::LegacyManagedConfigTomlFromFile { file })?;
+        requirements.add(requirements::legacy(&layer.table, &RequirementSource::File(managed)));
+        layers.push(layer);
+        sources.insert(0, file);
+    }
+
+    let stack = Stack::new(layers);
+    let config = stack.merged().try_into().map_err(|error: toml::de::Error| ConfigError::Type {
+        message: error.message().into(),
+        text: error.to_string(),
+        place: sources.iter().find_map(|file| file.place_of(&error, &file_base(request, file))),
     })?;
     let mut base_features = FeatureSet::default();
     if let Some(enablement) = request.enablement {
+        let enablement = enablement.get();
         base_features.set_named(|name| enablement.get(name).copied());
     }
-    Ok(Loaded { stack, config, base_features })
+    Ok(Loaded { stack, config, requirements, trust, base_features })
+}
+
+/// What the organisation requires, then what the administrator of the machine does.
+fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
+    let mut all = Requirements::default();
+    if let Some(managed) = request.managed {
+        match &*managed.get() {
+            Ok(None) => {}
+            Ok(Some(text)) => {
+                let parsed = requirements::parse(text, RequirementSource::Cloud);
+                all.add(parsed.map_err(|detail| CloudError { code: "Parse", detail, status: None })?);
+            }
+            Err(error) => return Err(error.clone().into()),
+        }
+    }
+    if let Some(path) = request.beside_system_file("requirements.toml").filter(|file| file.exists()) {
+        let file = SourceFile::read(path.clone())?;
+        let parsed = requirements::parse(file.text(), RequirementSource::File(path.clone()));
+        all.add(parsed.map_err(|error| ConfigError::Invalid(format!("{}: {error}", path.display())))?);
+    }
+    Ok(all)
+}
+
+/// The user's layer, decoded no further than its table.
+pub(crate) fn user_layer(request: &LoadRequest<'_>, file: &SourceFile) -> Result<Layer, ConfigError> {
+    file_layer(request, file, |file| ConfigLayerSource::User { file })
 }
 
 fn file_layer(

@@ -21,6 +21,7 @@ const PATH_KEYS: &[&str] = &[
     "model_providers.*.auth.cwd",
     "otel.*.*.tls.*",
     "profiles.*.experimental_compact_prompt_file",
+    "profiles.*.experimental_instructions_file",
     "profiles.*.js_repl_node_module_dirs.*",
     "profiles.*.js_repl_node_path",
     "profiles.*.model_catalog_json",

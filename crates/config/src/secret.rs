@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A token, or a header that may carry one.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Secret(String);
 
@@ -47,7 +48,13 @@ impl AsWritten for Option<Secret> {
 
 impl AsWritten for Option<BTreeMap<String, Secret>> {
     fn written(&self) -> impl Serialize {
-        self.as_ref().map(|map| map.iter().map(|(key, value)| (key, value.reveal())).collect::<BTreeMap<_, _>>())
+        self.as_ref().map(AsWritten::written)
+    }
+}
+
+impl AsWritten for BTreeMap<String, Secret> {
+    fn written(&self) -> impl Serialize {
+        self.iter().map(|(key, value)| (key, value.reveal())).collect::<BTreeMap<_, _>>()
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use loomd_protocol::AbsolutePathBuf;
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 
 use crate::config_toml::ModelProvider;
-use crate::{ConfigError, ConfigToml, FeatureSet, Loaded};
+use crate::{ConfigError, ConfigToml, FeatureSet, Loaded, Requirements, warnings};
 
 /// A configuration that can be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,10 @@ pub struct Settings {
     pub model_instructions: Option<String>,
     /// `compact_prompt`, else the text of `experimental_compact_prompt_file`.
     pub compact_prompt: Option<String>,
+    /// What values that come from elsewhere must keep to; those in `config` do.
+    pub requirements: Requirements,
+    /// Which values were replaced to keep to the requirements.
+    pub warnings: Vec<ConfigWarningNotification>,
 }
 
 /// Applies the selected profile and checks the result.
@@ -32,10 +36,12 @@ pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
     check_providers(&config)?;
     check_permissions(&config)?;
     let provider = find_provider(&config)?;
+    let warnings = warnings::enforce(&mut config, &loaded.requirements);
     let model_instructions = read_prompt("model_instructions_file", &config.model_instructions_file)?;
     let compact_file = read_prompt("experimental_compact_prompt_file", &config.experimental_compact_prompt_file)?;
     let compact_prompt = config.compact_prompt.clone().or(compact_file);
-    Ok(Settings { config, provider, features, model_instructions, compact_prompt })
+    let requirements = loaded.requirements.clone();
+    Ok(Settings { config, provider, features, model_instructions, compact_prompt, requirements, warnings })
 }
 
 fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {

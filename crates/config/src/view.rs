@@ -3,18 +3,16 @@
 
 use loomd_protocol::{ConfigReadResponse, JsonValue};
 
-use crate::{ConfigError, Feature, Loaded};
-
-/// Their effective state is always shown, because clients switch them at run time.
-const SHOWN_FEATURES: [Feature; 5] =
-    [Feature::Apps, Feature::Plugins, Feature::ToolSearch, Feature::ToolSuggest, Feature::ToolCallMcpElicitation];
+use crate::features::SWITCHABLE;
+use crate::{ConfigError, Loaded};
 
 /// Fails when the selected profile does not exist; [`ConfigError::read_message`] has the words for it.
 pub fn read(loaded: &Loaded, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
     let features = loaded.features()?;
     let mut config = serde_json::to_value(&loaded.config).map_err(unshowable)?;
     if let Some(JsonValue::Object(shown)) = config.get_mut("features") {
-        shown.extend(SHOWN_FEATURES.map(|feature| (feature.name().into(), features.enabled(feature).into())));
+        // Always shown, because clients switch them at run time.
+        shown.extend(SWITCHABLE.map(|feature| (feature.name().into(), features.enabled(feature).into())));
     }
     Ok(ConfigReadResponse {
         config: serde_json::from_value(config).map_err(unshowable)?,

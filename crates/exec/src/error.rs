@@ -11,6 +11,10 @@ pub enum Error {
     EmptyCommand,
     #[error("execution error: the command or its environment holds a NUL byte")]
     NulByte,
+    #[error("this program cannot confine commands: its `main` must call `run_if_helper` first")]
+    NoHelper,
+    #[error("a path of the sandbox is not valid UTF-8")]
+    SandboxPath,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -5,28 +5,43 @@
 //! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on,
 //! [`decide`] for whether to ask, [`sandbox`] for how a command is confined.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("commands can only be run and confined on Linux so far (5.4 or later)");
+
 mod actions;
 mod capture;
 mod command;
+mod decide;
 mod environment;
 mod error;
+mod helper;
+mod heredoc;
 mod process;
 mod quote;
+pub mod rules;
 mod run;
+mod safety;
+pub mod sandbox;
 mod script;
 mod sessions;
 mod shell;
+mod snapshot;
 mod text;
 
 pub use actions::command_actions;
 pub use capture::{HeadTail, RETAINED_BYTES, aggregate};
 pub use command::{Command, Environment};
+pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
 pub use environment::{EnvironmentRequest, environment};
 pub use error::{Error, Result};
+pub use helper::run_if_helper;
+pub use heredoc::Heredoc;
 pub use process::{Exit, Input, Output, Process, Size, Started, Stdio};
 pub use quote::join;
 pub use run::{Finished, Limits, Outcome, Stream, run};
-pub use script::{Heredoc, Script, script_of};
+pub use safety::{is_dangerous, is_known_safe};
+pub use script::{Script, script_of};
 pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};
 pub use shell::{LoginRefused, Shell, ShellKind, login};
+pub use snapshot::{Snapshot, remove_stale_snapshots, snapshot_folder};
 pub use text::{TextChunks, to_text};

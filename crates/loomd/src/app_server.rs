@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use loomd_config::{OverrideError, Overrides, find_home, load_or_default, system_file};
-use loomd_protocol::AbsolutePathBuf;
-use loomd_server::{App, ConfigSources, ListenUrl};
+use loomd_config::{Loaded, OverrideError, Overrides, find_home, load_or_default, system_file};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
+use loomd_server::{App, Cloud, ConfigSources, ListenUrl, LiveSources};
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{self, AppServer, Tool};
-use crate::{generate, logging};
+use crate::{generate, logging, memory};
 
 /// Turns are mostly waiting; more threads than this only cost memory.
 const MAX_WORKERS: usize = 8;
@@ -32,10 +32,20 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
     let sources = sources(top.with(arguments.overrides))?;
     let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
+    memory::keep_small();
+    let warnings = machine_warnings(&start.loaded);
+    let cloud = Cloud::new(&sources.home, start.settings.config.chatgpt_base_url());
     logging::init();
     raise_file_limit();
+    if listen == ListenUrl::Stdio {
+        widen_stdout();
+    }
     let runtime = runtime()?;
-    let app = Arc::new(App::new(sources, &start.loaded, start.warnings));
+    if cloud.applies() {
+        sources.live.managed.set(runtime.block_on(cloud.load()));
+    }
+    let app = Arc::new(App::new(sources, &start.loaded, warnings));
+    runtime.spawn(cloud.keep_up(Arc::clone(&app)));
     let served = runtime.block_on(loomd_server::serve(app, listen, policy));
     // A thread may still be blocked on stdin; it ends with the process.
     runtime.shutdown_background();
@@ -54,7 +64,16 @@ pub fn sources(overrides: cli::Overrides) -> Result<ConfigSources> {
         system_file: system_file(|name| env::var_os(name)),
         user_home: env::var_os("HOME").map(PathBuf::from),
         flags,
+        live: LiveSources::default(),
     })
+}
+
+/// What there is to say that is in no configuration file.
+fn machine_warnings(config: &Loaded) -> Vec<ConfigWarningNotification> {
+    let set = env::var_os("OPENAI_BASE_URL").is_some_and(|value| !value.is_empty());
+    let summary = "The variable OPENAI_BASE_URL is deprecated. Set `openai_base_url` in config.toml instead.";
+    let warning = ConfigWarningNotification { summary: summary.into(), details: None, path: None, range: None };
+    if set && config.config.openai_base_url.is_none() { vec![warning] } else { Vec::new() }
 }
 
 fn home() -> Result<AbsolutePathBuf> {
@@ -72,6 +91,18 @@ fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}
+
+/// Room for a large answer, which then passes in few pieces: with the usual 64 KiB, writer and reader wake each
+/// other a hundred times for a long history. The kernel takes memory for what is in the pipe, not for its size.
+const STDOUT_PIPE: usize = 1 << 20;
+
+/// Does nothing when stdout is no pipe or the user has no pages left for pipes.
+fn widen_stdout() {
+    #[cfg(target_os = "linux")]
+    {
+        _ = rustix::pipe::fcntl_setpipe_size(io::stdout(), STDOUT_PIPE);
     }
 }
 

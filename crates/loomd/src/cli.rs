@@ -22,6 +22,17 @@ pub enum Command {
     AppServer(Box<AppServer>),
     /// List the providers that can be used here, and their models
     Models,
+    /// About the configuration file
+    Config {
+        #[command(subcommand)]
+        tool: ConfigTool,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum ConfigTool {
+    /// Print the JSON Schema of config.toml
+    Schema,
 }
 
 /// Changes to the configuration, as any level of the command line takes them.

@@ -1,6 +1,7 @@
-//! `generate-ts` and `generate-json-schema`: writing what the protocol crate generates.
+//! `generate-ts`, `generate-json-schema` and `config schema`: writing what the libraries generate.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,11 @@ pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()>
         .with_context(|| format!("Failed to invoke Prettier at {}", prettier.display()))?;
     ensure!(status.success(), "Prettier failed: {status}");
     Ok(())
+}
+
+/// To stdout: it goes wherever the user's editor looks for it.
+pub fn config_schema() -> Result<()> {
+    writeln!(io::stdout(), "{:#}", loomd_config::schema()).context("Failed to write the schema")
 }
 
 fn surface(experimental: bool) -> Surface {

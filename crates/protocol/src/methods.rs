@@ -10,7 +10,9 @@
 use crate::table::{client_requests, is_granular, present, server_notifications, server_requests};
 use crate::*;
 
+// The lone dollar sign lets the table define a macro of its own.
 client_requests! {
+    ($)
     stable Initialize "initialize" (InitializeParams) -> InitializeResponse;
     stable ThreadStart "thread/start" (ThreadStartParams) -> ThreadStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);

@@ -157,7 +157,7 @@ macro_rules! stability {
 }
 
 macro_rules! client_requests {
-    ($(
+    (($dollar:tt) $(
         $stability:ident $variant:ident $method:literal ($params:ty) -> $result:ty
         $({ $($reason:literal if |$p:ident| $test:expr $(, hides $field:literal)?;)* })?;
     )*) => {
@@ -230,6 +230,15 @@ macro_rules! client_requests {
                     type Result = $result;
                 }
             )*
+        }
+
+        /// Hands the rows of the client request table to a macro of the caller's, for code with one piece per
+        /// method: `Variant "method/name" (Params) -> Result;` and so on. The types are in this crate's root.
+        #[macro_export]
+        macro_rules! for_each_client_request {
+            ($dollar rows:ident) => {
+                $dollar rows! { $($variant $method ($params) -> $result;)* }
+            };
         }
     };
 }

@@ -6,14 +6,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
-use loomd_config::{LoadRequest, Loaded, Overrides};
+use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
+use loomd_exec::rules::{Position, Problem};
+use loomd_files::{Owner, Watches};
 use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider};
-use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest};
+use loomd_protocol::{
+    AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
+};
+use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
+use crate::handlers::fs::{Files, watched};
+use crate::handlers::search::Search;
 use crate::identity::Identity;
 use crate::outbox::Notification;
 use crate::questions::Questions;
@@ -24,6 +31,16 @@ pub struct ConfigSources {
     pub system_file: Option<AbsolutePathBuf>,
     pub user_home: Option<PathBuf>,
     pub flags: Overrides,
+    pub live: LiveSources,
+}
+
+/// The part of configuration that changes while the server runs, and is in no file.
+#[derive(Default)]
+pub struct LiveSources {
+    /// What the organisation requires of its members.
+    pub managed: Managed,
+    /// Features that clients switched.
+    pub enablement: Enablement,
 }
 
 impl ConfigSources {
@@ -32,6 +49,8 @@ impl ConfigSources {
         LoadRequest {
             system_file: self.system_file.as_ref(),
             user_home: self.user_home.as_deref(),
+            managed: Some(&self.live.managed),
+            enablement: Some(&self.live.enablement),
             ..LoadRequest::new(&self.home, &self.flags)
         }
     }
@@ -40,11 +59,15 @@ impl ConfigSources {
 /// The server's state, shared by all connections.
 pub struct App {
     pub(crate) sources: ConfigSources,
-    /// What was wrong at start; told to each client after its handshake.
+    /// What is to be said about this machine; told to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) connections: Arc<Connections>,
     pub(crate) questions: Arc<Questions>,
+    /// What clients do with files, and watch.
+    pub(crate) files: Files,
+    pub(crate) watches: Watches,
+    pub(crate) search: Search,
     store: FileStore,
     indexed: AtomicBool,
     /// Made when the first client is there.
@@ -64,12 +87,18 @@ impl App {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
+        let mut warnings = warnings;
+        warnings.extend(rule_warnings(&sources.home));
+        let connections: Arc<Connections> = Arc::default();
         Self {
             sources,
             warnings,
             identity: Identity::new(config),
-            connections: Arc::default(),
             questions: Arc::default(),
+            files: Files::default(),
+            watches: Watches::new(watched(Arc::clone(&connections))),
+            search: Search::new(Arc::clone(&connections)),
+            connections,
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
             threads: OnceLock::new(),
@@ -116,6 +145,16 @@ impl App {
         }
     }
 
+    /// What is wrong with the configuration now, and what else there is to say.
+    pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
+        let cwd = working_directory();
+        let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
+        let found = loomd_config::load_or_default(&request).map(|start| start.warnings);
+        let mut warnings = found.unwrap_or_else(|error| vec![error.warning()]);
+        warnings.extend(self.warnings.iter().cloned());
+        warnings
+    }
+
     /// All threads.
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
@@ -135,6 +174,8 @@ impl App {
 
     /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
+        self.watches.disconnect(Owner(connection.0));
+        self.search.sessions.disconnect(User(connection.0));
         if let Some(threads) = self.threads.get().cloned() {
             tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
         }
@@ -150,8 +191,37 @@ impl App {
     }
 }
 
+/// What is wrong with the user's rules. Threads read them again when they need them.
+fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
+    let loaded = match loomd_exec::rules::load(&[home]) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let warning = ConfigWarningNotification {
+                summary: "Error reading rules; commands are refused until they can be read.".into(),
+                details: Some(error.to_string()),
+                path: Some(error.path.to_string_lossy().into_owned()),
+                range: None,
+            };
+            return vec![warning];
+        }
+    };
+    let place = |at: Position| TextPosition { line: at.line, column: at.column };
+    let warning = |problem: Problem| ConfigWarningNotification {
+        summary: "Error parsing rules; those of this file are not applied, and commands are asked about.".into(),
+        details: Some(problem.message),
+        path: Some(problem.path.to_string_lossy().into_owned()),
+        range: Some(TextRange { start: place(problem.start), end: place(problem.end) }),
+    };
+    loaded.problems.into_iter().map(warning).collect()
+}
+
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Where the server was started.
+pub(crate) fn working_directory() -> Option<AbsolutePathBuf> {
+    AbsolutePathBuf::new(std::env::current_dir().ok()?)
 }
 
 /// Takes the news of threads to connections, serialised once for all.

@@ -201,8 +201,8 @@ impl Connection {
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let member = Member { client: Arc::clone(&client), outbox: Arc::clone(&self.outbox) };
-        for warning in &self.app.warnings {
-            match Notification::new(ServerNotification::ConfigWarning(warning.clone())) {
+        for warning in self.app.current_warnings() {
+            match Notification::new(ServerNotification::ConfigWarning(warning)) {
                 Ok(warning) if member.wants(&warning) => self.outbox.send_now(&warning),
                 Ok(_) => {}
                 Err(error) => error!(%error, "cannot serialize a warning"),
@@ -325,7 +325,7 @@ mod tests {
         let home = AbsolutePathBuf::new(home.path()).unwrap();
         let flags = Overrides::default();
         let config = load(&LoadRequest::new(&home, &flags)).unwrap();
-        let sources = ConfigSources { home, system_file: None, user_home: None, flags };
+        let sources = ConfigSources { home, system_file: None, user_home: None, flags, live: Default::default() };
         let app = Arc::new(App::new(sources, &config, Vec::new()));
         let id = app.connections.next_id();
         let outbox = Arc::new(Outbox::new(WhenFull::Cut));

@@ -6,7 +6,9 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
-use crate::handlers::{config, mock, model, summary, thread, turn};
+use crate::handlers::{
+    config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread, turn, windows,
+};
 use crate::outbox::Outbox;
 use crate::responder::Responder;
 
@@ -22,6 +24,11 @@ pub(crate) struct Context {
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
 pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
     use ClientRequest as R;
+    if matches!(request, R::ThreadStart(_) | R::ThreadResume(_) | R::ThreadFork(_))
+        && let Err(error) = config::check_managed(&cx)
+    {
+        return Some(encode_error(&id, &error));
+    }
     Some(match request {
         R::ThreadStart(p) => return later(&cx, id, |r| thread::start(&cx, p, r)).await,
         R::ThreadResume(p) => return later(&cx, id, |r| thread::resume(&cx, p, r)).await,
@@ -64,6 +71,34 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ConfigRequirementsRead(_) => {
             encode_answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await)
         }
+        R::FsReadFile(p) => encode_answer::<call::FsReadFile>(&id, fs::read_file(&cx, p).await),
+        R::FsWriteFile(p) => encode_answer::<call::FsWriteFile>(&id, fs::write_file(&cx, p).await),
+        R::FsCreateDirectory(p) => encode_answer::<call::FsCreateDirectory>(&id, fs::create_directory(&cx, p).await),
+        R::FsGetMetadata(p) => encode_answer::<call::FsGetMetadata>(&id, fs::get_metadata(&cx, p).await),
+        R::FsReadDirectory(p) => encode_answer::<call::FsReadDirectory>(&id, fs::read_directory(&cx, p).await),
+        R::FsRemove(p) => encode_answer::<call::FsRemove>(&id, fs::remove(&cx, p).await),
+        R::FsCopy(p) => encode_answer::<call::FsCopy>(&id, fs::copy(&cx, p).await),
+        R::FsWatch(p) => encode_answer::<call::FsWatch>(&id, fs::watch(&cx, p).await),
+        R::FsUnwatch(p) => return later(&cx, id, |r| fs::unwatch(&cx, p, r)).await,
+        R::ConfigValueWrite(p) => encode_answer::<call::ConfigValueWrite>(&id, config::write_value(&cx, p).await),
+        R::ConfigBatchWrite(p) => encode_answer::<call::ConfigBatchWrite>(&id, config::write_batch(&cx, p).await),
+        R::ExperimentalFeatureList(p) => encode_answer::<call::ExperimentalFeatureList>(&id, features::list(&cx, p)),
+        R::ExperimentalFeatureEnablementSet(p) => {
+            encode_answer::<call::ExperimentalFeatureEnablementSet>(&id, features::set_enablement(&cx, p))
+        }
+        R::ExternalAgentConfigDetect(p) => {
+            encode_answer::<call::ExternalAgentConfigDetect>(&id, external_agent::detect(&cx, p).await)
+        }
+        R::ExternalAgentConfigImport(p) => {
+            encode_answer::<call::ExternalAgentConfigImport>(&id, external_agent::import(&cx, p).await)
+        }
+        R::FeedbackUpload(p) => encode_answer::<call::FeedbackUpload>(&id, feedback::upload(&cx, p).await),
+        R::GitDiffToRemote(p) => encode_answer::<call::GitDiffToRemote>(&id, git::diff_to_remote(p).await),
+        R::WindowsSandboxSetupStart(p) => return later(&cx, id, |r| windows::start_setup(&cx, p, r)).await,
+        R::FuzzyFileSearch(p) => encode_answer::<call::FuzzyFileSearch>(&id, search::once(&cx, p).await),
+        R::FuzzyFileSearchSessionStart(p) => return later(&cx, id, |r| search::start(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionUpdate(p) => return later(&cx, id, |r| search::update(&cx, p, r)).await,
+        R::FuzzyFileSearchSessionStop(p) => return later(&cx, id, |r| search::stop(&cx, p, r)).await,
         R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
         other => encode_error(&id, &not_available(other.method())),
     })

@@ -6,6 +6,7 @@
 
 mod app;
 pub mod auth;
+mod cloud;
 mod connection;
 mod connections;
 mod dispatch;
@@ -21,9 +22,10 @@ mod thread_settings;
 mod throttle;
 mod transport;
 
-pub use app::{App, ConfigSources};
+pub use app::{App, ConfigSources, LiveSources};
+pub use cloud::Cloud;
 pub use listen::ListenUrl;
-pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_on};
+pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
 /// The protocol level that clients are told. Their minimum-version checks compare with it.
 pub const PROTOCOL_VERSION: &str = "0.118.0";

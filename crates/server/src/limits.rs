@@ -72,3 +72,5 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
 /// How long turns may take to end when the server does.
 pub(crate) const CLOSE: Duration = Duration::from_secs(10);
+/// Files above this are read one at a time: each is one message that waits in memory until it is taken.
+pub(crate) const LARGE_FILE: u64 = 16 * MIB as u64;

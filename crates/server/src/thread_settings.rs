@@ -1,16 +1,16 @@
 //! What a thread runs on: what the client asked for, else what was stored, else the configuration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_agent::{Basis, Profile, Refusal, Resolve, Resolved, Settings};
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
-use loomd_config::{LoadRequest, features};
+use loomd_config::{Layer, LoadRequest, Loaded, features};
 use loomd_model::Identity;
 use loomd_protocol::{
-    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams,
-    ThreadResumeParams, ThreadStartParams,
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ConfigLayerSource, DeprecationNoticeNotification,
+    DynamicToolSpec, JsonObject, ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy,
+    ServiceTier, ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
 use crate::PROTOCOL_VERSION;
@@ -35,6 +35,7 @@ pub(crate) struct Wishes {
     developer_instructions: Option<String>,
     personality: Option<Personality>,
     dynamic_tools: Option<Vec<DynamicToolSpec>>,
+    raw_events: bool,
 }
 
 /// Whether a stored thread's last model and effort count.
@@ -65,22 +66,24 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&overrides), ..sources };
     let loaded = loomd_config::load(&request).map_err(refuse)?;
     let resolved = loomd_config::resolve(&loaded).map_err(refuse)?;
-    let config = &resolved.config;
+    let (config, requirements) = (&resolved.config, &resolved.requirements);
     let catalogue = cx
         .app
         .catalogue(config.model_catalog_json.as_ref())
         .map_err(|error| Refusal::invalid(format!("failed to load configuration: {error}")))?;
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
-    let trust = trust(config, &cwd);
+    let trust = loaded.trust;
     let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
         Some(_) => SandboxMode::WorkspaceWrite,
         None => SandboxMode::ReadOnly,
     });
+    let sandbox = requirements.sandbox_mode(sandbox);
     let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
     });
+    let approval_policy = requirements.approval_policy(approval_policy);
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
     Ok(Resolved {
@@ -110,6 +113,8 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             catalogue,
             base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
             developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            raw_events: wishes.raw_events,
+            rule_folders: project_folders(&loaded),
             dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: cx.client.name.clone(),
             identity: Identity {
@@ -126,6 +131,15 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
     stored.or_else(|| config.model_reasoning_effort.clone())
 }
 
+/// The configuration folders of the project that count.
+fn project_folders(loaded: &Loaded) -> Vec<PathBuf> {
+    let folder = |layer: &Layer| match &layer.source {
+        ConfigLayerSource::Project { dot_codex_folder } => Some(dot_codex_folder.to_path_buf()),
+        _ => None,
+    };
+    loaded.stack.enabled().filter_map(folder).collect()
+}
+
 /// Relative paths start where the server was started.
 fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
     let here = || std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")));
@@ -134,13 +148,6 @@ fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
         Some(path) => Ok(path),
         None => AbsolutePathBuf::new(here()?.join(path)).ok_or_else(|| Refusal::failed("no working directory")),
     }
-}
-
-/// What the user said of the folder, or of the project that it is in.
-fn trust(config: &ConfigToml, cwd: &Path) -> Option<TrustLevel> {
-    let markers = config.project_root_markers();
-    let root = cwd.ancestors().find(|folder| markers.iter().any(|marker| folder.join(marker).exists()));
-    [Some(cwd), root].into_iter().flatten().find_map(|folder| config.projects.get(folder.to_str()?)?.trust_level)
 }
 
 fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {
@@ -169,7 +176,7 @@ fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
 
 /// The three ways to open a thread have params of their own; what they ask for is the same.
 macro_rules! wishes_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $raw_events:expr) => {
         impl From<&mut $params> for Wishes {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -184,7 +191,8 @@ macro_rules! wishes_from {
                     base_instructions: params.base_instructions.take(),
                     developer_instructions: params.developer_instructions.take(),
                     personality: $personality(&mut *params),
-                    dynamic_tools: $dynamic_tools(params),
+                    dynamic_tools: $dynamic_tools(&mut *params),
+                    raw_events: $raw_events(params),
                 }
             }
         }
@@ -194,7 +202,8 @@ macro_rules! wishes_from {
 wishes_from!(
     ThreadStartParams,
     |params: &mut ThreadStartParams| params.personality,
-    |params: &mut ThreadStartParams| { params.dynamic_tools.take() }
+    |params: &mut ThreadStartParams| params.dynamic_tools.take(),
+    |params: &mut ThreadStartParams| params.experimental_raw_events
 );
-wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None);
-wishes_from!(ThreadForkParams, |_| None, |_| None);
+wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
+wishes_from!(ThreadForkParams, |_| None, |_| None, |_| false);

@@ -30,7 +30,7 @@ impl Server {
         let home = AbsolutePathBuf::new(folder.path()).unwrap();
         let flags = Overrides::default();
         let config = load(&LoadRequest::new(&home, &flags)).unwrap();
-        let sources = ConfigSources { home, system_file: None, user_home: None, flags };
+        let sources = ConfigSources { home, system_file: None, user_home: None, flags, live: Default::default() };
         let app = Arc::new(App::new(sources, &config, Vec::new()));
         let stop = CancellationToken::new();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();

@@ -1,10 +1,12 @@
 //! `thread/list` on homes with many threads: pages and filters from a complete index, the first page
-//! without one, and the first page after a restart.
+//! without one, and the first page after a restart. With `-- percentiles`, how long the slowest of a
+//! thousand pages take for every filter.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
@@ -14,7 +16,33 @@ use loomd_store::{FileStore, ListQuery, Options, Page, Store, ThreadId};
 use tokio::runtime::Runtime;
 
 fn main() {
-    divan::main();
+    if std::env::args().any(|argument| argument == "percentiles") {
+        percentiles();
+    } else {
+        divan::main();
+    }
+}
+
+fn percentiles() {
+    let runtime = runtime();
+    for size in SIZES {
+        let store = warm(&runtime, size);
+        store.start_indexing();
+        std::thread::sleep(Duration::from_secs(3));
+        println!("{size} threads{:14}median       p99   slowest, ms", "");
+        for filter in FILTERS {
+            let query = filter.query(size);
+            let mut times: Vec<f64> = (0..1000)
+                .map(|_| {
+                    let start = Instant::now();
+                    black_box(list(&runtime, &store, &query));
+                    start.elapsed().as_secs_f64() * 1e3
+                })
+                .collect();
+            times.sort_by(f64::total_cmp);
+            println!("  {:22}{:8.3}  {:8.3}  {:8.3}", format!("{filter:?}"), times[500], times[990], times[999]);
+        }
+    }
 }
 
 const SIZES: [usize; 2] = [10_000, 100_000];
@@ -109,6 +137,8 @@ enum Filter {
     NoCwd,
     Search,
     NoSearch,
+    NoSearchUpdatedAt,
+    NoSearchInCwd,
     Archived,
 }
 
@@ -132,12 +162,14 @@ impl Filter {
             NoCwd => ListQuery { cwds: Some(vec!["/none".into()]), ..query() },
             Search => ListQuery { search: Some("number 77".into()), ..query() },
             NoSearch => ListQuery { search: Some("not to be found".into()), ..query() },
+            NoSearchUpdatedAt => ListQuery { sort: ThreadSortKey::UpdatedAt, ..NoSearch.query(size) },
+            NoSearchInCwd => ListQuery { cwds: Some(vec!["/projects/77".into()]), ..NoSearch.query(size) },
             Archived => ListQuery { archived: true, ..query() },
         }
     }
 }
 
-const FILTERS: [Filter; 12] = [
+const FILTERS: [Filter; 14] = [
     Nothing,
     UpdatedAt,
     LastPage,
@@ -149,6 +181,8 @@ const FILTERS: [Filter; 12] = [
     NoCwd,
     Search,
     NoSearch,
+    NoSearchUpdatedAt,
+    NoSearchInCwd,
     Archived,
 ];
 
@@ -191,6 +225,6 @@ fn first_page_after_a_restart<const SIZE: usize>(bencher: Bencher) {
     let runtime = runtime();
     let store = warm(&runtime, SIZE);
     store.start_indexing();
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     bencher.bench_local(|| list(&runtime, &open(SIZE), &query()));
 }

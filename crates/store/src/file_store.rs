@@ -61,6 +61,8 @@ struct OpenThread {
 const MAX_TOUCHED: usize = 256;
 /// How long the background work pauses while somebody waits for the index.
 const STEP_ASIDE: Duration = Duration::from_millis(1);
+/// A client that starts a server mostly asks for a list at once, and is not to wait behind work that can.
+const FIRST_STEP: Duration = Duration::from_millis(50);
 
 impl FileStore {
     /// A store on a home folder, which need not exist yet.
@@ -252,6 +254,7 @@ impl Inner {
 }
 
 fn index_in_background(inner: &Weak<Inner>) {
+    std::thread::sleep(FIRST_STEP);
     while let Some(inner) = inner.upgrade() {
         if inner.waiting.load(Ordering::Relaxed) > 0 {
             std::thread::sleep(STEP_ASIDE);

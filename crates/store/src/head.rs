@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::rollout::{Event, Line, Record, SessionMeta, UserMessage};
+use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
 const META_LINES: usize = 10;
@@ -28,10 +29,21 @@ pub(crate) struct Head {
 
 /// Reads the head of a file.
 pub(crate) fn read(path: &Path) -> io::Result<Head> {
-    read_from(File::open(path)?)
+    read_from(open(path)?, |head| head.meta.is_some() && head.preview.is_some())
 }
 
-fn read_from(file: impl Read) -> io::Result<Head> {
+/// Reads only who the thread in a file is.
+pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
+    Ok(read_from(open(path)?, |head| head.meta.is_some())?.meta)
+}
+
+/// What is no file but can be opened, such as a pipe, is not waited for.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
     let mut reader = BufReader::with_capacity(BUFFER, file.take(MAX_BYTES));
     let mut head = Head { blank: true, ..Head::default() };
     let mut line = Vec::new();
@@ -46,29 +58,35 @@ fn read_from(file: impl Read) -> io::Result<Head> {
         }
         head.blank = false;
         seen += 1;
-        if head.look_at(&line) || seen >= if head.meta.is_some() { META_LINES + MESSAGE_LINES } else { META_LINES } {
+        head.look_at(&line);
+        if enough(&head) || seen >= if head.meta.is_some() { META_LINES + MESSAGE_LINES } else { META_LINES } {
             return Ok(head);
         }
     }
 }
 
 impl Head {
-    /// Returns whether there is nothing more to learn.
-    fn look_at(&mut self, line: &[u8]) -> bool {
-        let Some(line) = Line::parse(line) else { return false };
-        match &*line.kind {
-            "session_meta" if self.meta.is_none() => {
-                if let Some(Record::SessionMeta(meta)) = line.decode() {
-                    self.meta = Some(meta);
-                }
-                self.meta.is_some() && self.preview.is_some()
-            }
-            "event_msg" if self.preview.is_none() && line.payload_type().as_deref() == Some("user_message") => {
-                let Some(Record::EventMsg(Event::UserMessage(message))) = line.decode() else { return false };
-                // A blank message is no first message.
-                self.preview = preview(&message);
-                self.meta.is_some() && self.preview.is_some()
-            }
+    fn look_at(&mut self, line: &[u8]) {
+        if Glance::at(line).is_some_and(|glance| !self.wants(glance.kind, glance.payload_type())) {
+            return;
+        }
+        let Some(line) = Line::parse(line) else { return };
+        if !self.wants(&line.kind, line.payload_type().as_deref()) {
+            return;
+        }
+        match line.decode() {
+            Some(Record::SessionMeta(meta)) => self.meta = Some(meta),
+            // A blank message is no first message.
+            Some(Record::EventMsg(Event::UserMessage(message))) => self.preview = preview(&message),
+            _ => {}
+        }
+    }
+
+    /// Whether a line can tell something new.
+    fn wants(&self, kind: &str, payload_type: Option<&str>) -> bool {
+        match kind {
+            "session_meta" => self.meta.is_none(),
+            "event_msg" => self.preview.is_none() && payload_type == Some("user_message"),
             _ => false,
         }
     }
@@ -96,12 +114,14 @@ mod tests {
 
     const META: &str = r#"{"timestamp":"x","type":"session_meta","payload":{"id":"54cbd9a4-eb27-4019-a111-baa1c7c1e4e6","timestamp":"2025-03-04T05:06:07.000Z","cwd":"/","originator":"o","cli_version":"1"}}"#;
 
+    const WHOLE: fn(&Head) -> bool = |head| head.meta.is_some() && head.preview.is_some();
+
     fn user(text: &str) -> String {
         format!(r#"{{"timestamp":"x","type":"event_msg","payload":{{"type":"user_message","message":{text:?}}}}}"#)
     }
 
     fn check(lines: &[&str], found: bool, preview: Option<&str>) {
-        let head = read_from(lines.join("\n").as_bytes()).unwrap();
+        let head = read_from(lines.join("\n").as_bytes(), WHOLE).unwrap();
         assert_eq!((head.meta.is_some(), head.preview.as_deref()), (found, preview), "{lines:?}");
     }
 
@@ -133,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_file_of_white_space_is_blank() {
-        assert!(read_from(&b" \n\n"[..]).unwrap().blank);
-        assert!(!read_from(&b"\xff\n"[..]).unwrap().blank);
+        assert!(read_from(&b" \n\n"[..], WHOLE).unwrap().blank);
+        assert!(!read_from(&b"\xff\n"[..], WHOLE).unwrap().blank);
     }
 }

@@ -2,7 +2,7 @@
 //! read once and then only as far as it has grown; a torn tail is terminated before the next append.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
@@ -47,8 +47,8 @@ impl<V> SideFile<V> {
     }
 
     fn catch_up(&mut self) -> io::Result<()> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
+        let meta = match fs::metadata(&self.path) {
+            Ok(meta) => meta,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 self.values.clear();
                 (self.read, self.seen) = (0, None);
@@ -56,7 +56,6 @@ impl<V> SideFile<V> {
             }
             Err(error) => return Err(error),
         };
-        let meta = file.metadata()?;
         let state = (meta.len(), meta.modified()?);
         if self.seen == Some(state) {
             return Ok(());
@@ -67,6 +66,7 @@ impl<V> SideFile<V> {
             self.read = 0;
         }
         let mut bytes = Vec::new();
+        let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.read))?;
         file.read_to_end(&mut bytes)?;
         for (_, line) in whole_lines(&bytes) {

@@ -34,7 +34,7 @@ impl StoredThread {
 
     /// When the thread was created, in Unix seconds.
     pub fn created_at(&self) -> i64 {
-        created_at(&self.meta, RolloutName::of(&self.path))
+        created_at(&self.meta, || RolloutName::of(&self.path))
     }
 
     /// The thread as clients see it while it is not loaded, without turns. `default_provider` stands for
@@ -65,9 +65,9 @@ impl StoredThread {
 }
 
 /// The time in the meta; a file with an unreadable one is dated by its name.
-pub(crate) fn created_at(meta: &SessionMeta, name: Option<RolloutName>) -> i64 {
+pub(crate) fn created_at(meta: &SessionMeta, name: impl FnOnce() -> Option<RolloutName>) -> i64 {
     match meta.created_at() {
         Some(time) => time.as_second(),
-        None => name.map_or(0, |name| name.seconds()),
+        None => name().map_or(0, |name| name.seconds()),
     }
 }

@@ -57,6 +57,90 @@ async fn a_thread_that_another_program_goes_on_with_rises() {
     assert_eq!(ids(&store, query).await, [old, new]);
 }
 
+/// Threads whose times of change are `BASE + 0, 1, 2, ...`, oldest first.
+fn threads(home: &std::path::Path, count: i64) -> Vec<(ThreadId, std::path::PathBuf)> {
+    let write = |number| {
+        let (id, path) = thread(home, &format!("t{number}"), BASE + number);
+        set_mtime(&path, BASE + number);
+        (id, path)
+    };
+    (0..count).map(write).collect()
+}
+
+#[tokio::test]
+async fn threads_that_change_between_pages_do_not_shift_the_others() {
+    let home = tempfile::tempdir().unwrap();
+    let threads = threads(home.path(), 40);
+    let store = store(home.path());
+    let mut query = ListQuery { sort: ThreadSortKey::UpdatedAt, limit: 10, ..ListQuery::new("mock") };
+    let mut found = Vec::new();
+    loop {
+        let page = store.list(query.clone()).await.unwrap();
+        found.extend(page.threads.iter().map(StoredThread::id));
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => break,
+        }
+        // Between any two pages somebody goes on with one that was shown and one that was not.
+        for at in [39 - found.len() as i64 + 5, 39 - found.len() as i64 - 5] {
+            append_raw(&threads[at as usize].1, b"{}\n");
+        }
+    }
+    let changed = [29 + 5, 29 - 5, 19 + 5, 19 - 5, 9 + 5, 9 - 5];
+    let unmoved = |ids: &[ThreadId]| -> Vec<ThreadId> {
+        let moved = |id: &ThreadId| changed.iter().any(|at| threads[*at].0 == *id);
+        ids.iter().filter(|id| !moved(id)).copied().collect()
+    };
+    let all: Vec<ThreadId> = threads.iter().rev().map(|(id, _)| *id).collect();
+    assert_eq!(unmoved(&found), unmoved(&all));
+}
+
+#[tokio::test]
+async fn a_change_that_is_noticed_only_on_a_later_page_hides_no_thread() {
+    let home = tempfile::tempdir().unwrap();
+    // More than are looked at for changes with every list.
+    let threads = threads(home.path(), 60);
+    let store = store(home.path());
+    let mut query = ListQuery { sort: ThreadSortKey::UpdatedAt, limit: 20, ..ListQuery::new("mock") };
+    assert_eq!(store.list(query.clone()).await.unwrap().threads.len(), 20);
+    append_raw(&threads[5].1, b"{}\n");
+    let mut found = Vec::new();
+    loop {
+        let page = store.list(query.clone()).await.unwrap();
+        found.extend(page.threads.iter().map(StoredThread::id));
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => break,
+        }
+    }
+    found.sort();
+    let mut all: Vec<ThreadId> = threads.iter().map(|(id, _)| *id).collect();
+    all.sort();
+    assert_eq!(found, all);
+}
+
+#[tokio::test]
+async fn a_page_is_the_newest_threads_whatever_time_zone_their_names_are_in() {
+    let home = tempfile::tempdir().unwrap();
+    let mut want = Vec::new();
+    // Names up to half a day off in either direction, in the folders of their local days.
+    for (number, hours) in [0, 12, -12, 5, -7, 9, 14, -3].into_iter().cycle().take(200).enumerate() {
+        let created = BASE + number as i64 * 1800;
+        let id = ThreadId::new();
+        let path = place(home.path(), id, created + hours * 3600, false);
+        write_thread(&path, &meta(id, created), &[user("x")]);
+        want.insert(0, id);
+    }
+    for limit in [1, 10, 100] {
+        let query = ListQuery { limit, ..ListQuery::new("mock") };
+        let page = ids(&store(home.path()), query).await;
+        assert_eq!(page, want[..limit], "{limit}");
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(home.path().join(format!("loomd.sqlite{suffix}")));
+        }
+    }
+}
+
 #[tokio::test]
 async fn foreign_files_and_folders_are_left_alone() {
     let home = tempfile::tempdir().unwrap();
@@ -64,6 +148,8 @@ async fn foreign_files_and_folders_are_left_alone() {
     let day = path.parent().unwrap();
     fs::write(day.join("notes.txt"), "x").unwrap();
     fs::write(day.join("rollout-bad-name.jsonl"), "{}\n").unwrap();
+    let pipe = place(home.path(), ThreadId::new(), BASE, false);
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
     fs::create_dir_all(home.path().join("sessions/tmp/01/01")).unwrap();
     fs::write(home.path().join("sessions/2025/file"), "x").unwrap();
     fs::write(home.path().join("sessions/2025/04"), "x").unwrap();

@@ -9,8 +9,8 @@ use loomd_config::Feature;
 use loomd_model::{ApplyPatch as Form, ToolSpec};
 use loomd_patch::{Disk, Intercepted, Plan, Refusal};
 use loomd_protocol::{
-    AskForApproval, FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind,
-    SandboxPolicy, ServerNotification, ThreadItem, TurnDiffUpdatedNotification,
+    FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind, ServerNotification,
+    ThreadItem, TurnDiffUpdatedNotification,
 };
 use loomd_store::rollout::{EndStatus, Event, FileChange, PatchApplyEnd};
 use serde::Deserialize;
@@ -19,6 +19,8 @@ use serde_json::json;
 use super::spec::{function, string};
 use super::{Answer, Call, Input, Offer, Output, Running, Tool, ToolCx};
 use crate::conversation::message;
+use crate::guard::{self, Denial, PatchClearance};
+use crate::turn::TurnCx;
 
 pub(super) struct ApplyPatch;
 
@@ -97,11 +99,23 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     let (wanted, folder) = (text.to_owned(), cwd.to_owned());
     let plan = blocking(move || loomd_patch::prepare(&wanted, &folder, &Disk)).await?;
     let plan = plan.map_err(|refusal| refusal.to_string())?;
-    check_permission(cx, &plan)?;
+    let asks = match guard::clear_patch(cx, &plan) {
+        PatchClearance::Free => false,
+        PatchClearance::Ask => true,
+        PatchClearance::Refused(reason) => return Err(reason),
+    };
 
     let changes = plan.changes();
     let item = |status| ThreadItem::FileChange { id: call.id.clone(), changes: changes.clone(), status };
     turn.started(item(PatchApplyStatus::InProgress)).await;
+    if asks && let Err(denial) = guard::ask_about_patch(cx, &call.id, &plan).await {
+        let end = ended(turn, call, &changes, EndStatus::Declined, "");
+        turn.completed(item(PatchApplyStatus::Declined), Some(end)).await;
+        return Err(match denial {
+            Denial::Declined(reason) => reason,
+            Denial::Cancelled => "aborted".into(),
+        });
+    }
     let begun = Instant::now();
     let (applied, plan) = blocking(move || (plan.apply(&Disk), plan)).await?;
     let (exit_code, output) = match &applied {
@@ -116,22 +130,29 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     }))
     .await;
     let success = applied.is_ok();
-    let (stdout, stderr) = if success { (output.clone(), String::new()) } else { (String::new(), output.clone()) };
-    let end = PatchApplyEnd {
-        call_id: call.id.clone(),
-        turn_id: turn.turn_id.clone(),
-        stdout,
-        stderr,
-        success,
-        changes: stored(&changes),
-        status: if success { EndStatus::Completed } else { EndStatus::Failed },
+    let (status, end) = match success {
+        true => (PatchApplyStatus::Completed, EndStatus::Completed),
+        false => (PatchApplyStatus::Failed, EndStatus::Failed),
     };
-    let status = if success { PatchApplyStatus::Completed } else { PatchApplyStatus::Failed };
-    turn.completed(item(status), Some(Event::PatchApplyEnd(end))).await;
+    turn.completed(item(status), Some(ended(turn, call, &changes, end, &output))).await;
     if success {
         show_diff(cx, plan).await;
     }
     Ok(Done { exit_code, output, duration: begun.elapsed() })
+}
+
+fn ended(turn: &TurnCx, call: &Call, changes: &[FileUpdateChange], status: EndStatus, output: &str) -> Event {
+    let success = status == EndStatus::Completed;
+    let (stdout, stderr) = if success { (output, "") } else { ("", output) };
+    Event::PatchApplyEnd(PatchApplyEnd {
+        call_id: call.id.clone(),
+        turn_id: turn.turn_id.clone(),
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        success,
+        changes: stored(changes),
+        status,
+    })
 }
 
 /// Shows what the turn has changed so far, if that is something new.
@@ -149,28 +170,6 @@ async fn show_diff(cx: &ToolCx, plan: Plan) {
         diff,
     }))
     .await;
-}
-
-/// Whether a patch may be applied. Until users can be asked, only where that is not needed.
-fn check_permission(cx: &ToolCx, plan: &Plan) -> Result<(), String> {
-    let settings = &cx.turn.settings;
-    let rejected = "patch rejected: writing outside of the project; rejected by user approval settings";
-    match &settings.sandbox {
-        _ if settings.approval_policy == AskForApproval::Untrusted => {
-            Err("patch rejected: it needs the user's approval, and approvals are not available yet".into())
-        }
-        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => Ok(()),
-        SandboxPolicy::ReadOnly { .. } => Err(rejected.into()),
-        SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
-            let cwd = Path::new(&settings.cwd);
-            let inside =
-                |path: &Path| path.starts_with(cwd) || writable_roots.iter().any(|root| path.starts_with(&**root));
-            match plan.touched().all(|touched| inside(touched.path) && inside(touched.target)) {
-                true => Ok(()),
-                false => Err(rejected.into()),
-            }
-        }
-    }
 }
 
 fn stored(changes: &[FileUpdateChange]) -> BTreeMap<String, FileChange> {

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loomd_exec::sandbox::{Sandbox, looks_denied};
 use loomd_exec::{Command, EnvironmentRequest, Finished, Limits, Outcome, Stream, TextChunks};
 use loomd_protocol::{
-    AskForApproval, CommandExecutionSource, CommandExecutionStatus, NetworkAccess, SandboxPolicy, ThreadItem,
+    CommandExecutionSource, CommandExecutionStatus, NetworkAccess, ResponseItem, SandboxPolicy, ThreadItem,
 };
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 
 use super::deltas::Deltas;
-use super::{Answer, ToolCx};
+use super::{Answer, Output, ToolCx};
+use crate::guard::{self, Candidate, Denial, Wishes};
 use crate::settings::truncation;
 use crate::truncate::truncate;
 use crate::turn::TurnCx;
@@ -35,53 +37,122 @@ pub(crate) struct Ran {
     pub cancelled: bool,
     pub output: String,
     pub duration: Duration,
-    /// It could not even be started.
-    pub refused: bool,
+    /// It was not run, and `output` says why.
+    pub not_run: bool,
+    /// What the model should know besides.
+    pub notes: Vec<ResponseItem>,
 }
 
-/// Runs a command and shows it from its start to its end.
-pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
+/// Runs a command of the model, if that is allowed, and shows it from its start to its end. `None` when the
+/// turn was stopped instead.
+pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) -> Ran {
     let turn = &cx.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let env = environment(cx, false);
-    let command = Command::new(task.argv.clone(), task.cwd.clone(), env);
+    let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, wishes, tool: "shell" };
+    let clearance = match guard::clear(cx, &candidate).await {
+        Ok(clearance) => clearance,
+        Err(denial) => return declined(turn, &task, denial).await,
+    };
+    let (mut ran, finished) = attempt(cx, &task, clearance.sandbox.as_ref()).await;
+    let mut notes = clearance.notes.clone();
+    if clearance.sandbox.is_some() && finished.is_some_and(|finished| looks_denied(&finished)) {
+        match guard::retry(cx, &candidate, &clearance).await {
+            Ok(Some(again)) => {
+                notes.extend(again.notes.iter().cloned());
+                (ran, _) = attempt(cx, &task, again.sandbox.as_ref()).await;
+            }
+            Ok(None) => {}
+            Err(denial) => return declined(turn, &task, denial).await,
+        }
+    }
+    ran.notes = notes;
+    completed(turn, &task, &ran).await;
+    ran
+}
+
+/// Runs a command of the user.
+pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
+    cx.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
+    let (ran, _) = attempt(cx, &task, None).await;
+    let ran = ran.stopped_by_user(task.source);
+    completed(&cx.turn, &task, &ran).await;
+    ran
+}
+
+async fn attempt(cx: &ToolCx, task: &Task<'_>, sandbox: Option<&Sandbox>) -> (Ran, Option<Finished>) {
+    let turn = &cx.turn;
+    let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, sandbox, false));
+    let command = cx.shell_memory.apply(turn, &cx.services, command);
+    let command = match sandbox {
+        Some(sandbox) => sandbox.wrap(&command, None),
+        None => Ok(command),
+    };
     let limits = Limits { timeout: task.timeout, ..Limits::default() };
     let deltas = Deltas::new(turn, task.id);
     let (mut stdout, mut stderr) = (TextChunks::default(), TextChunks::default());
-    let work = loomd_exec::run(&command, limits, &turn.cancel, |stream, bytes| {
-        deltas.push(match stream {
-            Stream::Stdout => stdout.push(bytes),
-            Stream::Stderr => stderr.push(bytes),
-        });
-    });
-    let ran = match deltas.alongside(work).await {
-        Ok(finished) => Ran::of(finished).stopped_by_user(task.source),
-        Err(error) => Ran {
-            exit_code: -1,
-            timed_out: false,
-            cancelled: false,
-            output: error.to_string(),
-            duration: Duration::ZERO,
-            refused: true,
-        },
+    let ran = match command {
+        Ok(command) => {
+            let work = loomd_exec::run(&command, limits, &turn.cancel, |stream, bytes| {
+                deltas.push(match stream {
+                    Stream::Stdout => stdout.push(bytes),
+                    Stream::Stderr => stderr.push(bytes),
+                });
+            });
+            deltas.alongside(work).await
+        }
+        Err(error) => Err(error),
     };
+    match ran {
+        Ok(finished) => (Ran::of(&finished), Some(finished)),
+        Err(error) => (Ran::not_run(error.to_string()), None),
+    }
+}
+
+async fn completed(turn: &TurnCx, task: &Task<'_>, ran: &Ran) {
     let status = match ran.exit_code {
         0 => CommandExecutionStatus::Completed,
         _ => CommandExecutionStatus::Failed,
     };
-    turn.completed(item(&task, status, Some(&ran)), Some(Event::ExecCommandEnd(end(turn, &task, &ran)))).await;
+    let end = Event::ExecCommandEnd(end(turn, task, ran, None));
+    turn.completed(item(task, status, Some(ran)), Some(end)).await;
+}
+
+/// Shows that a command was not allowed to run.
+async fn declined(turn: &TurnCx, task: &Task<'_>, denial: Denial) -> Ran {
+    let (shown, ran) = match denial {
+        Denial::Declined(reason) => {
+            let ran = Ran::not_run(reason);
+            (item(task, CommandExecutionStatus::Declined, Some(&ran)), ran)
+        }
+        Denial::Cancelled => (item(task, CommandExecutionStatus::Declined, None), Ran::not_run("aborted".into())),
+    };
+    let end = Event::ExecCommandEnd(end(turn, task, &ran, Some(EndStatus::Declined)));
+    turn.completed(shown, Some(end)).await;
     ran
 }
 
 impl Ran {
-    fn of(finished: Finished) -> Self {
+    fn not_run(why: String) -> Self {
+        Self {
+            exit_code: -1,
+            timed_out: false,
+            cancelled: false,
+            output: why,
+            duration: Duration::ZERO,
+            not_run: true,
+            notes: Vec::new(),
+        }
+    }
+
+    fn of(finished: &Finished) -> Self {
         Self {
             exit_code: finished.outcome.exit_code(),
             timed_out: finished.outcome == Outcome::TimedOut,
             cancelled: finished.outcome == Outcome::Cancelled,
             output: loomd_exec::to_text(finished.aggregated()),
             duration: finished.duration,
-            refused: false,
+            not_run: false,
+            notes: Vec::new(),
         }
     }
 
@@ -109,7 +180,8 @@ fn item(task: &Task<'_>, status: CommandExecutionStatus, ran: Option<&Ran>) -> T
     }
 }
 
-fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran) -> ExecCommandEnd {
+fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran, status: Option<EndStatus>) -> ExecCommandEnd {
+    let ended = if ran.exit_code == 0 { EndStatus::Completed } else { EndStatus::Failed };
     ExecCommandEnd {
         call_id: task.id.into(),
         process_id: None,
@@ -125,7 +197,7 @@ fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran) -> ExecCommandEnd {
         exit_code: ran.exit_code,
         duration: ran.duration,
         formatted_output: String::new(),
-        status: if ran.exit_code == 0 { EndStatus::Completed } else { EndStatus::Failed },
+        status: status.unwrap_or(ended),
     }
 }
 
@@ -135,38 +207,18 @@ pub(super) fn stored(output: &str) -> String {
 }
 
 /// What a command of this turn finds in its environment. `session`: it may outlive the call.
-pub(super) fn environment(cx: &ToolCx, session: bool) -> loomd_exec::Environment {
+pub(super) fn environment(cx: &ToolCx, sandbox: Option<&Sandbox>, session: bool) -> loomd_exec::Environment {
     let turn = &cx.turn;
-    let request =
-        EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled: !has_network(turn), session };
+    let network_disabled = match sandbox {
+        Some(sandbox) => sandbox.network_disabled(),
+        // Whoever confines commands from outside keeps the promise of its own policy.
+        None => matches!(
+            turn.settings.sandbox,
+            SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted }
+        ),
+    };
+    let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session };
     loomd_exec::environment(&cx.services.environment, &turn.profile.config.config.shell_environment_policy, request)
-}
-
-fn has_network(turn: &TurnCx) -> bool {
-    match &turn.settings.sandbox {
-        SandboxPolicy::DangerFullAccess => true,
-        SandboxPolicy::ExternalSandbox { network_access } => *network_access == NetworkAccess::Enabled,
-        SandboxPolicy::ReadOnly { network_access, .. } | SandboxPolicy::WorkspaceWrite { network_access, .. } => {
-            *network_access
-        }
-    }
-}
-
-/// Whether a command may run here. Until commands can be confined and approved, only where neither is needed.
-pub(super) fn check_permission(cx: &ToolCx) -> Result<(), String> {
-    let settings = &cx.turn.settings;
-    let confined = !matches!(settings.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. });
-    if confined {
-        return Err("this command was not run: commands can only run with full access here, because the sandbox is \
-                    not available yet. Do what can be done without commands, and tell the user."
-            .into());
-    }
-    if settings.approval_policy == AskForApproval::Untrusted {
-        return Err(
-            "this command was not run: it needs the user's approval, and approvals are not available yet.".into()
-        );
-    }
-    Ok(())
 }
 
 /// The directory of a call: the thread's, or relative to it.
@@ -177,7 +229,7 @@ pub(super) fn working_directory(turn: &TurnCx, workdir: Option<&str>) -> PathBuf
 
 /// What the model is told, as text.
 pub(super) fn text(turn: &TurnCx, ran: &Ran) -> Answer {
-    if ran.refused {
+    if ran.not_run {
         return Err(ran.output.clone());
     }
     let output = with_timeout(ran);
@@ -185,12 +237,13 @@ pub(super) fn text(turn: &TurnCx, ran: &Ran) -> Answer {
     let cut = truncate(&output, truncation(&turn.model));
     let total = if cut.cut { format!("Total output lines: {lines}\n") } else { String::new() };
     let (code, seconds) = (ran.exit_code, seconds(ran.duration));
-    Ok(format!("Exit code: {code}\nWall time: {seconds} seconds\n{total}Output:\n{}", cut.text).into())
+    let text = format!("Exit code: {code}\nWall time: {seconds} seconds\n{total}Output:\n{}", cut.text);
+    Ok(Output { notes: ran.notes.clone(), ..text.into() })
 }
 
 /// What the model is told, as JSON.
 pub(super) fn json(turn: &TurnCx, ran: &Ran) -> Answer {
-    if ran.refused {
+    if ran.not_run {
         return Err(ran.output.clone());
     }
     let output = with_timeout(ran);
@@ -201,7 +254,7 @@ pub(super) fn json(turn: &TurnCx, ran: &Ran) -> Answer {
     let answer = serde_json::json!({
         "output": output, "metadata": { "exit_code": ran.exit_code, "duration_seconds": seconds },
     });
-    Ok(answer.to_string().into())
+    Ok(Output { notes: ran.notes.clone(), ..answer.to_string().into() })
 }
 
 fn with_timeout(ran: &Ran) -> String {

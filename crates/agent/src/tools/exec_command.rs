@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_config::Feature;
-use loomd_exec::{Command, Ended, HeadTail, Polled};
+use loomd_exec::sandbox::looks_denied;
+use loomd_exec::{Command, Ended, Finished, HeadTail, Outcome, Polled, Reserved};
 use loomd_model::ToolSpec;
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, ExecCommandSource, TruncationPolicy};
@@ -16,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
-use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch, command};
+use super::{Answer, Call, Offer, Output, Running, Tool, ToolCx, apply_patch, command};
+use crate::guard::{self, Candidate, Clearance, Denial, Wishes};
 use crate::terminals::{Feed, Names, Open};
 use crate::thread::Op;
 use crate::truncate::{tokens, truncate};
@@ -24,7 +26,7 @@ use crate::truncate::{tokens, truncate};
 pub(super) struct ExecCommand;
 
 /// How much of the output the model is told when it does not say, in tokens.
-const MAX_OUTPUT_TOKENS: u64 = 10_000;
+pub(super) const MAX_OUTPUT_TOKENS: u64 = 10_000;
 
 #[derive(Deserialize)]
 struct Args {
@@ -36,6 +38,8 @@ struct Args {
     tty: bool,
     yield_time_ms: Option<u64>,
     max_output_tokens: Option<u64>,
+    #[serde(flatten)]
+    wishes: Wishes,
 }
 
 impl Tool for ExecCommand {
@@ -84,7 +88,7 @@ impl Tool for ExecCommand {
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            command::check_permission(cx)?;
+            guard::check_wishes(cx, &args.wishes, "cannot")?;
             start(cx, call, argv, cwd, &args).await
         })
     }
@@ -93,44 +97,133 @@ impl Tool for ExecCommand {
 async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> Answer {
     let turn = &cx.turn;
     let reserved = cx.terminals.sessions.reserve();
-    let session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
+    let mut session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
     turn.started(session.item(None)).await;
-    let names = Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: call.id.clone() };
+    let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
+    let candidate = Candidate { item_id: &call.id, argv: &argv, cwd: &cwd, wishes: &args.wishes, tool: "exec_command" };
+    let clearance = match guard::clear(cx, &candidate).await {
+        Ok(clearance) => clearance,
+        Err(denial) => return declined(cx, &session, denial, args).await,
+    };
+    let mut notes = clearance.notes.clone();
+    let mut started = attempt(cx, reserved, &session, &clearance, args).await;
+    if let Started::Ended(_, ended) = &started
+        && clearance.sandbox.is_some()
+        && denied(ended)
+    {
+        match guard::retry(cx, &candidate, &clearance).await {
+            Ok(Some(again)) => {
+                notes.extend(again.notes.iter().cloned());
+                let reserved = cx.terminals.sessions.reserve();
+                session.id = reserved.id();
+                started = attempt(cx, reserved, &session, &again, args).await;
+            }
+            Ok(None) => {}
+            Err(denial) => return declined(cx, &session, denial, args).await,
+        }
+    }
+    let max_tokens = args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
+    match started {
+        Started::Ended(polled, ended) => {
+            turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
+            Ok(Output { notes, ..report(&session.argv, polled, max_tokens).into() })
+        }
+        Started::Running(polled, ended) => {
+            let text = report(&session.argv, polled, max_tokens);
+            leave_running(cx, session, ended);
+            Ok(Output { notes, ..text.into() })
+        }
+        Started::Stopped(ended) if cx.terminals.sessions.contains(session.id) => {
+            leave_running(cx, session, ended);
+            Err("aborted".into())
+        }
+        // The turn was stopped before there was a process that could live on.
+        Started::Stopped(_) => {
+            let (item, event) = session.failed("aborted");
+            turn.completed(item, Some(event)).await;
+            Err("aborted".into())
+        }
+        Started::Failed(output) => {
+            let (item, event) = session.failed(&output);
+            turn.completed(item, Some(event)).await;
+            Err(format!("exec_command failed for `{}`: {output}", args.cmd))
+        }
+    }
+}
+
+/// What became of a command in the time that the call waits for it.
+enum Started {
+    Ended(Polled, Ended),
+    Running(Polled, oneshot::Receiver<Ended>),
+    /// The turn was stopped; the command goes on.
+    Stopped(oneshot::Receiver<Ended>),
+    Failed(String),
+}
+
+async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: &Clearance, args: &Args) -> Started {
+    let turn = &cx.turn;
+    let names =
+        Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
     let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
-    let env = command::environment(cx, true);
+    let sandbox = clearance.sandbox.as_ref();
+    let env = command::environment(cx, sandbox, true);
     let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
+    let program = cx.shell_memory.apply(turn, &cx.services, program);
+    let program = match sandbox {
+        Some(sandbox) => sandbox.wrap(&program, None),
+        None => Ok(program),
+    };
+    let program = match program {
+        Ok(program) => program,
+        Err(error) => return Started::Failed(error.to_string()),
+    };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
     let started = tokio::select! {
         biased;
         started = cx.terminals.sessions.start(reserved, &program, args.tty, wait, move |event| feed.take(event)) => {
-            Some(started)
+            started
         }
-        () = turn.cancel.cancelled() => None,
+        () = turn.cancel.cancelled() => return Started::Stopped(ended),
     };
-    let max_tokens = args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
     match started {
-        Some(Ok(polled)) if polled.exit.is_some() => {
-            if let Ok(ended) = ended.await {
-                turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
-            }
-            Ok(report(&session.argv, polled, max_tokens).into())
-        }
-        Some(Ok(polled)) => {
-            let text = report(&session.argv, polled, max_tokens);
-            leave_running(cx, session, ended);
-            Ok(text.into())
-        }
-        None => {
-            leave_running(cx, session, ended);
-            Err("aborted".into())
-        }
-        Some(Err(error)) => {
-            let output = error.to_string();
-            let failed = session.failed(&output);
-            turn.completed(failed.0, Some(failed.1)).await;
-            Err(format!("exec_command failed for `{}`: {output}", args.cmd))
-        }
+        Err(error) => Started::Failed(error.to_string()),
+        Ok(polled) if polled.exit.is_none() => Started::Running(polled, ended),
+        Ok(polled) => match ended.await {
+            Ok(ended) => Started::Ended(polled, ended),
+            Err(_) => Started::Failed("the end of the command was lost".into()),
+        },
     }
+}
+
+/// Whether the sandbox seems to have stopped a command.
+fn denied(ended: &Ended) -> bool {
+    looks_denied(&Finished {
+        outcome: Outcome::Ended(ended.exit),
+        stdout: ended.output.clone().into_bytes(),
+        stderr: Vec::new(),
+        duration: ended.duration,
+    })
+}
+
+/// Shows that a command was not allowed to run.
+async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -> Answer {
+    let (mut item, event) = session.failed(match &denial {
+        Denial::Declined(reason) => reason,
+        Denial::Cancelled => "",
+    });
+    if let ThreadItem::CommandExecution { status, aggregated_output, .. } = &mut item {
+        *status = CommandExecutionStatus::Declined;
+        *aggregated_output = aggregated_output.take().filter(|output| !output.is_empty());
+    }
+    let event = match event {
+        Event::ExecCommandEnd(end) => Event::ExecCommandEnd(ExecCommandEnd { status: EndStatus::Declined, ..end }),
+        other => other,
+    };
+    cx.turn.completed(item, Some(event)).await;
+    Err(match denial {
+        Denial::Declined(reason) => format!("exec_command failed for `{}`: {reason}", args.cmd),
+        Denial::Cancelled => "aborted".into(),
+    })
 }
 
 /// The end of a command that goes on without its call is the thread's matter.

@@ -9,8 +9,10 @@ mod apply_patch;
 mod calls;
 mod command;
 mod deltas;
+mod dynamic;
 mod exec_command;
 mod net_diff;
+mod request_permissions;
 mod request_user_input;
 mod shell;
 mod shell_command;
@@ -35,7 +37,9 @@ pub(crate) use calls::Calls;
 pub(crate) use command::{Task, run as run_command};
 
 use crate::family::Family;
+use crate::guard::Guard;
 use crate::services::Services;
+use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
 use crate::thread::Op;
 use crate::threads::WeakThreads;
@@ -75,6 +79,7 @@ const TOOLS: &[(&str, &dyn Tool)] = &[
     ("local_shell", &shell::Alias),
     ("update_plan", &update_plan::UpdatePlan),
     ("request_user_input", &request_user_input::RequestUserInput),
+    ("request_permissions", &request_permissions::RequestPermissions),
     ("apply_patch", &apply_patch::ApplyPatch),
     ("view_image", &view_image::ViewImage),
     ("spawn_agent", &agents::SpawnAgent),
@@ -124,6 +129,8 @@ pub(crate) struct ToolCx {
     pub threads: WeakThreads,
     pub family: Arc<Family>,
     pub depth: i32,
+    pub guard: Arc<Guard>,
+    pub shell_memory: Arc<ShellMemory>,
 }
 
 /// What the tools of a thread share from turn to turn.
@@ -137,6 +144,8 @@ pub(crate) struct Kit {
     pub family: Arc<Family>,
     /// How many agents are between this one and the user.
     pub depth: i32,
+    pub guard: Arc<Guard>,
+    pub shell_memory: Arc<ShellMemory>,
 }
 
 /// The tools of one turn.
@@ -162,9 +171,24 @@ impl Toolbox {
             }
             specs.extend(tool.spec(&offer));
         }
+        if kit.role == Role::Main {
+            specs.extend(dynamic::specs(&turn.profile));
+        }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops, threads, family, depth } = kit;
-        let cx = ToolCx { turn: Arc::clone(turn), services, role, terminals, ops, diff, threads, family, depth };
+        let Kit { services, role, terminals, ops, threads, family, depth, guard, shell_memory } = kit;
+        let cx = ToolCx {
+            turn: Arc::clone(turn),
+            services,
+            role,
+            terminals,
+            ops,
+            diff,
+            threads,
+            family,
+            depth,
+            guard,
+            shell_memory,
+        };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
     }
 
@@ -178,6 +202,8 @@ impl Toolbox {
             threads: of.cx.threads.clone(),
             family: Arc::clone(&of.cx.family),
             depth: of.cx.depth,
+            guard: Arc::clone(&of.cx.guard),
+            shell_memory: Arc::clone(&of.cx.shell_memory),
         };
         Self::with(turn, kit, Arc::clone(&of.cx.diff))
     }
@@ -191,8 +217,10 @@ impl Toolbox {
     }
 
     fn find(&self, name: &str) -> Option<&'static dyn Tool> {
-        let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
         let turn = &self.cx.turn;
+        let Some((_, tool)) = TOOLS.iter().find(|(known, _)| *known == name) else {
+            return dynamic::knows(&turn.profile, name).then_some(&dynamic::Dynamic);
+        };
         let (role, depth) = (self.cx.role, self.cx.depth);
         let offer = Offer { cx: turn, role, depth, features: turn.profile.config.features };
         tool.callable(&offer).then_some(*tool)

@@ -13,6 +13,7 @@ use super::command::{self, Task};
 use super::shell_command::escalation;
 use super::spec::{array, function, number, string};
 use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch};
+use crate::guard::{self, Wishes};
 
 pub(super) struct Shell;
 
@@ -25,6 +26,8 @@ struct Args {
     workdir: Option<String>,
     #[serde(alias = "timeout")]
     timeout_ms: Option<u64>,
+    #[serde(flatten)]
+    wishes: Wishes,
 }
 
 impl Tool for Shell {
@@ -83,8 +86,8 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
     if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {
         return patched;
     }
-    command::check_permission(cx)?;
-    let ran = command::run(
+    guard::check_wishes(cx, &args.wishes, "should not")?;
+    let ran = command::run_guarded(
         cx,
         Task {
             id: &call.id,
@@ -93,6 +96,7 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
             timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
             source: CommandExecutionSource::Agent,
         },
+        &args.wishes,
     )
     .await;
     // Models with a free-form patch tool know the text form.

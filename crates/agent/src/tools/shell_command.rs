@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::command::{self, Task};
 use super::spec::{array, boolean, function, number, one_of, string};
 use super::{Call, Offer, Running, Tool, ToolCx, apply_patch};
+use crate::guard::{self, Wishes};
 
 pub(super) struct ShellCommand;
 
@@ -20,6 +21,8 @@ struct Args {
     workdir: Option<String>,
     #[serde(alias = "timeout")]
     timeout_ms: Option<u64>,
+    #[serde(flatten)]
+    wishes: Wishes,
     login: Option<bool>,
 }
 
@@ -63,8 +66,8 @@ impl Tool for ShellCommand {
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            command::check_permission(cx)?;
-            let ran = command::run(
+            guard::check_wishes(cx, &args.wishes, "should not")?;
+            let ran = command::run_guarded(
                 cx,
                 Task {
                     id: &call.id,
@@ -73,6 +76,7 @@ impl Tool for ShellCommand {
                     timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
                     source: CommandExecutionSource::Agent,
                 },
+                &args.wishes,
             )
             .await;
             command::text(turn, &ran)

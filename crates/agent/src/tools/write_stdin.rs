@@ -8,14 +8,11 @@ use loomd_protocol::{ServerNotification, TerminalInteractionNotification};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::exec_command::report;
+use super::exec_command::{MAX_OUTPUT_TOKENS, report};
 use super::spec::{function, number, string};
 use super::{Call, Offer, Running, Tool, ToolCx};
 
 pub(super) struct WriteStdin;
-
-/// How much of the output the model is told when it does not say, in tokens.
-const MAX_OUTPUT_TOKENS: u64 = 10_000;
 
 /// How long a terminal may be silent at most while it is only looked at.
 const MAX_POLL: Duration = Duration::from_secs(300);

@@ -240,11 +240,7 @@ impl Turn {
                 if message.plan.is_none() {
                     self.cx.started(ThreadItem::Plan { id: self.plan_id(), text: String::new() }).await;
                 }
-                records.push(Record::EventMsg(Event::ItemCompleted(ItemCompleted {
-                    thread_id: self.cx.thread_id.clone(),
-                    turn_id: self.cx.turn_id.clone(),
-                    item: CompletedItem::Plan { id: self.plan_id(), text: plan.clone() },
-                })));
+                records.push(self.plan_record(plan));
             }
             if shows_text {
                 records.push(Record::EventMsg(message.event(&id).into()));
@@ -253,13 +249,16 @@ impl Turn {
         }
         self.conversation.push(item);
         self.cx.record(&records).await;
+        if self.scope.records {
+            self.show_raw(item).await;
+        }
         if let Some(plan) = plan.filter(|_| self.scope.shows_messages) {
             self.cx.show_completed(ThreadItem::Plan { id: self.plan_id(), text: plan }).await;
         }
         if message.started {
             self.cx.show_completed(message.item(&id)).await;
         }
-        self.last_message = Some(message.text);
+        self.progress.last_message = Some(message.text);
     }
 
     async fn reasoning_done(&mut self, open: Option<Open>, item: &ResponseItem, id: Option<String>) {
@@ -286,6 +285,7 @@ impl Turn {
             let mut records = reasoning_events(&id, &summary, &content);
             records.push(Record::ResponseItem(item.clone()));
             self.cx.record(&records).await;
+            self.show_raw(item).await;
         }
         self.conversation.push(item);
         self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;
@@ -299,6 +299,9 @@ impl Turn {
                     let rest = message.visible.finish();
                     self.show_pieces(&id, &mut message, rest).await;
                     let mut records = Vec::new();
+                    if let Some(plan) = &message.plan {
+                        records.push(self.plan_record(plan));
+                    }
                     if !message.text.is_empty() {
                         records.push(Record::EventMsg(message.event(&id).into()));
                         if keep {
@@ -337,6 +340,14 @@ impl Turn {
                 }
             }
         }
+    }
+
+    fn plan_record(&self, plan: &str) -> Record {
+        Record::EventMsg(Event::ItemCompleted(ItemCompleted {
+            thread_id: self.cx.thread_id.clone(),
+            turn_id: self.cx.turn_id.clone(),
+            item: CompletedItem::Plan { id: self.plan_id(), text: plan.into() },
+        }))
     }
 
     fn plan_id(&self) -> String {

@@ -12,6 +12,7 @@ use loomd_store::rollout::{Event, Record};
 use loomd_store::{Durability, ThreadId};
 use tokio_util::sync::CancellationToken;
 
+use crate::guard::Grants;
 use crate::hub::Hub;
 use crate::outlet::Question;
 use crate::recorder::Recorder;
@@ -32,6 +33,8 @@ pub(crate) struct TurnCx {
     /// The turn is to end, now.
     pub cancel: CancellationToken,
     log: Arc<Log>,
+    /// What was granted for the rest of the turn.
+    grants: Arc<Mutex<Grants>>,
 }
 
 /// Where a turn's records go.
@@ -65,7 +68,17 @@ impl TurnCx {
             view,
             cancel,
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
+            grants: Arc::default(),
         }
+    }
+
+    /// Permissions beyond the policy, until the turn ends.
+    pub fn grants(&self) -> Grants {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn grant(&self, more: &Grants) {
+        self.grants.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
     /// The same turn with other settings, for a part of it that has its own.
@@ -81,6 +94,7 @@ impl TurnCx {
             view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
             log: Arc::clone(&self.log),
+            grants: Arc::clone(&self.grants),
         }
     }
 
@@ -114,6 +128,19 @@ impl TurnCx {
         }))
         .await;
         self.view.change(&self.hub, |status| waiting(status, false)).await;
+        answered
+    }
+
+    /// Has a client do something; `None` when the turn is stopped before it is done. Nobody is told that
+    /// anything is waited for.
+    pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        let Question { mut answer, open, .. } = self.hub.ask(&self.thread_id, request).await;
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered.ok(),
+            () = self.cancel.cancelled() => None,
+        };
+        drop(open);
         answered
     }
 
@@ -153,6 +180,24 @@ impl TurnCx {
     pub async fn record(&self, records: &[Record]) {
         self.note(records).await;
         self.flush(Durability::Flushed).await;
+    }
+
+    /// Writes records of something that outlives turns; false when this one writes no more.
+    pub async fn record_while_open(&self, records: &[Record]) -> bool {
+        let mut recorder = self.log.recorder.lock().await;
+        if recorder.is_closed() {
+            return false;
+        }
+        let written = async {
+            for record in records {
+                recorder.note(record)?;
+            }
+            recorder.flush(Durability::Flushed).await
+        };
+        if let Err(error) = written.await {
+            self.broke(error.to_string());
+        }
+        true
     }
 
     /// Takes records that are written with the next ones.

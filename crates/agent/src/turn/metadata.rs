@@ -23,7 +23,7 @@ pub(super) fn headers(turn: &Turn) -> CallHeaders {
     CallHeaders {
         session_id: turn.scope.session_id.clone(),
         turn_metadata: serde_json::to_string(&metadata).ok(),
-        turn_state: turn.turn_state.clone(),
+        turn_state: turn.progress.turn_state.clone(),
         subagent: turn.scope.subagent.clone(),
         beta_features: beta_features(turn),
     }

@@ -21,7 +21,8 @@ use jiff::Zoned;
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
-    ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError, UserInput,
+    RawResponseItemCompletedNotification, ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError,
+    UserInput,
 };
 use loomd_store::Durability;
 use loomd_store::rollout::{
@@ -41,6 +42,9 @@ use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
 use crate::view::{Keeping, View};
 use answer::Answer;
+
+/// How long a tool or a command that is told to stop may take to do so.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -84,6 +88,7 @@ pub(crate) struct Scope {
     pub records: bool,
 }
 
+/// A turn that is about to run, or runs.
 pub(crate) struct Turn {
     pub cx: Arc<TurnCx>,
     pub services: Arc<Services>,
@@ -100,7 +105,13 @@ pub(crate) struct Turn {
     pub rate_limits: RateLimitSnapshot,
     /// Something else takes the place of this turn.
     pub replaced: Arc<AtomicBool>,
-    pub(crate) calls: Calls,
+    pub progress: Progress,
+}
+
+/// How far a turn has come.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub calls: Calls,
     output_schema: Option<JsonValue>,
     last_message: Option<String>,
     /// Given by the provider, and given back to it until the turn ends.
@@ -117,66 +128,14 @@ pub(crate) struct Ended {
     pub rate_limits: RateLimitSnapshot,
 }
 
-/// What a turn starts from.
-pub(crate) struct Beginning {
-    pub cx: Arc<TurnCx>,
-    pub services: Arc<Services>,
-    pub view: Arc<View>,
-    pub conversation: Conversation,
-    pub session: Session,
-    pub inbox: Arc<Inbox>,
-    pub toolbox: Arc<Toolbox>,
-    pub scope: Scope,
-    pub meta: Option<Box<SessionMeta>>,
-    pub subagents: Vec<(String, String)>,
-    pub rate_limits: RateLimitSnapshot,
-    pub replaced: Arc<AtomicBool>,
-}
-
 impl Turn {
-    pub fn new(beginning: Beginning) -> Self {
-        let Beginning {
-            cx,
-            services,
-            view,
-            conversation,
-            session,
-            inbox,
-            toolbox,
-            scope,
-            meta,
-            subagents,
-            rate_limits,
-            replaced,
-        } = beginning;
-        Self {
-            cx,
-            services,
-            view,
-            conversation,
-            session,
-            inbox,
-            toolbox,
-            scope,
-            meta,
-            subagents,
-            rate_limits,
-            replaced,
-            calls: Calls::default(),
-            output_schema: None,
-            last_message: None,
-            turn_state: None,
-            rerouted: false,
-        }
-    }
-
     /// Does the work and writes down how it ended.
     pub async fn run(mut self, work: Work) -> Ended {
         self.begin().await;
         let answers = matches!(work, Work::Answer { .. });
         let done = match work {
             Work::Answer { input, output_schema } => {
-                self.output_schema = output_schema;
+                self.progress.output_schema = output_schema;
                 self.answer(input).await
             }
             Work::Compact => self.compact().await,
@@ -184,31 +143,47 @@ impl Turn {
             Work::ShellCommand { command } => self.shell_command(command).await,
         };
         // What came too late to be answered is still part of the conversation.
-        for mail in self.inbox.close() {
+        let mut late = self.inbox.close();
+        self.settle().await;
+        late.extend(self.inbox.take());
+        for mail in late {
             self.take_mail(mail).await;
         }
         let mut outcome = match done {
-            Ok(()) => Outcome::Completed { last_message: self.last_message.clone() },
+            Ok(()) => Outcome::Completed { last_message: self.progress.last_message.clone() },
             Err(Failure::Interrupted) => Outcome::Interrupted,
             Err(Failure::Model(error)) => Outcome::Failed(self.turn_error(&error)),
             Err(Failure::Other(error)) => Outcome::Failed(error),
         };
         self.finish(&outcome).await;
+        if let Some(error) = self.cx.broken() {
+            outcome = Outcome::Failed(error);
+        }
         if let Outcome::Completed { last_message } = &outcome
             && answers
         {
             self.notify(last_message.as_deref());
         }
-        let mut conversation = Some(self.conversation);
-        if let Some(error) = self.cx.broken() {
-            outcome = Outcome::Failed(error);
-            conversation = None;
-        }
+        let mut conversation = Some(self.conversation).filter(|_| self.cx.broken().is_none());
         if let Some(conversation) = &mut conversation {
             conversation.len = self.cx.written().await;
         }
         self.cx.close().await;
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+    }
+
+    /// Waits for commands of the user that run beside the turn: they belong to it. Not for long when it is
+    /// stopped, because they are, too.
+    async fn settle(&self) {
+        let stopped = async {
+            self.cx.cancel.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.inbox.settled() => {}
+            () = stopped => {}
+        }
     }
 
     async fn begin(&mut self) {
@@ -276,17 +251,22 @@ impl Turn {
 
     /// Answers the user.
     async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
-        self.compact_if_full().await?;
+        if let Err(failure) = self.compact_if_full().await {
+            // It cannot be answered, but it was said.
+            self.take_input(input).await;
+            return Err(failure);
+        }
         self.tell_situation().await;
         self.take_input(input).await;
         loop {
             for mail in self.inbox.take() {
                 self.take_mail(mail).await;
             }
-            let called = self.step().await?;
+            // Nothing is done that could not be written down.
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
+            let called = self.step().await?;
             if !called {
                 tokio::select! {
                     () = self.inbox.settled() => {}
@@ -316,6 +296,7 @@ impl Turn {
         let stored = input::stored(&input, id.clone());
         self.conversation.push(&item);
         if self.scope.records {
+            self.show_raw(&item).await;
             self.cx.record(&[Record::ResponseItem(item), Record::EventMsg(stored.into())]).await;
             if self.cx.broken().is_none() {
                 self.view.is_stored();
@@ -363,6 +344,20 @@ impl Turn {
         self.conversation.push(item);
         if self.scope.records {
             self.cx.note(&[Record::ResponseItem(item.clone())]).await;
+            self.show_raw(item).await;
+        }
+    }
+
+    /// Shows an item of the conversation to clients that asked for it.
+    pub(super) async fn show_raw(&self, item: &ResponseItem) {
+        if self.cx.profile.raw_events {
+            self.cx
+                .tell(ServerNotification::RawResponseItemCompleted(RawResponseItemCompletedNotification {
+                    thread_id: self.cx.thread_id.clone(),
+                    turn_id: self.cx.turn_id.clone(),
+                    item: item.clone(),
+                }))
+                .await;
         }
     }
 
@@ -379,6 +374,10 @@ impl Turn {
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
             };
+            if let Some(limits) = error.rate_limits() {
+                self.rate_limits = limits.clone();
+                self.tell_rate_limits().await;
+            }
             if error.is_invalid_image() && self.conversation.drop_last_images("Invalid image") {
                 continue;
             }
@@ -448,10 +447,6 @@ impl Turn {
                 Some(Ok(event)) => self.take(&mut answer, event).await,
                 Some(Err(error)) => {
                     self.break_off(&mut answer, false).await;
-                    if let Some(limits) = error.rate_limits() {
-                        self.rate_limits = limits.clone();
-                        self.tell_rate_limits().await;
-                    }
                     return Err(error.into());
                 }
                 None => return Ok(()),
@@ -462,8 +457,8 @@ impl Turn {
     async fn take(&mut self, answer: &mut Answer, event: ModelEvent) {
         match event {
             ModelEvent::Headers(headers) => {
-                if self.turn_state.is_none() {
-                    self.turn_state = headers.turn_state;
+                if self.progress.turn_state.is_none() {
+                    self.progress.turn_state = headers.turn_state;
                 }
                 for limits in headers.rate_limits {
                     self.take_rate_limits(limits);
@@ -481,10 +476,10 @@ impl Turn {
     /// The provider let another model answer than the one that was asked.
     async fn answered_by(&mut self, model: String) {
         let asked = &self.cx.settings.model;
-        if self.rerouted || model.eq_ignore_ascii_case(asked) {
+        if self.progress.rerouted || model.eq_ignore_ascii_case(asked) {
             return;
         }
-        self.rerouted = true;
+        self.progress.rerouted = true;
         let warning = prompts::rerouted(asked, &model);
         self.cx
             .tell(ServerNotification::ModelRerouted(ModelReroutedNotification {
@@ -517,7 +512,7 @@ impl Turn {
                 summary: (summary != loomd_protocol::ReasoningSummary::None).then_some(summary),
             }),
             verbosity: config.model_verbosity.or(cx.model.default_verbosity).filter(|_| cx.model.supports_verbosity),
-            output_schema: self.output_schema.clone(),
+            output_schema: self.progress.output_schema.clone(),
             service_tier: cx.settings.service_tier.clone(),
             prompt_cache_key: self.scope.session_id.clone(),
             headers: metadata::headers(self),

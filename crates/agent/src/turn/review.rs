@@ -10,7 +10,7 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::{Beginning, Failure, Inbox, Scope, Turn};
+use super::{Failure, Inbox, Progress, Scope, Turn};
 use crate::conversation::{Conversation, message};
 use crate::prompts::{self, ReviewOutcome};
 use crate::tools::Toolbox;
@@ -71,7 +71,7 @@ impl Turn {
         let mut conversation = Conversation::default();
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
-        let mut reviewer = Turn::new(Beginning {
+        let mut reviewer = Turn {
             toolbox: Arc::new(Toolbox::for_review(&cx, &self.toolbox)),
             cx,
             services: Arc::clone(&self.services),
@@ -90,13 +90,14 @@ impl Turn {
             subagents: Vec::new(),
             rate_limits: self.rate_limits.clone(),
             replaced: Arc::default(),
-        });
+            progress: Progress::default(),
+        };
         let input = vec![UserInput::Text { text: prompt, text_elements: Vec::new() }];
         let reviewed = reviewer.answer(input).await;
         if let Some(used) = reviewer.conversation.usage {
             self.conversation.usage.get_or_insert(used).total_token_usage = used.total_token_usage;
         }
-        (reviewed, reviewer.last_message)
+        (reviewed, reviewer.progress.last_message)
     }
 
     /// A message in the model's name.
@@ -115,7 +116,7 @@ impl Turn {
         self.conversation.push(&said);
         self.cx.record(&[Record::EventMsg(event.into()), Record::ResponseItem(said)]).await;
         self.cx.show_completed(item).await;
-        self.last_message = Some(text);
+        self.progress.last_message = Some(text);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
-    AccountRateLimitsUpdatedNotification, RateLimitSnapshot, ServerNotification, ThreadTokenUsage,
-    ThreadTokenUsageUpdatedNotification, TokenUsageBreakdown,
+    AccountRateLimitsUpdatedNotification, CreditsSnapshot, RateLimitSnapshot, RateLimitWindow, ServerNotification,
+    ThreadTokenUsage, ThreadTokenUsageUpdatedNotification, TokenUsageBreakdown,
 };
 use loomd_store::rollout::{Event, Record, TokenCount, TokenUsage as StoredUsage, TokenUsageInfo};
 
@@ -80,10 +80,7 @@ impl Turn {
     async fn tell_usage(&mut self) {
         let Some(info) = self.conversation.usage else { return };
         if self.keeps() {
-            let limits =
-                Some(&self.rate_limits).filter(|limits| limits.primary.is_some() || limits.secondary.is_some());
-            let rate_limits = limits.and_then(|limits| serde_json::to_value(limits).ok());
-            let count = TokenCount { info: Some(info), rate_limits };
+            let count = TokenCount { info: Some(info), rate_limits: stored_limits(&self.rate_limits) };
             self.cx.note(&[Record::EventMsg(Event::TokenCount(count))]).await;
         }
         self.cx
@@ -119,6 +116,33 @@ pub(crate) fn no_limits() -> RateLimitSnapshot {
         credits: None,
         plan_type: None,
     }
+}
+
+/// Rate limits as a rollout spells them; `None` when nothing is known.
+fn stored_limits(limits: &RateLimitSnapshot) -> Option<serde_json::Value> {
+    let window = |window: &RateLimitWindow| {
+        serde_json::json!({
+            "used_percent": f64::from(window.used_percent),
+            "window_minutes": window.window_duration_mins,
+            "resets_at": window.resets_at,
+        })
+    };
+    let credits = |credits: &CreditsSnapshot| {
+        serde_json::json!({
+            "has_credits": credits.has_credits, "unlimited": credits.unlimited, "balance": credits.balance,
+        })
+    };
+    let known = limits.primary.is_some() || limits.secondary.is_some() || limits.credits.is_some();
+    known.then(|| {
+        serde_json::json!({
+            "limit_id": limits.limit_id,
+            "limit_name": limits.limit_name,
+            "primary": limits.primary.as_ref().map(window),
+            "secondary": limits.secondary.as_ref().map(window),
+            "credits": limits.credits.as_ref().map(credits),
+            "plan_type": limits.plan_type,
+        })
+    })
 }
 
 fn as_count(tokens: usize) -> i64 {

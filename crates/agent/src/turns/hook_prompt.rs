@@ -18,8 +18,8 @@ pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> 
 }
 
 /// Told from the raw JSON: without the tag it is none.
-pub(super) fn may_be_one(payload: &str) -> bool {
-    payload.contains("<hook_prompt")
+pub(super) fn may_be_one(payload: &[u8]) -> bool {
+    memchr::memmem::find(payload, b"<hook_prompt").is_some()
 }
 
 fn fragment(text: &str) -> Option<HookPromptFragment> {

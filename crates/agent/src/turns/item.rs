@@ -14,7 +14,9 @@ use loomd_store::rollout::{
 };
 
 pub(super) fn user_message(id: String, message: UserMessage) -> ThreadItem {
-    let mut content = Vec::new();
+    // Mostly one text, thousands of times: no room for more is taken.
+    let parts = 1 + message.images.as_ref().map_or(0, Vec::len) + message.local_images.len();
+    let mut content = Vec::with_capacity(parts);
     if !message.message.trim().is_empty() {
         let element = |element: loomd_store::rollout::TextElement| TextElement {
             byte_range: ByteRange {

@@ -12,7 +12,7 @@ pub(crate) use item::id as item_id;
 
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
-use loomd_store::rollout::{self, CompletedItem, Event, Line, Record};
+use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
 use uuid::Uuid;
 
 /// Takes the records of a thread in order and gives its turns.
@@ -43,10 +43,10 @@ impl Current {
 
 /// Whether a line can say anything about turns. Most of a rollout is the model's conversation, which does
 /// not, and need not be decoded.
-fn concerns_turns(line: &Line<'_>) -> bool {
-    match &*line.kind {
-        "event_msg" => line.payload_type().is_none_or(|kind| kind != "token_count"),
-        "response_item" => hook_prompt::may_be_one(line.payload.get()),
+fn concerns_turns(kind: &str, payload_type: Option<&str>, payload: &[u8]) -> bool {
+    match kind {
+        "event_msg" => payload_type != Some("token_count"),
+        "response_item" => hook_prompt::may_be_one(payload),
         "compacted" => true,
         _ => false,
     }
@@ -63,9 +63,27 @@ impl Turns {
         self.closed
     }
 
-    /// Takes a line of a rollout; one that says nothing about turns costs next to nothing.
+    /// Takes a line of a rollout as it stands there; one that says nothing about turns costs next to
+    /// nothing, and one that cannot be read is passed over.
+    pub fn push_bytes(&mut self, line: &[u8]) {
+        if let Some(glance) = Glance::at(line) {
+            if !concerns_turns(glance.kind, glance.payload_type(), glance.payload) {
+                return;
+            }
+            if glance.kind == "event_msg"
+                && let Some(event) = glance.event()
+            {
+                return self.event(event);
+            }
+        }
+        if let Some(line) = Line::parse(line) {
+            self.push_line(&line);
+        }
+    }
+
+    /// Takes a line of a rollout that has been told apart.
     pub fn push_line(&mut self, line: &Line<'_>) {
-        if concerns_turns(line)
+        if concerns_turns(&line.kind, line.payload_type().as_deref(), line.payload.get().as_bytes())
             && let Some(record) = line.decode()
         {
             self.push(record);
@@ -189,9 +207,11 @@ impl Turns {
     }
 
     fn close(&mut self) {
-        if let Some(current) = self.current.take()
+        if let Some(mut current) = self.current.take()
             && (current.explicit || current.compacted || !current.turn.items.is_empty())
         {
+            // Room for more items than most turns have; there may be thousands of turns.
+            current.turn.items.shrink_to_fit();
             self.closed.push(current.turn);
         }
     }

@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::{NonZeroI32, NonZeroU64, NonZeroUsize};
 
+use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Opaque;
+use super::AgentRole;
 
 /// Limits are never zero.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Agents {
     pub max_threads: Option<NonZeroUsize>,
     pub max_depth: Option<NonZeroI32>,
     pub job_max_runtime_seconds: Option<NonZeroU64>,
     /// All other tables in here, by the name of the role.
     #[serde(flatten)]
-    pub roles: BTreeMap<String, Opaque>,
+    pub roles: BTreeMap<String, AgentRole>,
 }
 
 /// By hand, because a derived `flatten` would lose the place of a wrong limit.

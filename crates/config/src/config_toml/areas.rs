@@ -1,16 +1,17 @@
 //! Small tables of other areas: history, projects, skills, plugins, memories, feedback, realtime.
 
 use loomd_protocol::AbsolutePathBuf;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct History {
     pub persistence: HistoryPersistence,
     pub max_bytes: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HistoryPersistence {
     #[default]
@@ -19,28 +20,30 @@ pub enum HistoryPersistence {
 }
 
 /// `[projects."<path>"]`
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Project {
     pub trust_level: Option<TrustLevel>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustLevel {
     Trusted,
     Untrusted,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Skills {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bundled: Option<BundledSkills>,
     /// In file order; later rules win.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<SkillRule>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BundledSkills {
     pub enabled: bool,
@@ -53,7 +56,7 @@ impl Default for BundledSkills {
 }
 
 /// Selects skills by path or by name. A rule with both or neither has no effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillRule {
     pub path: Option<AbsolutePathBuf>,
     pub name: Option<String>,
@@ -61,7 +64,7 @@ pub struct SkillRule {
 }
 
 /// `[plugins."<plugin>@<marketplace>"]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PluginSettings {
     pub enabled: bool,
@@ -73,7 +76,7 @@ impl Default for PluginSettings {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Memories {
     pub generate_memories: Option<bool>,
@@ -88,21 +91,21 @@ pub struct Memories {
     pub consolidation_model: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Feedback {
     pub enabled: Option<bool>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Realtime {
-    pub version: RealtimeVersion,
+    pub version: Option<RealtimeVersion>,
     #[serde(rename = "type")]
     pub kind: Option<RealtimeKind>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RealtimeVersion {
     #[default]
@@ -110,7 +113,7 @@ pub enum RealtimeVersion {
     V2,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RealtimeKind {
     Conversational,

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loomd_protocol::AppToolApproval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::{Secret, as_written};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct McpServer {
     pub transport: McpTransport,
@@ -46,7 +47,7 @@ pub enum McpTransport {
     },
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpTool {
     pub approval_mode: Option<AppToolApproval>,
@@ -63,7 +64,7 @@ impl McpServer {
 }
 
 /// The table as it stands in the file, before it is known to make sense.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +73,7 @@ struct Written {
     args: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_written")]
     env: Option<BTreeMap<String, Secret>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_none_or_empty")]
     env_vars: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<PathBuf>,
@@ -89,12 +90,12 @@ struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     oauth_resource: Option<String>,
     enabled: Option<bool>,
+    #[serde(skip_serializing_if = "is_not_set")]
     required: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     startup_timeout_sec: Option<f64>,
     #[serde(skip_serializing)]
     startup_timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tool_timeout_sec: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled_tools: Option<Vec<String>>,
@@ -104,6 +105,14 @@ struct Written {
     scopes: Option<Vec<String>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tools: BTreeMap<String, McpTool>,
+}
+
+fn is_none_or_empty(list: &Option<Vec<String>>) -> bool {
+    list.as_ref().is_none_or(Vec::is_empty)
+}
+
+fn is_not_set(flag: &Option<bool>) -> bool {
+    *flag != Some(true)
 }
 
 impl TryFrom<Written> for McpServer {

@@ -6,12 +6,12 @@ mod areas;
 mod defaults;
 mod loomd;
 mod mcp;
-mod opaque;
 mod otel;
 mod profile;
 mod providers;
 mod sandbox;
 mod shell;
+mod shown;
 mod stores;
 mod tools;
 
@@ -21,7 +21,8 @@ use loomd_protocol::{
     AbsolutePathBuf, AnalyticsConfig, ApprovalsReviewer, AppsConfig, AskForApproval, ForcedLoginMethod, Personality,
     ReasoningEffort, ReasoningSummary, SandboxMode, ServiceTier, Verbosity, WebSearchMode,
 };
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
@@ -30,17 +31,17 @@ pub use areas::{
 };
 pub use loomd::Loomd;
 pub use mcp::{McpServer, McpTool, McpTransport};
-pub use opaque::Opaque;
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
 pub use profile::Profile;
 pub use providers::{ModelProvider, ProviderAuth, WireApi};
 pub use sandbox::WorkspaceWrite;
 pub use shell::{Inherit, ShellEnvironmentPolicy};
+pub use shown::{AgentRole, Audio, GhostSnapshot, Notice, PermissionProfile, ToolSuggest, Tui, Windows};
 pub use stores::{CliCredentialsStore, McpCredentialsStore};
 pub use tools::Tools;
 
 /// A configuration, whole.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ConfigToml {
     // The model and its provider.
@@ -79,14 +80,18 @@ pub struct ConfigToml {
     pub sandbox_mode: Option<SandboxMode>,
     pub sandbox_workspace_write: Option<WorkspaceWrite>,
     pub default_permissions: Option<String>,
-    pub permissions: BTreeMap<String, Opaque>,
+    #[serde(serialize_with = "null_when_empty")]
+    pub permissions: BTreeMap<String, PermissionProfile>,
+    #[serde(serialize_with = "null_when_empty")]
     pub projects: BTreeMap<String, Project>,
     pub project_root_markers: Option<Vec<String>>,
 
     // Tools and how commands run.
     pub web_search: Option<WebSearchMode>,
     pub tools: Option<Tools>,
+    #[serde(skip_serializing)]
     pub tools_view_image: Option<bool>,
+    #[serde(skip_serializing)]
     pub include_apply_patch_tool: Option<bool>,
     pub experimental_use_freeform_apply_patch: Option<bool>,
     pub experimental_use_unified_exec_tool: Option<bool>,
@@ -108,9 +113,9 @@ pub struct ConfigToml {
     pub skills: Option<Skills>,
     pub plugins: BTreeMap<String, PluginSettings>,
     pub apps: Option<AppsConfig>,
-    pub tool_suggest: Option<Opaque>,
+    pub tool_suggest: Option<ToolSuggest>,
     pub memories: Option<Memories>,
-    pub ghost_snapshot: Option<Opaque>,
+    pub ghost_snapshot: Option<GhostSnapshot>,
     pub notify: Option<Vec<String>>,
 
     // Accounts.
@@ -136,7 +141,7 @@ pub struct ConfigToml {
 
     // Realtime.
     pub realtime: Option<Realtime>,
-    pub audio: Option<Opaque>,
+    pub audio: Option<Audio>,
     pub experimental_realtime_ws_base_url: Option<String>,
     pub experimental_realtime_ws_model: Option<String>,
     pub experimental_realtime_ws_backend_prompt: Option<String>,
@@ -147,7 +152,14 @@ pub struct ConfigToml {
     pub check_for_update_on_startup: Option<bool>,
     pub disable_paste_burst: Option<bool>,
     pub file_opener: Option<String>,
-    pub notice: Option<Opaque>,
-    pub tui: Option<Opaque>,
-    pub windows: Option<Opaque>,
+    pub commit_attribution: Option<String>,
+    pub windows_wsl_setup_acknowledged: Option<bool>,
+    pub notice: Option<Notice>,
+    pub tui: Option<Tui>,
+    pub windows: Option<Windows>,
+}
+
+/// The view shows `null` for tables that nobody wrote.
+fn null_when_empty<T: Serialize, S: Serializer>(map: &BTreeMap<String, T>, serializer: S) -> Result<S::Ok, S::Error> {
+    if map.is_empty() { serializer.serialize_none() } else { map.serialize(serializer) }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use loomd_protocol::AbsolutePathBuf;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::{Secret, as_written};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Otel {
     /// The resource attribute `env`.
@@ -19,7 +20,7 @@ pub struct Otel {
     pub metrics_exporter: Option<OtelExporter>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OtelExporter {
     None,
@@ -30,18 +31,18 @@ pub enum OtelExporter {
         #[serde(default)]
         protocol: OtelProtocol,
         #[serde(default, serialize_with = "as_written")]
-        headers: Option<BTreeMap<String, Secret>>,
+        headers: BTreeMap<String, Secret>,
         tls: Option<OtelTls>,
     },
     OtlpGrpc {
         endpoint: String,
         #[serde(default, serialize_with = "as_written")]
-        headers: Option<BTreeMap<String, Secret>>,
+        headers: BTreeMap<String, Secret>,
         tls: Option<OtelTls>,
     },
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OtelProtocol {
     Json,
@@ -49,7 +50,7 @@ pub enum OtelProtocol {
     Binary,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct OtelTls {
     pub ca_certificate: Option<AbsolutePathBuf>,

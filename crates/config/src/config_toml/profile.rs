@@ -6,18 +6,19 @@ use loomd_protocol::{
     AbsolutePathBuf, AnalyticsConfig, ApprovalsReviewer, AskForApproval, Personality, ReasoningEffort,
     ReasoningSummary, SandboxMode, ServiceTier, Verbosity, WebSearchMode,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigToml, Opaque, Tools};
+use super::{ConfigToml, Tools, Windows, null_when_empty};
 
 /// `replaced` keys stand for the whole value; `merged` ones are laid over it.
 macro_rules! profile {
-    (replaced { $($key:ident: $type:ty,)* } merged { $($merged:ident: $merged_type:ty,)* }) => {
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    (replaced { $($key:ident: $type:ty,)* } merged { $($(#[$attribute:meta])* $merged:ident: $merged_type:ty,)* }) => {
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         pub struct Profile {
             $(pub $key: Option<$type>,)*
-            $(pub $merged: $merged_type,)*
+            $($(#[$attribute])* pub $merged: $merged_type,)*
         }
 
         impl Profile {
@@ -46,6 +47,7 @@ profile! {
         personality: Personality,
         chatgpt_base_url: String,
         model_instructions_file: AbsolutePathBuf,
+        experimental_instructions_file: AbsolutePathBuf,
         experimental_compact_prompt_file: AbsolutePathBuf,
         js_repl_node_path: AbsolutePathBuf,
         js_repl_node_module_dirs: Vec<AbsolutePathBuf>,
@@ -56,11 +58,12 @@ profile! {
         experimental_use_unified_exec_tool: bool,
         web_search: WebSearchMode,
         analytics: AnalyticsConfig,
-        windows: Opaque,
+        windows: Windows,
         oss_provider: String,
     }
     merged {
         tools: Option<Tools>,
+        #[serde(serialize_with = "null_when_empty")]
         features: BTreeMap<String, bool>,
     }
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loomd_protocol::AbsolutePathBuf;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::secret::{Secret, as_written};
 
 /// More attempts than this help nobody.
 const MAX_RETRIES: u64 = 100;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelProvider {
     pub name: String,
     /// Without it the address follows from the account.
@@ -88,7 +89,7 @@ const KEYED: &[Keyed] = &[
 ];
 
 /// The language that a provider speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WireApi {
     #[default]
@@ -100,12 +101,14 @@ pub enum WireApi {
 }
 
 /// A program that prints a bearer token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderAuth {
     pub command: String,
     #[serde(default)]
     pub args: Vec<String>,
+    #[serde(serialize_with = "ProviderAuth::show_timeout")]
     pub timeout_ms: Option<u64>,
+    #[serde(serialize_with = "ProviderAuth::show_refresh_interval")]
     pub refresh_interval_ms: Option<u64>,
     /// The server's working directory when unset.
     pub cwd: Option<AbsolutePathBuf>,
@@ -179,11 +182,22 @@ impl ModelProvider {
 }
 
 impl ProviderAuth {
+    const TIMEOUT_MS: u64 = 5_000;
+    const REFRESH_INTERVAL_MS: u64 = 300_000;
+
+    fn show_timeout<S: Serializer>(set: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(set.unwrap_or(Self::TIMEOUT_MS))
+    }
+
+    fn show_refresh_interval<S: Serializer>(set: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(set.unwrap_or(Self::REFRESH_INTERVAL_MS))
+    }
+
     pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.timeout_ms.unwrap_or(5_000))
+        Duration::from_millis(self.timeout_ms.unwrap_or(Self::TIMEOUT_MS))
     }
 
     pub fn refresh_interval(&self) -> Duration {
-        Duration::from_millis(self.refresh_interval_ms.unwrap_or(300_000))
+        Duration::from_millis(self.refresh_interval_ms.unwrap_or(Self::REFRESH_INTERVAL_MS))
     }
 }

@@ -1,10 +1,11 @@
 //! `[sandbox_workspace_write]`: what the workspace-write sandbox adds to the workspace.
 
 use loomd_protocol::AbsolutePathBuf;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The wire's `SandboxWorkspaceWrite` with its roots resolved.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkspaceWrite {
     pub writable_roots: Vec<AbsolutePathBuf>,

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use loomd_protocol::WebSearchToolConfig;
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tools {
     #[serde(deserialize_with = "table_or_switch")]
@@ -15,7 +16,7 @@ pub struct Tools {
     pub view_image: Option<bool>,
 }
 
-/// Old files have `web_search = true`, which says no more than that the tool is wanted.
+/// Old files have `web_search = true`, which says nothing any more: the tool is chosen by the mode.
 fn table_or_switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WebSearchToolConfig>, D::Error> {
     struct TableOrSwitch;
 
@@ -26,8 +27,8 @@ fn table_or_switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
             f.write_str("a table or a boolean")
         }
 
-        fn visit_bool<E>(self, wanted: bool) -> Result<Self::Value, E> {
-            Ok(wanted.then_some(WebSearchToolConfig { context_size: None, allowed_domains: None, location: None }))
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(None)
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {

@@ -3,15 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_input;
+mod external_agent;
 mod loading;
+mod projects;
 mod reading;
 mod settings;
 mod values;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use loomd_config::{ConfigError, LoadRequest, Loaded, Overrides, Settings, Start};
+use loomd_config::{ConfigError, Enablement, LoadRequest, Loaded, Overrides, Settings, Start};
 use loomd_protocol::{AbsolutePathBuf, JsonObject, JsonValue};
 use tempfile::TempDir;
 
@@ -23,7 +26,7 @@ pub struct Fixture {
     system: AbsolutePathBuf,
     flags: Overrides,
     thread: JsonObject,
-    enablement: BTreeMap<String, bool>,
+    enablement: Enablement,
 }
 
 /// A home whose `config.toml` has this text.
@@ -62,8 +65,8 @@ impl Fixture {
         self
     }
 
-    pub fn enablement(mut self, name: &str, enabled: bool) -> Self {
-        self.enablement.insert(name.into(), enabled);
+    pub fn enablement(self, name: &str, enabled: bool) -> Self {
+        self.enablement.set(&BTreeMap::from([(name.to_owned(), enabled)])).unwrap();
         self
     }
 

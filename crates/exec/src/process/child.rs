@@ -12,6 +12,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use tokio::sync::oneshot;
 
 use super::Exit;
+use super::guard::Guard;
 use super::kill::kill_session;
 use super::launch::{Launch, Stack};
 
@@ -64,10 +65,8 @@ impl Drop for Child {
         if !matches!(self.exit(), Ok(Some(_))) {
             self.kill();
         }
-        if let Some(pidfd) = self.pidfd.take()
-            && !matches!(reap(&pidfd), Ok(true))
-        {
-            let _ = send(Job::Reap(pidfd));
+        if let Some(pidfd) = self.pidfd.take() {
+            let _ = send(Job::Reap(self.group, pidfd));
         }
     }
 }
@@ -88,7 +87,7 @@ pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<bool> {
 
 enum Job {
     Start(Box<Launch>, oneshot::Sender<io::Result<Child>>),
-    Reap(OwnedFd),
+    Reap(Pid, OwnedFd),
 }
 
 fn gone() -> io::Error {
@@ -111,7 +110,8 @@ fn send(job: Job) -> io::Result<()> {
 
 fn serve(jobs: &mpsc::Receiver<Job>) {
     let mut stack = Stack::new();
-    let mut ending: Vec<OwnedFd> = Vec::new();
+    let mut guard = Guard::default();
+    let mut ending: Vec<(Pid, OwnedFd)> = Vec::new();
     loop {
         let job = if ending.is_empty() {
             jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -120,19 +120,23 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         };
         match job {
             Ok(Job::Start(launch, reply)) => {
-                let child = launch.start(&mut stack).and_then(|(pid, pidfd)| {
-                    let group = Pid::from_raw(pid).ok_or_else(gone)?;
-                    Ok(Child { group, pidfd: Some(pidfd), exit: None })
-                });
+                let child = guard.start(&launch, &mut stack);
+                let child = child.map(|(group, pidfd)| Child { group, pidfd: Some(pidfd), exit: None });
                 // The other ends of the pipes must be closed here before anybody waits for their end.
                 drop(launch);
                 // Whoever asked may have gone; then the program is dropped, and killed.
                 let _ = reply.send(child);
             }
-            Ok(Job::Reap(pidfd)) => ending.push(pidfd),
+            Ok(Job::Reap(group, pidfd)) => ending.push((group, pidfd)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        ending.retain(|pidfd| matches!(reap(pidfd), Ok(false)));
+        ending.retain(|(group, pidfd)| {
+            let running = matches!(reap(pidfd), Ok(false));
+            if !running {
+                guard.ended(*group);
+            }
+            running
+        });
     }
 }

@@ -5,12 +5,12 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::{Command, Error};
 
@@ -29,6 +29,7 @@ pub(super) struct Launch {
     cwd: CString,
     stdio: [OwnedFd; 3],
     terminal: bool,
+    outlives_us: bool,
 }
 
 /// What one start shares with the child that borrows our memory.
@@ -37,6 +38,8 @@ struct Shared<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     parent: libc::pid_t,
+    /// Where the child says which group it leads, before it can start anything.
+    announce: Option<c_int>,
     failure: AtomicI32,
 }
 
@@ -62,11 +65,18 @@ impl Launch {
         let env = env.collect::<Result<_, _>>()?;
         let cwd = text(command.cwd.as_os_str().as_bytes())?;
         let [stdin, stdout, stderr] = stdio.map(above_standard);
-        Ok(Self { candidates, argv, env, cwd, stdio: [stdin?, stdout?, stderr?], terminal })
+        Ok(Self { candidates, argv, env, cwd, stdio: [stdin?, stdout?, stderr?], terminal, outlives_us: false })
     }
 
-    /// Starts the program, which leads a session and group of its own. The descriptor says when it ended.
-    pub fn start(&self, stack: &mut Stack) -> io::Result<(libc::pid_t, OwnedFd)> {
+    /// Does not end the program when we do.
+    pub fn outliving_us(mut self) -> Self {
+        self.outlives_us = true;
+        self
+    }
+
+    /// Starts the program, which leads a session and group of its own. The descriptor says when it ended. The
+    /// number of the group is written to `announce` even when the start fails after all.
+    pub fn start(&self, stack: &mut Stack, announce: Option<BorrowedFd>) -> Result<(Pid, OwnedFd), Failed> {
         let mut argv = vec![ptr::null(); 1];
         argv.extend(self.argv.iter().map(|word| word.as_ptr()));
         argv.push(ptr::null());
@@ -74,7 +84,8 @@ impl Launch {
         env.push(ptr::null());
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
-        let mut shared = Shared { launch: self, argv, env, parent, failure: AtomicI32::new(0) };
+        let announce = announce.map(|fd| fd.as_raw_fd());
+        let mut shared = Shared { launch: self, argv, env, parent, announce, failure: AtomicI32::new(0) };
         let mut pidfd: c_int = -1;
         let signals = Blocked::all();
         // SAFETY: the stack is ours alone and large enough for `child`, which makes system calls only. With
@@ -92,20 +103,24 @@ impl Launch {
         };
         let error = io::Error::last_os_error();
         drop(signals);
-        if pid < 0 {
-            return Err(error);
-        }
+        let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Err(Failed { group: None, error }) };
         // SAFETY: the kernel opened this descriptor for us just now and nobody else knows it.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         match shared.failure.load(Ordering::Acquire) {
-            0 => Ok((pid, pidfd)),
+            0 => Ok((group, pidfd)),
             code => {
                 // It has nothing left to do but end.
                 let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-                Err(io::Error::from_raw_os_error(code))
+                Err(Failed { group: Some(group), error: io::Error::from_raw_os_error(code) })
             }
         }
     }
+}
+
+/// A start that failed, after the group was announced or before.
+pub(super) struct Failed {
+    pub group: Option<Pid>,
+    pub error: io::Error,
 }
 
 /// Where a child stands until it is a program. One is enough for a thread: it sleeps meanwhile.
@@ -168,14 +183,21 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
     unsafe {
         let errno = || *libc::__errno_location();
         libc::setsid();
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
-            return errno();
-        }
-        if libc::getppid() != shared.parent {
-            // We were too late to be told that the parent died.
-            return libc::ESRCH;
-        }
         let launch = shared.launch;
+        if !launch.outlives_us {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return errno();
+            }
+            if libc::getppid() != shared.parent {
+                // We were too late to be told that the parent died.
+                return libc::ESRCH;
+            }
+        }
+        if let Some(announce) = shared.announce {
+            let group = libc::getpid();
+            // One that does not listen is as good as none.
+            libc::write(announce, (&raw const group).cast(), size_of_val(&group));
+        }
         if launch.terminal && libc::ioctl(launch.stdio[0].as_raw_fd(), libc::TIOCSCTTY, 0) != 0 {
             return errno();
         }

@@ -2,6 +2,7 @@
 //! output means and how much of it is kept is for callers to say.
 
 mod child;
+mod guard;
 mod kill;
 mod launch;
 mod stdio;
@@ -13,6 +14,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio};
 
 use crate::{Command, Result};

@@ -158,6 +158,6 @@ fn output_pipe() -> io::Result<(Output, OwnedFd)> {
     Ok((Output(Read::Pipe(pipe::Receiver::from_owned_fd(ours)?)), theirs))
 }
 
-fn nothing() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+pub(super) fn nothing() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }

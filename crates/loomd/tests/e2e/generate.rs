@@ -38,6 +38,14 @@ async fn json_schemas_are_laid_out_by_version() {
 }
 
 #[tokio::test]
+async fn the_schema_of_the_configuration_is_printed() {
+    let ended = run(&Home::empty(), &["config", "schema"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let schema: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(schema["properties"]["model"]["type"], "string");
+}
+
+#[tokio::test]
 async fn experimental_parts_are_generated_on_request() {
     let home = Home::empty();
     let out = generate(&home, &["generate-json-schema", "-o", "stable"]).await;

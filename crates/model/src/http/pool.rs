@@ -21,7 +21,7 @@ use super::{Answer, Http, HttpError, Stream};
 /// Servers close what is idle for about a minute.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 /// Each costs a file descriptor, and more calls than this rarely end at once.
-const MAX_KEPT: usize = 64;
+const MAX_KEPT: usize = 16;
 
 type Driver = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
 

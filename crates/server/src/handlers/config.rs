@@ -1,29 +1,99 @@
-//! `config/*` and `configRequirements/read`
+//! `config/*` and `configRequirements/read`. Configuration is read and written where a request starts, in the
+//! order of requests: one that follows a write must see it, and the files are small.
 
 use std::path::Path;
 
-use loomd_protocol::{ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse, RpcError};
+use loomd_config::{ConfigError, Edit, LoadRequest, WriteError, WriteRequest};
+use loomd_protocol::{
+    AbsolutePathBuf, ConfigBatchWriteParams, ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse,
+    ConfigValueWriteParams, ConfigWriteResponse, RpcError,
+};
+use serde_json::json;
 
-use crate::dispatch::{Context, not_available};
+use crate::app::working_directory;
+use crate::dispatch::Context;
 
-/// `config/read`: the user's and the system's configuration and the flags, read afresh.
+/// `config/read`
 pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {
-    if params.cwd.is_some() {
-        // Without the project's layers the answer would be wrong.
-        return Err(not_available("config/read with cwd"));
-    }
-    // Read here and now: a read that follows a write must see it, and the files are small.
-    loomd_config::load(&cx.app.sources.request())
-        .and_then(|loaded| loomd_config::read(&loaded, params.include_layers))
-        .map_err(|error| RpcError::internal(error.read_message()))
+    let cwd = params.cwd.map(|cwd| here(&cwd)).transpose()?;
+    let request = LoadRequest { cwd: cwd.as_ref(), ..cx.app.sources.request() };
+    loomd_config::load(&request).and_then(|loaded| loomd_config::read(&loaded, params.include_layers)).map_err(
+        |error| match (&error, &cwd) {
+            (ConfigError::UnknownProfile(_), Some(_)) => {
+                RpcError::internal(format!("failed to read configuration layers: {error}"))
+            }
+            _ => failed(&error, error.read_message()),
+        },
+    )
 }
 
-/// `configRequirements/read`: null when no administrator requires anything. Requirements are not
-/// understood yet, and where there are some, saying "none" would be wrong.
-pub(crate) async fn requirements(_: &Context) -> Result<ConfigRequirementsReadResponse, RpcError> {
-    let sources = ["/etc/codex/requirements.toml", "/etc/codex/managed_config.toml"];
-    if sources.iter().any(|file| Path::new(file).exists()) {
-        return Err(not_available("configRequirements/read"));
+/// `config/value/write`
+pub(crate) async fn write_value(cx: &Context, params: ConfigValueWriteParams) -> Result<ConfigWriteResponse, RpcError> {
+    let ConfigValueWriteParams { key_path, value, merge_strategy, file_path, expected_version } = params;
+    write(cx, &[Edit { key_path, value, merge_strategy }], file_path, expected_version)
+}
+
+/// `config/batchWrite`
+pub(crate) async fn write_batch(cx: &Context, params: ConfigBatchWriteParams) -> Result<ConfigWriteResponse, RpcError> {
+    write(cx, &params.edits, params.file_path, params.expected_version)
+}
+
+/// `configRequirements/read`: null when no administrator requires anything.
+pub(crate) async fn requirements(cx: &Context) -> Result<ConfigRequirementsReadResponse, RpcError> {
+    let loaded = loomd_config::load(&cx.app.sources.request()).map_err(|error| {
+        let message = format!("failed to read configuration layers: {error}");
+        failed(&error, message)
+    })?;
+    Ok(ConfigRequirementsReadResponse { requirements: loaded.requirements.to_wire() })
+}
+
+/// No thread is opened without knowing what the organisation requires.
+pub(crate) fn check_managed(cx: &Context) -> Result<(), RpcError> {
+    if matches!(*cx.app.sources.live.managed.get(), Ok(None)) {
+        return Ok(());
     }
-    Ok(ConfigRequirementsReadResponse { requirements: None })
+    match loomd_config::load(&cx.app.sources.request()) {
+        Err(error @ ConfigError::Cloud(_)) => {
+            let message = format!("failed to load configuration: {error}");
+            Err(RpcError { code: RpcError::INVALID_REQUEST, ..failed(&error, message) })
+        }
+        // Other mistakes have their own words, for those who know the working directory.
+        _ => Ok(()),
+    }
+}
+
+fn write(
+    cx: &Context,
+    edits: &[Edit],
+    file_path: Option<String>,
+    expected_version: Option<String>,
+) -> Result<ConfigWriteResponse, RpcError> {
+    let cwd = working_directory();
+    let write = WriteRequest {
+        edits,
+        file_path: file_path.as_deref(),
+        expected_version: expected_version.as_deref(),
+        cwd: cwd.as_deref().unwrap_or(Path::new("/")),
+    };
+    loomd_config::write(&cx.app.sources.request(), &write).map_err(|error| {
+        let Some(code) = error.code() else { return RpcError::internal(error.to_string()) };
+        let mut data = json!({ "config_write_error_code": code });
+        if let WriteError::Conflict { version } = &error {
+            data["version"] = version.as_str().into();
+        }
+        RpcError::invalid_request(error.to_string()).with_data(data)
+    })
+}
+
+fn failed(error: &ConfigError, message: String) -> RpcError {
+    match error {
+        ConfigError::Cloud(cloud) => RpcError::internal(message).with_data(cloud.data()),
+        _ => RpcError::internal(message),
+    }
+}
+
+/// Relative paths start where the server was started.
+fn here(path: &str) -> Result<AbsolutePathBuf, RpcError> {
+    let absolute = AbsolutePathBuf::new(path).or_else(|| Some(AbsolutePathBuf::resolve(&working_directory()?, path)));
+    absolute.ok_or_else(|| RpcError::internal("the server has no working directory"))
 }

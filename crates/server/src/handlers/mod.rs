@@ -2,8 +2,15 @@
 //! and maps the error.
 
 pub(crate) mod config;
+pub(crate) mod external_agent;
+pub(crate) mod features;
+pub(crate) mod feedback;
+pub(crate) mod fs;
+pub(crate) mod git;
 pub(crate) mod mock;
 pub(crate) mod model;
+pub(crate) mod search;
 pub(crate) mod summary;
 pub(crate) mod thread;
 pub(crate) mod turn;
+pub(crate) mod windows;

@@ -1,5 +1,6 @@
-//! Bytes to messages and back: stdio, websocket, unix socket.
+//! Bytes to messages and back: stdio, websocket, unix socket. A client in the same process needs none.
 
+mod in_process;
 mod lines;
 mod stdio;
 mod websocket;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+pub use in_process::serve_in_process;
 
 use crate::app::App;
 use crate::auth::{AuthError, Guard, Policy};

@@ -1,13 +1,16 @@
 //! Which files there are. A folder whose time of change is the one last seen holds the same files; only
-//! changed folders are read, so that a look at a large home costs one `stat` per day of use.
+//! changed folders are read, so that a look at a large home costs one `stat` per day of use, and folders of
+//! days only when what they hold can matter.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
-use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
+use rustix::io::Errno;
 
 use super::row;
 use super::unread::{Unread, UnreadFile};
@@ -29,8 +32,31 @@ struct Folder {
     mtime: Option<i64>,
     /// Whether the index file knows `mtime`.
     saved: bool,
+    /// Whether this process has read it, so that some of its files may be waiting.
+    read: bool,
     /// Sub-folders, of years and months.
     children: Vec<String>,
+}
+
+/// Looks at folders by their names in the home.
+struct Look<'a> {
+    home: &'a Path,
+    opened: Option<BorrowedFd<'a>>,
+}
+
+impl Look<'_> {
+    /// The time of change; `None` when there is no such folder.
+    fn at(&self, name: &str) -> Result<Option<i64>> {
+        let found = match self.opened {
+            Some(home) => statat(home, name, AtFlags::empty()),
+            None => statat(CWD, self.home.join(name), AtFlags::empty()),
+        };
+        match found {
+            Ok(stat) => Ok((FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| row::mtime(&stat))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(Error::io(&self.home.join(name))(error.into())),
+        }
+    }
 }
 
 /// Levels between `sessions` and the folders that hold files.
@@ -50,49 +76,42 @@ impl Folders {
         )?;
         for row in statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))? {
             let (folder, mtime): (_, Option<i64>) = row?;
-            folders.known.insert(folder, Folder { mtime, saved: mtime.is_some(), children: Vec::new() });
+            folders.known.insert(folder, Folder { mtime, saved: mtime.is_some(), ..Folder::default() });
         }
         Ok(folders)
     }
 
-    /// Looks for files that came or went. New ones are added to `unread`; rows of missing ones are removed.
+    /// Looks for folders in which files came or went. Those of days are added to `unread`.
     pub(super) fn check(&mut self, db: &Connection, home: &Path, unread: &mut Unread) -> Result<()> {
-        self.visit(db, home, SESSIONS, 0, unread)?;
-        self.visit(db, home, ARCHIVED, DAY, unread)
+        // Short paths below an open folder are found sooner than long ones.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = open(home, flags, Mode::empty()).ok();
+        let look = Look { home, opened: opened.as_ref().map(AsFd::as_fd) };
+        self.visit(db, &look, SESSIONS, 0, unread)?;
+        self.visit(db, &look, ARCHIVED, DAY, unread)
     }
 
-    fn visit(&mut self, db: &Connection, home: &Path, name: &str, level: usize, unread: &mut Unread) -> Result<()> {
-        let path = home.join(name);
-        let meta = match fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() => meta,
-            Ok(_) => return self.drop_folder(db, name, unread),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return self.drop_folder(db, name, unread);
+    fn visit(&mut self, db: &Connection, look: &Look, name: &str, level: usize, unread: &mut Unread) -> Result<()> {
+        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unread) };
+        if self.known.get(name).is_none_or(|folder| folder.mtime != Some(mtime)) {
+            if level == DAY {
+                self.known.entry(name.to_owned()).or_default();
+                unread.push_folder(name);
+                return Ok(());
             }
-            Err(error) => return Err(Error::io(&path)(error)),
-        };
-        let mtime = row::mtime(&meta);
-        let folder = self.known.get(name);
-        if folder.is_none_or(|folder| folder.mtime != Some(mtime)) {
             let started = SystemTime::now();
-            let children = if level == DAY {
-                read_day(db, &path, name, unread)?;
-                Vec::new()
-            } else {
-                let children = sub_folders(&path)?;
-                for child in self.children_of(name).filter(|child| !children.contains(child)).collect::<BTreeSet<_>>() {
-                    self.drop_folder(db, &format!("{name}/{child}"), unread)?;
-                }
-                children
-            };
-            let settled = is_settled(started, mtime);
-            self.known.insert(name.to_owned(), Folder { mtime: settled.then_some(mtime), saved: false, children });
+            let children = sub_folders(&look.home.join(name))?;
+            for child in self.children_of(name).filter(|child| !children.contains(child)).collect::<BTreeSet<_>>() {
+                self.drop_folder(db, &format!("{name}/{child}"), unread)?;
+            }
+            let mtime = is_settled(started, mtime).then_some(mtime);
+            self.known.insert(name.to_owned(), Folder { mtime, children, ..Folder::default() });
         }
         if level < DAY {
             let children = self.known.get(name).map(|folder| folder.children.clone()).unwrap_or_default();
             for child in children {
                 let folder = format!("{name}/{child}");
-                match self.visit(db, home, &folder, level + 1, unread) {
+                match self.visit(db, look, &folder, level + 1, unread) {
                     // One unreadable folder does not hide the others.
                     Err(Error::Io { path, source }) => {
                         tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
@@ -101,6 +120,18 @@ impl Folders {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Reads the names in the folder of a day. New files are added to `unread`; rows of missing ones are removed.
+    pub(super) fn read(&mut self, db: &Connection, home: &Path, name: &str, unread: &mut Unread) -> Result<()> {
+        let started = SystemTime::now();
+        let look = Look { home, opened: None };
+        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unread) };
+        let folder = self.known.entry(name.to_owned()).or_default();
+        let waiting = if folder.read { unread.names_in(name) } else { HashSet::new() };
+        read_day(db, &home.join(name), name, &waiting, unread)?;
+        *folder = Folder { mtime: is_settled(started, mtime).then_some(mtime), read: true, ..Folder::default() };
         Ok(())
     }
 
@@ -115,7 +146,7 @@ impl Folders {
         let known = self.known.keys().any(|folder| folder == name || folder.starts_with(&below));
         if known {
             self.known.retain(|folder, _| folder != name && !folder.starts_with(&below));
-            unread.retain(|file| &*file.folder != name && !file.folder.starts_with(&below));
+            unread.drop_folders(|folder| folder == name || folder.starts_with(&below));
             for table in ["rollouts", "folders"] {
                 db.execute(
                     &format!("DELETE FROM {table} WHERE folder = ?1 OR substr(folder, 1, ?3) = ?2"),
@@ -162,12 +193,17 @@ fn sub_folders(path: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-fn read_day(db: &Connection, path: &Path, folder: &str, unread: &mut Unread) -> Result<()> {
+fn read_day(
+    db: &Connection,
+    path: &Path,
+    folder: &str,
+    waiting: &HashSet<Box<str>>,
+    unread: &mut Unread,
+) -> Result<()> {
     let mut rows: HashSet<String> = db
         .prepare_cached("SELECT name FROM rollouts WHERE folder = ?1")?
         .query_map([folder], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    let waiting = unread.names_in(folder);
     let mut gone = waiting.clone();
     let shared: std::sync::Arc<str> = folder.into();
     for entry in fs::read_dir(path).map_err(Error::io(path))? {
@@ -181,20 +217,14 @@ fn read_day(db: &Connection, path: &Path, folder: &str, unread: &mut Unread) -> 
             continue;
         }
         if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
-            unread.push(UnreadFile {
-                folder: shared.clone(),
-                name: name.into(),
-                id: parsed.id,
-                time: parsed.seconds(),
-                mtime: None,
-            });
+            unread.push(UnreadFile::new(shared.clone(), name, parsed));
         }
     }
     for name in &rows {
         row::remove(db, folder, name)?;
     }
     if !gone.is_empty() {
-        unread.retain(|file| &*file.folder != folder || !gone.contains(&*file.name));
+        unread.drop_files(|file| &*file.folder == folder && gone.contains(&*file.name));
     }
     Ok(())
 }

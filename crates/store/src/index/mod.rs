@@ -2,6 +2,7 @@
 //! lookups are answered. Rollouts are the truth: files that come, go, grow or are rewritten by others are
 //! noticed by comparing times and sizes, and the whole file can be thrown away at any moment.
 
+mod facet;
 mod folders;
 mod query;
 mod row;
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loomd_protocol::ThreadSortKey;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
 use crate::list::{Cursor, ListQuery, Page};
 use crate::{StoredThread, ThreadId};
 use folders::Folders;
-use row::{ENTRY, Entry, ThreadRow};
-use unread::{Unread, UnreadFile};
+use row::{ENTRY, Entry, Looker, ThreadRow};
+use unread::{Next, Unread, UnreadFile};
 
 pub(crate) use row::slim;
 
@@ -28,6 +29,8 @@ pub(crate) use row::slim;
 pub(crate) const FILE_NAME: &str = "loomd.sqlite";
 /// Heads read between two looks at whether somebody waits.
 const BATCH: usize = 100;
+/// Heads read in one transaction.
+const LARGEST_BATCH: usize = 2000;
 /// Rows whose files are looked at in one step of a sweep.
 const SWEEP: usize = 200;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time.
@@ -95,7 +98,12 @@ impl Index {
     /// One page of a list.
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
         self.check_folders()?;
-        self.check_recent(query.archived)?;
+        if query.sort == ThreadSortKey::UpdatedAt {
+            self.check_recent(query.archived)?;
+        }
+        if query.sort == ThreadSortKey::UpdatedAt && query.after.is_some() {
+            return self.later_page(query);
+        }
         for _ in 0..ROUNDS {
             let rows = self.driven_page(query)?;
             if !self.verify_all(rows.iter().map(|row| &row.entry))? {
@@ -107,9 +115,26 @@ impl Index {
         self.page(rows, query)
     }
 
+    /// A page of the last changed threads that is not the first. A thread whose change is noticed only now
+    /// would stand before the pages that the client has, where it never saw it: it keeps its place this once.
+    fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
+        let rows = self.driven_page(query)?;
+        let entries: Vec<Entry> = rows.iter().map(|row| row.entry.clone()).collect();
+        let Page { threads, next } = self.page(rows, query)?;
+        let mut shown = Vec::with_capacity(threads.len());
+        for (thread, entry) in threads.into_iter().zip(entries) {
+            if !row::verify(&self.db, &self.home, &entry)? {
+                shown.push(thread);
+            } else if let Some(row) = row::by_key(&self.db, entry.key)?.filter(|row| row.entry.listed) {
+                shown.push(row.into_thread(&self.home)?);
+            }
+        }
+        Ok(Page { threads: shown, next })
+    }
+
     /// Reads as many heads as the page needs, newest first.
     fn driven_page(&mut self, query: &ListQuery) -> Result<Vec<ThreadRow>> {
-        let mut batches = 1;
+        let mut count = query.limit + 1;
         loop {
             let rows = query::page(&self.db, query)?;
             let Some(bound) = self.unread.bound(query.sort) else { return Ok(rows) };
@@ -117,14 +142,43 @@ impl Index {
             if last.is_some_and(|row| self.time(row, query.sort) > bound) {
                 return Ok(rows);
             }
+            let files = self.newest(query.sort, count)?;
+            self.read_heads(files)?;
             // Ever more at once: a filter that matches nothing must not be asked again and again.
-            for _ in 0..batches {
-                if self.unread.is_empty() {
-                    break;
+            count = (count * 2).min(LARGEST_BATCH);
+        }
+    }
+
+    /// The newest files that have not been read, of which it is certain that they are.
+    fn newest(&mut self, sort: ThreadSortKey, count: usize) -> Result<Vec<UnreadFile>> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            match self.unread.next(sort) {
+                None => break,
+                Some(Next::Folder(folder)) => {
+                    if let Err(error) = self.read_folder(&folder) {
+                        found.into_iter().for_each(|file| self.unread.push(file));
+                        return Err(error);
+                    }
                 }
-                self.read_heads(query.sort, BATCH)?;
+                Some(Next::File(mut file)) if sort == ThreadSortKey::CreatedAt && file.created.is_none() => {
+                    file.created = Some(row::created(&self.home, &file));
+                    self.unread.push(file);
+                }
+                Some(Next::File(file)) => found.push(file),
             }
-            batches *= 2;
+        }
+        Ok(found)
+    }
+
+    /// One unreadable folder does not hide the others.
+    fn read_folder(&mut self, folder: &str) -> Result<()> {
+        match self.folders.read(&self.db, &self.home, folder, &mut self.unread) {
+            Err(Error::Io { path, source }) => {
+                tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+                Ok(())
+            }
+            read => read,
         }
     }
 
@@ -152,6 +206,9 @@ impl Index {
         for look in [false, true] {
             if look {
                 self.check_folders()?;
+                while let Some(folder) = self.unread.next_folder() {
+                    self.read_folder(&folder)?;
+                }
                 for file in self.unread.of_thread(id) {
                     self.read_head(&file)?;
                 }
@@ -175,7 +232,7 @@ impl Index {
                 row::verify(&self.db, &self.home, &entry)?;
             }
             None => {
-                self.unread.retain(|file| *file.folder != *folder || *file.name != *name);
+                self.unread.drop_files(|file| *file.folder == *folder && *file.name == *name);
                 row::index_file(&self.db, &self.home, &folder, &name)?;
             }
         }
@@ -194,8 +251,17 @@ impl Index {
             self.check_folders()?;
             return Ok(true);
         }
+        if let Some(folder) = self.unread.next_folder() {
+            self.read_folder(&folder)?;
+            return Ok(true);
+        }
         if !self.unread.is_empty() {
-            self.read_heads(ThreadSortKey::CreatedAt, BATCH)?;
+            let files = std::iter::from_fn(|| match self.unread.next(ThreadSortKey::CreatedAt) {
+                Some(Next::File(file)) => Some(file),
+                _ => None,
+            });
+            let files = files.take(BATCH).collect();
+            self.read_heads(files)?;
             return Ok(true);
         }
         self.sweep()
@@ -236,19 +302,14 @@ impl Index {
     }
 
     fn check_folders(&mut self) -> Result<()> {
-        // No transaction: one that reads first and writes later fails when another process writes.
+        // No transaction, as nothing is mostly written.
         self.folders.check(&self.db, &self.home, &mut self.unread)?;
         self.checked = true;
         Ok(())
     }
 
     fn check_recent(&mut self, archived: bool) -> Result<()> {
-        let entries = self.entries(
-            &format!(
-                "SELECT {ENTRY} FROM rollouts WHERE listed AND archived = ?1 ORDER BY updated_at DESC, id DESC LIMIT ?2"
-            ),
-            params![archived, RECENT as i64],
-        )?;
+        let entries = query::recent(&self.db, archived, RECENT)?;
         self.verify_all(entries.iter()).map(|_| ())
     }
 
@@ -260,28 +321,30 @@ impl Index {
 
     /// Returns whether any row changed.
     fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<bool> {
-        let mut changed = false;
+        let (mut changed, mut looker) = (false, Looker::new(&self.home));
         for entry in entries {
-            changed |= row::verify(&self.db, &self.home, entry)?;
+            changed |= row::verify_with(&self.db, &mut looker, entry)?;
         }
         Ok(changed)
     }
 
-    fn read_heads(&mut self, sort: ThreadSortKey, count: usize) -> Result<()> {
-        let files = self.unread.newest(sort, count);
+    fn read_heads(&mut self, files: Vec<UnreadFile>) -> Result<()> {
         self.grown = true;
-        let transaction = self.db.unchecked_transaction()?;
-        let done = files.iter().try_for_each(|file| self.read_head(file));
+        let done = self.write_heads(&files);
         if done.is_err() {
-            for file in files {
-                self.unread.push(file);
-            }
-            return done;
+            files.into_iter().for_each(|file| self.unread.push(file));
         }
+        done
+    }
+
+    fn write_heads(&self, files: &[UnreadFile]) -> Result<()> {
+        // Begins with the right to write: one that reads first fails when another process writes.
+        let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        files.iter().try_for_each(|file| self.read_head(file))?;
         Ok(transaction.commit()?)
     }
 
     fn read_head(&self, file: &UnreadFile) -> Result<()> {
-        row::index_file(&self.db, &self.home, &file.folder, &file.name)
+        row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stat)
     }
 }

@@ -1,13 +1,15 @@
 //! One row per rollout file: what its head says and which state of the file that was.
 
-use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
+use rustix::io::Errno;
 
-use super::signature;
+use super::unread::UnreadFile;
+use super::{facet, signature};
 use crate::error::{Error, Result};
 use crate::head::{self, Head};
 use crate::list::Kind;
@@ -27,19 +29,66 @@ pub(super) struct Stat {
 impl Stat {
     /// `None` when there is no such file.
     pub(super) fn of(path: &Path) -> Result<Option<Self>> {
-        match fs::metadata(path) {
-            Ok(meta) => Ok(meta.is_file().then(|| Self { size: meta.len(), mtime: mtime(&meta) })),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(Error::io(path)(error)),
+        Self::look(statat(CWD, path, AtFlags::empty()), path)
+    }
+
+    fn look(found: rustix::io::Result<rustix::fs::Stat>, path: &Path) -> Result<Option<Self>> {
+        match found {
+            Ok(stat) => {
+                let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+                Ok(is_file.then(|| Self { size: u64::try_from(stat.st_size).unwrap_or(0), mtime: mtime(&stat) }))
+            }
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(Error::io(path)(error.into())),
         }
+    }
+
+    /// In whole seconds, as lists show it.
+    pub(super) fn updated_at(self) -> i64 {
+        self.mtime.div_euclid(1_000_000_000)
     }
 }
 
-pub(super) fn mtime(meta: &fs::Metadata) -> i64 {
-    let Ok(time) = meta.modified() else { return 0 };
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+/// Nanoseconds since 1970.
+pub(super) fn mtime(stat: &rustix::fs::Stat) -> i64 {
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    let (seconds, nanos) = (i64::from(stat.st_mtime), i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+/// Looks at the files of rows. The folder of the last one stays open: the next one is mostly there too, and
+/// its name alone is found sooner than its path.
+pub(super) struct Looker<'a> {
+    home: &'a Path,
+    folder: Option<(&'a str, Option<OwnedFd>)>,
+}
+
+impl<'a> Looker<'a> {
+    pub(super) fn new(home: &'a Path) -> Self {
+        Self { home, folder: None }
+    }
+
+    fn stat(&mut self, entry: &'a Entry) -> Result<Option<Stat>> {
+        let path = || self.home.join(&entry.folder).join(&entry.name);
+        match &mut self.folder {
+            Some((folder, opened)) if *folder == entry.folder => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                if opened.is_none() {
+                    *opened = open(self.home.join(&entry.folder), flags, Mode::empty()).ok();
+                }
+                match opened {
+                    Some(folder) => {
+                        Stat::look(statat(&*folder, &*entry.name, AtFlags::empty()), Path::new(&entry.name))
+                    }
+                    None => Stat::of(&path()),
+                }
+            }
+            // One file alone is not worth opening its folder.
+            _ => {
+                self.folder = Some((&entry.folder, None));
+                Stat::of(&path())
+            }
+        }
     }
 }
 
@@ -69,10 +118,15 @@ impl Entry {
 
 /// Reads a file's head and writes its row. A file that is gone leaves no row.
 pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str) -> Result<()> {
+    index_file_as(db, home, folder, name, None)
+}
+
+/// The same, for a file that was looked at before: what was appended since makes the row stale, not wrong.
+pub(super) fn index_file_as(db: &Connection, home: &Path, folder: &str, name: &str, seen: Option<Stat>) -> Result<()> {
     let Some(parsed) = RolloutName::parse(name) else { return Ok(()) };
     let path = home.join(folder).join(name);
-    // The state first: what is appended while the head is read makes the row stale, not wrong.
-    let stat = match Stat::of(&path) {
+    // The state before the head, for the same reason.
+    let stat = match seen.map_or_else(|| Stat::of(&path), |stat| Ok(Some(stat))) {
         Ok(Some(stat)) => stat,
         Ok(None) => return remove(db, folder, name),
         Err(error) => {
@@ -91,18 +145,31 @@ pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str)
     put(db, folder, name, parsed, stat, head)
 }
 
+/// When the thread in a file was created, as its row will say.
+pub(super) fn created(home: &Path, file: &UnreadFile) -> i64 {
+    match head::read_meta(&file.path(home)) {
+        Ok(Some(meta)) => created_at(&meta, || Some(file.parsed)),
+        Ok(None) | Err(_) => file.parsed.seconds(),
+    }
+}
+
 fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Stat, head: Head) -> Result<()> {
     let listed = head.meta.is_some() && head.preview.is_some();
     let meta = head.meta.map(|meta| slim(*meta));
     let id = meta.as_ref().map_or(parsed.id, |meta| meta.id);
-    let created = meta.as_ref().map_or_else(|| parsed.seconds(), |meta| created_at(meta, Some(parsed)));
+    let created = meta.as_ref().map_or_else(|| parsed.seconds(), |meta| created_at(meta, || Some(parsed)));
     let signature = head.preview.as_deref().map(signature::of);
     let text = meta.as_ref().map(serde_json::to_string).transpose()?;
+    let facet = facet::of(
+        db,
+        meta.as_ref().map_or(Kind::Unknown, |meta| Kind::of(&meta.source)),
+        meta.as_ref().and_then(|meta| meta.model_provider.as_deref()),
+    )?;
     db.prepare_cached(
-        "INSERT INTO rollouts (folder, name, size, mtime, id, listed, archived, created_at, updated_at, kind, provider, cwd, preview, meta, signature)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+        "INSERT INTO rollouts (folder, name, size, mtime, id, listed, archived, created_at, updated_at, facet, cwd, preview, meta, signature)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
          ON CONFLICT (folder, name) DO UPDATE SET size = ?3, mtime = ?4, id = ?5, listed = ?6, archived = ?7,
-         created_at = ?8, updated_at = ?9, kind = ?10, provider = ?11, cwd = ?12, preview = ?13, meta = ?14, signature = ?15",
+         created_at = ?8, updated_at = ?9, facet = ?10, cwd = ?11, preview = ?12, meta = ?13, signature = ?14",
     )?
     .execute(params![
         folder,
@@ -113,9 +180,8 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Sta
         listed,
         folder == ARCHIVED,
         created,
-        stat.mtime.div_euclid(1_000_000_000),
-        meta.as_ref().map_or(Kind::Unknown, |meta| Kind::of(&meta.source)) as u8,
-        meta.as_ref().and_then(|meta| meta.model_provider.as_deref()),
+        stat.updated_at(),
+        facet,
         meta.as_ref().map_or("", |meta| &meta.cwd),
         head.preview,
         // A blank file is told from one without a session_meta.
@@ -142,8 +208,12 @@ pub(super) fn remove(db: &Connection, folder: &str, name: &str) -> Result<()> {
 
 /// Brings a row up to date with its file. Returns whether the row changed.
 pub(super) fn verify(db: &Connection, home: &Path, entry: &Entry) -> Result<bool> {
-    let path = home.join(&entry.folder).join(&entry.name);
-    let stat = match Stat::of(&path) {
+    verify_with(db, &mut Looker::new(home), entry)
+}
+
+/// The same, for one row of many.
+pub(super) fn verify_with<'a>(db: &Connection, looker: &mut Looker<'a>, entry: &'a Entry) -> Result<bool> {
+    let stat = match looker.stat(entry) {
         // What cannot be looked at stays as it was.
         Err(Error::Io { .. }) => return Ok(false),
         stat => stat?,
@@ -153,10 +223,10 @@ pub(super) fn verify(db: &Connection, home: &Path, entry: &Entry) -> Result<bool
         // Appended to: the head has been read.
         Some(stat) if entry.listed && stat.size >= entry.stat.size => {
             db.prepare_cached("UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4 WHERE key = ?1")?
-                .execute(params![entry.key, stat.size as i64, stat.mtime, stat.mtime.div_euclid(1_000_000_000)])?;
+                .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
             Ok(true)
         }
-        _ => index_file(db, home, &entry.folder, &entry.name).map(|()| true),
+        _ => index_file(db, looker.home, &entry.folder, &entry.name).map(|()| true),
     }
 }
 
@@ -219,5 +289,12 @@ pub(super) fn by_id(db: &Connection, id: ThreadId, archived: Option<bool>) -> Re
             "SELECT {THREAD} FROM rollouts WHERE id = ?1 AND (?2 IS NULL OR archived = ?2) ORDER BY archived, name DESC LIMIT 1"
         ))?
         .query_row(params![id.as_uuid().as_bytes().as_slice(), archived], ThreadRow::read)
+        .optional()?)
+}
+
+pub(super) fn by_key(db: &Connection, key: i64) -> Result<Option<ThreadRow>> {
+    Ok(db
+        .prepare_cached(&format!("SELECT {THREAD} FROM rollouts WHERE key = ?1"))?
+        .query_row([key], ThreadRow::read)
         .optional()?)
 }

@@ -4,13 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode};
 
 use super::signature;
 
 /// Raised whenever a table or the meaning of a column changes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long to wait for another process that is writing to the index.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -30,8 +31,7 @@ CREATE TABLE rollouts (
     archived INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    kind INTEGER NOT NULL,
-    provider TEXT,
+    facet INTEGER NOT NULL,
     cwd TEXT NOT NULL,
     signature BLOB,
     preview TEXT,
@@ -39,12 +39,11 @@ CREATE TABLE rollouts (
     UNIQUE (folder, name)
 );
 CREATE INDEX by_id ON rollouts (id);
-CREATE INDEX by_created ON rollouts (archived, created_at DESC, id DESC, kind, provider) WHERE listed;
-CREATE INDEX by_updated ON rollouts (archived, updated_at DESC, id DESC, kind, provider) WHERE listed;
-CREATE INDEX by_cwd_created ON rollouts (archived, cwd, created_at DESC, id DESC, kind, provider) WHERE listed;
-CREATE INDEX by_cwd_updated ON rollouts (archived, cwd, updated_at DESC, id DESC, kind, provider) WHERE listed;
-CREATE INDEX search_created ON rollouts (archived, created_at DESC, id DESC, kind, provider, signature) WHERE listed;
-CREATE INDEX search_updated ON rollouts (archived, updated_at DESC, id DESC, kind, provider, signature) WHERE listed;
+CREATE INDEX by_created ON rollouts (archived, facet, created_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX by_updated ON rollouts (archived, facet, updated_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX by_cwd_created ON rollouts (archived, facet, cwd, created_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, id DESC, signature) WHERE listed;
+CREATE TABLE facets (facet INTEGER PRIMARY KEY, kind INTEGER NOT NULL, provider TEXT);
 CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
@@ -119,8 +118,11 @@ fn try_open(path: &Path) -> rusqlite::Result<Connection> {
 
 fn prepare(mut connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
+    // Statements are planned once, not again for every value that is bound.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Nobody waits for the disk to have an empty index: a half-made one is made anew.
     connection.execute_batch(
-        "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY;",
+        "PRAGMA page_size = 16384; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY;",
     )?;
     // Two processes may come here at once: the second one finds the work done.
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -134,6 +136,7 @@ fn prepare(mut connection: Connection) -> rusqlite::Result<Connection> {
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     // A substring search at the speed of memory; SQLite's own compares byte by byte.
     connection.create_scalar_function("has_text", 2, flags, |context| {

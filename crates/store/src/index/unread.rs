@@ -1,100 +1,238 @@
-//! Files whose head has not been read yet, newest first by either key.
+//! What has not been read yet: folders whose names are not known and files whose heads are not, newest
+//! first by either key. It says how new any of them can be, so that a page needs only the newest ones.
 
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use loomd_protocol::ThreadSortKey;
 
 use super::row::Stat;
 use crate::ThreadId;
+use crate::path::{RolloutName, SESSIONS};
 
 /// A rollout that is not in the index yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnreadFile {
     pub folder: Arc<str>,
     pub name: Box<str>,
-    pub id: ThreadId,
-    /// The name's time, seconds.
-    pub time: i64,
-    /// When it was last changed, seconds; looked up when that order is first asked for.
-    pub mtime: Option<i64>,
-}
-
-impl UnreadFile {
-    fn key(&self, sort: ThreadSortKey) -> i64 {
-        match sort {
-            ThreadSortKey::CreatedAt => self.time,
-            ThreadSortKey::UpdatedAt => self.mtime.unwrap_or(i64::MIN),
-        }
-    }
+    pub parsed: RolloutName,
+    /// When the thread was created, seconds; `None` when only the file can tell.
+    pub created: Option<i64>,
+    /// Looked up when the order of change is first asked for.
+    pub stat: Option<Stat>,
 }
 
 /// Names hold local time and lists are in UTC: no place on earth is further from it than 14 hours, and
 /// between giving a name and writing the time into the file little time passes.
 const TIME_ZONES: i64 = 15 * 60 * 60;
+/// All time zones are this far apart, or a multiple of it.
+const TIME_ZONE_STEP: i64 = 15 * 60;
+/// An id is made just before the time of creation is taken.
+const ID_TO_CREATION: i64 = 30;
 
-/// The files that wait, kept in the order in which they were last asked for.
+impl UnreadFile {
+    pub(super) fn new(folder: Arc<str>, name: &str, parsed: RolloutName) -> Self {
+        Self { folder, name: name.into(), created: created(parsed), parsed, stat: None }
+    }
+
+    /// No thread in the file is newer.
+    fn newest(&self, sort: ThreadSortKey) -> i64 {
+        match sort {
+            ThreadSortKey::CreatedAt => self.created.unwrap_or(self.parsed.seconds().saturating_add(TIME_ZONES)),
+            ThreadSortKey::UpdatedAt => self.stat.map_or(i64::MIN, Stat::updated_at),
+        }
+    }
+
+    pub(super) fn path(&self, home: &Path) -> PathBuf {
+        home.join(&*self.folder).join(&*self.name)
+    }
+}
+
+/// The id's own time tells the time zone of the name, and with it the time in UTC. `None` for an id
+/// without a time, or one that does not fit the name.
+fn created(name: RolloutName) -> Option<i64> {
+    let (id, _) = name.id.as_uuid().get_timestamp()?.to_unix();
+    let (id, local) = (i64::try_from(id).ok()?, name.seconds());
+    let offset = (local - id + TIME_ZONE_STEP / 2).div_euclid(TIME_ZONE_STEP) * TIME_ZONE_STEP;
+    let created = local - offset;
+    (offset.abs() < TIME_ZONES && (created - id).abs() <= ID_TO_CREATION).then_some(created)
+}
+
+/// A file in the order that was last asked for.
+struct Waiting {
+    newest: i64,
+    file: UnreadFile,
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.newest.cmp(&other.newest)
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting {}
+
+/// The next thing to look at.
+pub(super) enum Next {
+    Folder(Arc<str>),
+    File(UnreadFile),
+}
+
+/// The folders and files that wait.
 pub(super) struct Unread {
     home: PathBuf,
-    /// Oldest first: the next one is at the end.
-    files: Vec<UnreadFile>,
-    order: Option<ThreadSortKey>,
+    /// With the time that no thread in it is newer than. Files are taken to lie in the folders of their days.
+    folders: BTreeSet<(i64, Arc<str>)>,
+    files: BinaryHeap<Waiting>,
+    order: ThreadSortKey,
 }
 
 impl Unread {
     pub(super) fn new(home: &Path) -> Self {
-        Self { home: home.to_owned(), files: Vec::new(), order: None }
+        Self {
+            home: home.to_owned(),
+            folders: BTreeSet::new(),
+            files: BinaryHeap::new(),
+            order: ThreadSortKey::CreatedAt,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.files.is_empty() && self.folders.is_empty()
     }
 
-    pub(super) fn push(&mut self, file: UnreadFile) {
-        self.files.push(file);
-        self.order = None;
+    pub(super) fn push_folder(&mut self, name: &str) {
+        self.folders.insert((newest_of_day(name), name.into()));
     }
 
-    pub(super) fn retain(&mut self, keep: impl FnMut(&UnreadFile) -> bool) {
-        self.files.retain(keep);
+    pub(super) fn push(&mut self, mut file: UnreadFile) {
+        self.measure(&mut file);
+        self.files.push(Waiting { newest: file.newest(self.order), file });
+    }
+
+    /// Forgets the folders and files in folders that `gone` knows.
+    pub(super) fn drop_folders(&mut self, gone: impl Fn(&str) -> bool) {
+        self.folders.retain(|(_, name)| !gone(name));
+        self.files.retain(|waiting| !gone(&waiting.file.folder));
+    }
+
+    pub(super) fn drop_files(&mut self, gone: impl Fn(&UnreadFile) -> bool) {
+        self.files.retain(|waiting| !gone(&waiting.file));
     }
 
     pub(super) fn names_in(&self, folder: &str) -> HashSet<Box<str>> {
-        self.files.iter().filter(|file| &*file.folder == folder).map(|file| file.name.clone()).collect()
+        let files = self.files.iter().map(|waiting| &waiting.file);
+        files.filter(|file| &*file.folder == folder).map(|file| file.name.clone()).collect()
     }
 
-    /// The newest files, at most `count`.
-    pub(super) fn newest(&mut self, sort: ThreadSortKey, count: usize) -> Vec<UnreadFile> {
+    /// What may hold the newest thread.
+    pub(super) fn next(&mut self, sort: ThreadSortKey) -> Option<Next> {
         self.arrange(sort);
-        self.files.split_off(self.files.len().saturating_sub(count))
+        let file = self.files.peek().map(|waiting| waiting.newest);
+        match self.newest_folder(sort) {
+            Some(folder) if file.is_none_or(|file| folder >= file) => self.next_folder().map(Next::Folder),
+            _ => self.files.pop().map(|waiting| Next::File(waiting.file)),
+        }
+    }
+
+    pub(super) fn next_folder(&mut self) -> Option<Arc<str>> {
+        self.folders.pop_last().map(|(_, name)| name)
     }
 
     /// The files that are named after a thread.
     pub(super) fn of_thread(&mut self, id: ThreadId) -> Vec<UnreadFile> {
-        let (found, rest) = self.files.drain(..).partition(|file| file.id == id);
-        self.files = rest;
-        found
+        let (found, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.files).into_iter().partition(|waiting| waiting.file.parsed.id == id);
+        self.files = rest.into();
+        found.into_iter().map(|waiting| waiting.file).collect()
     }
 
-    /// No file that waits is newer than this; `None` when none waits.
+    /// No thread that waits is newer than this; `None` when none waits.
     pub(super) fn bound(&mut self, sort: ThreadSortKey) -> Option<i64> {
         self.arrange(sort);
-        let newest = self.files.last()?.key(sort);
-        Some(if sort == ThreadSortKey::CreatedAt { newest.saturating_add(TIME_ZONES) } else { newest })
+        self.files.peek().map(|waiting| waiting.newest).max(self.newest_folder(sort))
+    }
+
+    fn newest_folder(&self, sort: ThreadSortKey) -> Option<i64> {
+        let (newest, _) = self.folders.last()?;
+        // Old threads are gone on with.
+        Some(if sort == ThreadSortKey::CreatedAt { *newest } else { i64::MAX })
     }
 
     fn arrange(&mut self, sort: ThreadSortKey) {
-        if self.order != Some(sort) {
-            if sort == ThreadSortKey::UpdatedAt {
-                for file in self.files.iter_mut().filter(|file| file.mtime.is_none()) {
-                    let path = self.home.join(&*file.folder).join(&*file.name);
-                    let stat = Stat::of(&path).ok().flatten();
-                    file.mtime = Some(stat.map_or(i64::MIN, |stat| stat.mtime.div_euclid(1_000_000_000)));
-                }
+        if self.order != sort {
+            self.order = sort;
+            let mut files = std::mem::take(&mut self.files).into_vec();
+            for waiting in &mut files {
+                self.measure(&mut waiting.file);
+                waiting.newest = waiting.file.newest(sort);
             }
-            self.files.sort_unstable_by_key(|file| file.key(sort));
-            self.order = Some(sort);
+            self.files = files.into();
+        }
+    }
+
+    fn measure(&self, file: &mut UnreadFile) {
+        if self.order == ThreadSortKey::UpdatedAt && file.stat.is_none() {
+            file.stat = Stat::of(&file.path(&self.home)).ok().flatten();
+        }
+    }
+}
+
+/// The end of the day in the latest time zone; the end of time for folders without a day.
+fn newest_of_day(folder: &str) -> i64 {
+    let end = || {
+        let day = folder.strip_prefix(SESSIONS)?.strip_prefix('/')?;
+        let date = Date::strptime("%Y/%m/%d", day).ok()?.tomorrow().ok()?;
+        Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second() + TIME_ZONES)
+    };
+    end().unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_with_a_time_tells_the_time_zone_of_the_name() {
+        // 2026-11-15T06:42:53.911Z
+        let id = "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2";
+        for (name, created) in [
+            ("2026-11-15T06-42-53", Some(1794724973)),
+            ("2026-11-15T06-42-59", Some(1794724979)),
+            ("2026-11-15T12-12-53", Some(1794724973)),
+            ("2026-11-14T18-42-53", Some(1794724973)),
+            ("2026-11-15T06-50-53", None),
+            ("2026-11-16T06-42-53", None),
+            ("2025-11-15T06-42-53", None),
+        ] {
+            let name = RolloutName::parse(&format!("rollout-{name}-{id}.jsonl")).unwrap();
+            assert_eq!(super::created(name), created, "{name:?}");
+        }
+        let other = "rollout-2026-11-15T06-42-53-54cbd9a4-eb27-4019-a111-baa1c7c1e4e6.jsonl";
+        assert_eq!(super::created(RolloutName::parse(other).unwrap()), None);
+    }
+
+    #[test]
+    fn a_day_ends_last_where_the_clocks_are_behind() {
+        assert_eq!(newest_of_day("sessions/2026/11/14"), 1794700800 + TIME_ZONES);
+        for other in ["archived_sessions", "sessions/2026/13/01", "sessions/1/2"] {
+            assert_eq!(newest_of_day(other), i64::MAX, "{other}");
         }
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::event::Event;
 use super::record::Record;
 
 /// A line of a rollout whose payload has not been decoded yet. Borrows from the line's bytes.
@@ -43,13 +44,77 @@ impl<'a> Line<'a> {
     }
 }
 
+/// A line as the usual writers lay it out, told apart by its first bytes. Nothing else of it has been
+/// looked at: what is passed over is never read, and what is wanted is read once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance<'a> {
+    /// The kind, as in [`Line`].
+    pub kind: &'a str,
+    /// Everything between `"payload":` and the end of the line's object.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Glance<'a> {
+    /// `None` for a line that is laid out in another way; [`Line::parse`] reads those.
+    pub fn at(line: &'a [u8]) -> Option<Self> {
+        let mut rest = Prefix(line);
+        rest.eat(b"{")?;
+        rest.member("timestamp")?;
+        rest.string()?;
+        rest.eat(b",")?;
+        rest.member("type")?;
+        let kind = rest.string()?;
+        rest.eat(b",")?;
+        rest.member("payload")?;
+        Some(Self { kind, payload: rest.0.trim_ascii_end().strip_suffix(b"}")? })
+    }
+
+    /// The payload's own `type`, when it comes first.
+    pub fn payload_type(&self) -> Option<&'a str> {
+        first_type(self.payload)
+    }
+
+    /// The event of an `event_msg`. `None` also for what only [`Line::parse`] can make out.
+    pub fn event(&self) -> Option<Event> {
+        Event::decode(std::str::from_utf8(self.payload).ok()?)
+    }
+}
+
+/// What is left of a text that is taken from the front, token by token.
+struct Prefix<'a>(&'a [u8]);
+
+impl<'a> Prefix<'a> {
+    fn eat(&mut self, token: &[u8]) -> Option<()> {
+        self.0 = self.0.trim_ascii_start().strip_prefix(token)?;
+        Some(())
+    }
+
+    fn member(&mut self, name: &str) -> Option<()> {
+        (self.string()? == name).then(|| self.eat(b":"))?
+    }
+
+    /// A string without escapes.
+    fn string(&mut self) -> Option<&'a str> {
+        self.eat(b"\"")?;
+        let end = memchr::memchr2(b'"', b'\\', self.0).filter(|end| self.0[*end] == b'"')?;
+        let (text, rest) = self.0.split_at(end);
+        self.0 = &rest[1..];
+        std::str::from_utf8(text).ok()
+    }
+}
+
+/// The `type` of an object that begins with it.
+fn first_type(object: &[u8]) -> Option<&str> {
+    let mut rest = Prefix(object);
+    rest.eat(b"{")?;
+    rest.member("type")?;
+    rest.string()
+}
+
 pub(super) fn payload_type(payload: &str) -> Option<Cow<'_, str>> {
     // Writers put the type first; then it is found without reading the payload.
-    if let Some(rest) = payload.strip_prefix("{\"type\":\"") {
-        let end = memchr::memchr2(b'"', b'\\', rest.as_bytes())?;
-        if rest.as_bytes()[end] == b'"' {
-            return Some(Cow::Borrowed(&rest[..end]));
-        }
+    if let Some(tag) = first_type(payload.as_bytes()) {
+        return Some(Cow::Borrowed(tag));
     }
     #[derive(Deserialize)]
     struct Tag<'a> {
@@ -95,4 +160,36 @@ pub fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         start += end + 1;
         Some((offset, &rest[..end]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glance_tells_what_parsing_tells_and_gives_up_on_other_layouts() {
+        let payload = br#"{"type":"user_message","message":"hi"}"#;
+        for (before, after) in [
+            (r#"{"timestamp":"x","type":"event_msg","payload":"#, "}"),
+            ("  { \"timestamp\" : \"x\" , \"type\" : \"event_msg\" ,\t\"payload\":", " } \r"),
+        ] {
+            let line = [before.as_bytes(), payload, after.as_bytes()].concat();
+            let glance = Glance::at(&line).unwrap();
+            let parsed = Line::parse(&line).unwrap();
+            assert_eq!((glance.kind, glance.payload_type()), ("event_msg", Some("user_message")));
+            assert_eq!(glance.event().map(Record::EventMsg), parsed.decode());
+            assert!(glance.event().is_some());
+        }
+        for other in [
+            r#"{"type":"event_msg","timestamp":"x","payload":{}}"#,
+            r#"{"timestamp":"x\"","type":"event_msg","payload":{}}"#,
+            r#"{"timestamp":"x","type":"event_msg","#,
+            r#"{"timestamp":"x","type":"event_msg","payload":{"#,
+            "",
+        ] {
+            assert_eq!(Glance::at(other.as_bytes()), None, "{other}");
+        }
+        let more = br#"{"timestamp":"x","type":"event_msg","payload":{"type":"context_compacted"},"more":1}"#;
+        assert!(Glance::at(more).unwrap().event().is_none() && Line::parse(more).unwrap().decode().is_some());
+    }
 }

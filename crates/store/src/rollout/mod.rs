@@ -16,7 +16,7 @@ pub use context::{Compacted, NetworkAccess, ReadAccess, SandboxPolicy, Truncatio
 pub use event::Event;
 pub use events::*;
 pub use extended::*;
-pub use line::{Line, copy_line, now, whole_lines};
+pub use line::{Glance, Line, copy_line, now, whole_lines};
 pub use record::{Record, write_line};
 pub use session_meta::{BaseInstructions, SessionMeta, StoredGit};
 pub use source::Source;

@@ -1,7 +1,7 @@
 //! Any bytes as a rollout: telling its lines apart and decoding them never panics, what decodes once is
-//! written the same way for ever, and a copy says what the original said.
+//! written the same way for ever, a copy says what the original said, and a glance never sees anything else.
 
-use loomd_store::rollout::{Line, copy_line, whole_lines, write_line};
+use loomd_store::rollout::{Event, Glance, Line, copy_line, whole_lines, write_line};
 
 const TIME: &str = "2026-11-15T06:42:54.420Z";
 
@@ -9,6 +9,12 @@ pub fn run(data: &[u8]) {
     for (_, bytes) in whole_lines(data) {
         let Some(line) = Line::parse(bytes) else { continue };
         let _ = line.payload_type();
+        if let Some(glance) = Glance::at(bytes) {
+            assert_eq!(glance.kind, line.kind);
+            if let Some(event) = glance.event() {
+                assert_eq!(Event::decode(line.payload.get()), Some(event));
+            }
+        }
 
         let mut copy = Vec::new();
         copy_line(&mut copy, TIME, &line);

@@ -1,0 +1,302 @@
+//! Whether a command may run, and how: decided by rules and policy, or by whoever is asked.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use loomd_config::Feature;
+use loomd_exec::sandbox::Sandbox;
+use loomd_exec::{Decision, Question, approval_key, decide, refuse_escalation};
+use loomd_protocol::{
+    AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
+    CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
+    ResponseItem, ServerRequest,
+};
+use serde::Deserialize;
+
+use super::{Grants, confines, reviewer, rule_folders, sandbox};
+use crate::conversation::message;
+use crate::tools::ToolCx;
+
+/// What a call asks for beyond running a command.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Wishes {
+    #[serde(default)]
+    pub sandbox_permissions: SandboxPermissions,
+    pub additional_permissions: Option<WantedPermissions>,
+    pub justification: Option<String>,
+    pub prefix_rule: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SandboxPermissions {
+    #[default]
+    UseDefault,
+    RequireEscalated,
+    WithAdditionalPermissions,
+}
+
+/// Permissions as a model writes them.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct WantedPermissions {
+    pub network: Option<WantedNetwork>,
+    pub file_system: Option<WantedFiles>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct WantedNetwork {
+    pub enabled: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct WantedFiles {
+    pub read: Option<Vec<String>>,
+    pub write: Option<Vec<String>>,
+}
+
+impl WantedPermissions {
+    /// Relative paths are relative to where the turn works. `None` when nothing is asked for.
+    pub fn resolve(&self, cwd: &Path) -> Option<AdditionalPermissionProfile> {
+        use loomd_protocol::{AbsolutePathBuf, AdditionalFileSystemPermissions, AdditionalNetworkPermissions};
+        let paths = |paths: &Option<Vec<String>>| {
+            let paths = paths.as_ref()?;
+            Some(paths.iter().filter_map(|path| AbsolutePathBuf::new(cwd.join(path))).collect::<Vec<_>>())
+        };
+        let network = self.network.as_ref().filter(|network| network.enabled == Some(true));
+        let files = self.file_system.as_ref().map(|files| AdditionalFileSystemPermissions {
+            read: paths(&files.read).filter(|paths| !paths.is_empty()),
+            write: paths(&files.write).filter(|paths| !paths.is_empty()),
+        });
+        let files = files.filter(|files| files.read.is_some() || files.write.is_some());
+        (network.is_some() || files.is_some()).then(|| AdditionalPermissionProfile {
+            network: network.map(|_| AdditionalNetworkPermissions { enabled: Some(true) }),
+            file_system: files,
+        })
+    }
+}
+
+/// How a command may run.
+pub(crate) struct Clearance {
+    /// `None`: unconfined.
+    pub sandbox: Option<Sandbox>,
+    /// Somebody has allowed just this.
+    pub approved: bool,
+    /// The rule to propose should the sandbox get in its way.
+    amendment: Option<Vec<String>>,
+    /// What the model should know about what was decided.
+    pub notes: Vec<ResponseItem>,
+}
+
+/// A command that was not allowed to run.
+#[derive(Debug)]
+pub(crate) enum Denial {
+    /// With what clients and the model are told.
+    Declined(String),
+    /// The whole turn is to stop.
+    Cancelled,
+}
+
+/// What a person who declines is taken to have said.
+const DECLINED: &str = "exec command rejected by user";
+
+/// Why a failed command is asked about again.
+const RETRY: &str = "command failed; retry without sandbox?";
+
+/// A command that wants to run.
+pub(crate) struct Candidate<'a> {
+    pub item_id: &'a str,
+    pub argv: &'a [String],
+    pub cwd: &'a Path,
+    pub wishes: &'a Wishes,
+    /// The name of the tool, for a reviewer.
+    pub tool: &'static str,
+}
+
+/// What is wrong with the wishes of a call, before anything is shown. `verb`: the words of the tool.
+pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(), String> {
+    let turn = &cx.turn;
+    let wants_more = wishes.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
+        || wishes.additional_permissions.is_some();
+    if wants_more {
+        if !turn.profile.config.features.enabled(Feature::ExecPermissionApprovals) {
+            return Err(
+                "additional permissions are disabled; enable `features.exec_permission_approvals` before using \
+                        `with_additional_permissions`"
+                    .into(),
+            );
+        }
+        let Some(wanted) = &wishes.additional_permissions else {
+            return Err(
+                "missing `additional_permissions`; provide at least one of `network` or `file_system` when using \
+                        `with_additional_permissions`"
+                    .into(),
+            );
+        };
+        if wanted.resolve(Path::new(&turn.settings.cwd)).is_none() {
+            return Err("`additional_permissions` must include at least one requested permission in `network` or \
+                        `file_system`"
+                .into());
+        }
+    }
+    let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
+    if escalates && confines(&turn.settings.sandbox) {
+        if let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb) {
+            return Err(refusal);
+        }
+    }
+    Ok(())
+}
+
+/// Decides about a command, asking if need be. Its item has been shown as started.
+pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
+    let turn = &cx.turn;
+    let wishes = candidate.wishes;
+    let extra = wishes.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
+    let escalated = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated;
+    let rules = cx.guard.rules(&rule_folders(turn, &cx.services)).map_err(Denial::Declined)?;
+    let decision = decide(Question {
+        command: candidate.argv,
+        approval: &turn.settings.approval_policy,
+        sandbox: &turn.settings.sandbox,
+        escalated: escalated || extra.is_some(),
+        rules: &rules,
+        prefix_rule: wishes.prefix_rule.as_deref(),
+    });
+    let mut confined = sandbox(turn, &cx.guard, &cx.services);
+    if let (Some(sandbox), Some(extra)) = (&mut confined, &extra) {
+        Grants::of(extra.file_system.as_ref(), extra.network.as_ref()).apply(sandbox);
+    }
+    match decision {
+        Decision::Forbid { reason } => Err(Denial::Declined(reason)),
+        Decision::Allow { unsandboxed, amendment } => {
+            Ok(Clearance { sandbox: confined.filter(|_| !unsandboxed), approved: false, amendment, notes: Vec::new() })
+        }
+        Decision::Ask { reason, amendment } => {
+            let key = session_key(candidate, &extra);
+            let mut notes = Vec::new();
+            if !cx.guard.is_remembered(&key) {
+                let reason = reason.or_else(|| wishes.justification.clone());
+                notes = ask(cx, candidate, reason, amendment.clone(), extra, &key).await?;
+            }
+            Ok(Clearance { sandbox: confined.filter(|_| !escalated), approved: true, amendment, notes })
+        }
+    }
+}
+
+/// Decides whether a command that the sandbox stopped runs again without it.
+pub(crate) async fn retry(
+    cx: &ToolCx,
+    candidate: &Candidate<'_>,
+    first: &Clearance,
+) -> Result<Option<Clearance>, Denial> {
+    let may_retry = match &cx.turn.settings.approval_policy {
+        AskForApproval::Untrusted | AskForApproval::OnFailure => true,
+        AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
+        AskForApproval::OnRequest | AskForApproval::Never => false,
+    };
+    if !may_retry || first.sandbox.is_none() {
+        return Ok(None);
+    }
+    let mut notes = Vec::new();
+    if !first.approved {
+        let key = session_key(candidate, &None);
+        if !cx.guard.is_remembered(&key) {
+            notes = ask(cx, candidate, Some(RETRY.into()), first.amendment.clone(), None, &key).await?;
+        }
+    }
+    Ok(Some(Clearance { sandbox: None, approved: true, amendment: None, notes }))
+}
+
+/// What makes a later call the same as one that was allowed for the session.
+fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionProfile>) -> String {
+    let key = (
+        approval_key(candidate.argv),
+        candidate.cwd,
+        candidate.wishes.sandbox_permissions == SandboxPermissions::RequireEscalated,
+        extra,
+    );
+    format!("command {key:?}")
+}
+
+async fn ask(
+    cx: &ToolCx,
+    candidate: &Candidate<'_>,
+    reason: Option<String>,
+    amendment: Option<Vec<String>>,
+    extra: Option<AdditionalPermissionProfile>,
+    key: &str,
+) -> Result<Vec<ResponseItem>, Denial> {
+    use CommandExecutionApprovalDecision as D;
+    let turn = &cx.turn;
+    let command = loomd_exec::join(candidate.argv);
+    let cwd = candidate.cwd.to_string_lossy().into_owned();
+    if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
+        && turn.settings.approval_policy == AskForApproval::OnRequest
+    {
+        let action = serde_json::json!({ "tool": candidate.tool, "command": command, "cwd": cwd });
+        return reviewer::judge(cx, candidate.item_id, action).await.map(|()| Vec::new());
+    }
+    let mut decisions = vec![D::Accept];
+    if extra.is_none()
+        && let Some(words) = &amendment
+    {
+        decisions.push(D::AcceptWithExecpolicyAmendment { execpolicy_amendment: words.clone() });
+    }
+    decisions.push(D::Cancel);
+    let request = CommandExecutionRequestApprovalParams {
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
+        item_id: candidate.item_id.into(),
+        approval_id: None,
+        reason,
+        network_approval_context: None,
+        command: Some(command),
+        cwd: Some(cwd),
+        command_actions: Some(loomd_exec::command_actions(candidate.argv)),
+        additional_permissions: extra,
+        proposed_execpolicy_amendment: amendment,
+        proposed_network_policy_amendments: None,
+        available_decisions: Some(decisions),
+        started_at_ms: Timestamp::now().as_millisecond(),
+    };
+    let Some(answer) = turn.ask(ServerRequest::CommandExecutionApproval(request)).await else {
+        return Err(Denial::Cancelled);
+    };
+    let answer: Option<CommandExecutionRequestApprovalResponse> =
+        answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
+    match answer.map(|answer| answer.decision) {
+        Some(D::Accept) => Ok(Vec::new()),
+        Some(D::AcceptForSession) => {
+            cx.guard.remember(key.into());
+            Ok(Vec::new())
+        }
+        Some(D::AcceptWithExecpolicyAmendment { execpolicy_amendment }) => {
+            Ok(vec![amend(cx, execpolicy_amendment).await])
+        }
+        Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment })
+            if network_policy_amendment.action == NetworkPolicyRuleAction::Allow =>
+        {
+            Ok(Vec::new())
+        }
+        Some(D::Cancel) => {
+            turn.cancel.cancel();
+            Err(Denial::Cancelled)
+        }
+        // Whatever cannot be understood is no permission.
+        Some(D::Decline | D::ApplyNetworkPolicyAmendment { .. }) | None => Err(Denial::Declined(DECLINED.into())),
+    }
+}
+
+/// Makes a rule of what the user allowed, for now and later.
+async fn amend(cx: &ToolCx, words: Vec<String>) -> ResponseItem {
+    let shown = serde_json::to_string(&words).unwrap_or_default().replace("\",\"", "\", \"");
+    let file = cx.services.home.join("rules").join("default.rules");
+    cx.guard.allow(&words);
+    let written = tokio::task::spawn_blocking(move || loomd_exec::rules::append_prefix_rule(&file, &words)).await;
+    match written {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "an approved rule could not be saved"),
+        Err(error) => tracing::warn!(%error, "an approved rule could not be saved"),
+    }
+    message("developer", format!("Approved command prefix saved:\n- {shown}"))
+}

@@ -1,0 +1,100 @@
+//! What stands between a tool and what it wants to do: the rules, the policy, the sandbox, and whoever
+//! has to be asked. What was allowed for the rest of the thread is remembered here.
+
+mod command;
+mod grants;
+mod patch;
+mod reviewer;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loomd_exec::rules::{PrefixRule, Rules};
+use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_protocol::SandboxPolicy;
+
+pub(crate) use command::{Candidate, Clearance, Denial, WantedPermissions, Wishes, check_wishes, clear, retry};
+pub(crate) use grants::Grants;
+pub(crate) use patch::{PatchClearance, ask_about_patch, clear_patch};
+
+use crate::services::Services;
+use crate::turn::TurnCx;
+
+/// What a thread has been allowed so far.
+#[derive(Default)]
+pub(crate) struct Guard {
+    /// Read when the first command is about to run.
+    rules: Mutex<Option<Arc<Rules>>>,
+    /// Commands and files that need no more asking.
+    approved: Mutex<HashSet<String>>,
+    /// What was granted for the rest of the thread.
+    grants: Mutex<Grants>,
+}
+
+impl Guard {
+    /// The rules in force. A folder of rules that cannot be read is an error: nothing may run then.
+    pub fn rules(&self, folders: &[PathBuf]) -> Result<Arc<Rules>, String> {
+        let mut rules = lock(&self.rules);
+        if let Some(rules) = &*rules {
+            return Ok(Arc::clone(rules));
+        }
+        let loaded = loomd_exec::rules::load(folders).map_err(|error| error.to_string())?;
+        let loaded = Arc::new(loaded.rules);
+        *rules = Some(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    /// From now on commands that begin with these words run without asking.
+    pub fn allow(&self, words: &[String]) {
+        let mut rules = lock(&self.rules);
+        let mut more = rules.as_deref().cloned().unwrap_or_default();
+        more.add(PrefixRule::allow(words));
+        *rules = Some(Arc::new(more));
+    }
+
+    pub fn remember(&self, key: String) {
+        lock(&self.approved).insert(key);
+    }
+
+    pub fn is_remembered(&self, key: &str) -> bool {
+        lock(&self.approved).contains(key)
+    }
+
+    pub fn grant(&self, more: &Grants) {
+        lock(&self.grants).extend(more);
+    }
+
+    fn granted(&self) -> Grants {
+        lock(&self.grants).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
+pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
+    let policy = &turn.settings.sandbox;
+    let tmpdir = services.environment.get("TMPDIR").map(Path::new);
+    let mut sandbox = Sandbox::new(policy, Surroundings { cwd: Path::new(&turn.settings.cwd), tmpdir })?;
+    guard.granted().apply(&mut sandbox);
+    turn.grants().apply(&mut sandbox);
+    if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {
+        sandbox = sandbox.with_landlock_only();
+    }
+    Some(sandbox)
+}
+
+/// Whether commands are confined at all under this policy.
+pub(crate) fn confines(policy: &SandboxPolicy) -> bool {
+    !matches!(policy, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
+}
+
+/// Folders whose rules count, the least important first.
+pub(crate) fn rule_folders(turn: &TurnCx, services: &Services) -> Vec<PathBuf> {
+    let mut folders = vec![services.home.clone()];
+    folders.extend(turn.profile.rule_folders.iter().cloned());
+    folders
+}

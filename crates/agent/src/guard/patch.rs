@@ -1,0 +1,98 @@
+//! Whether a patch may be applied.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use loomd_patch::Plan;
+use loomd_protocol::{
+    ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams,
+    FileChangeRequestApprovalResponse, ServerRequest,
+};
+
+use super::command::Denial;
+use super::{reviewer, sandbox};
+use crate::tools::ToolCx;
+
+/// What has to happen before a patch is applied.
+pub(crate) enum PatchClearance {
+    /// Nothing.
+    Free,
+    /// Somebody has to be asked, once the patch has been shown.
+    Ask,
+    /// It is not to be applied.
+    Refused(String),
+}
+
+/// Nobody would allow it.
+const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
+
+/// What a person who declines is taken to have said.
+const DECLINED: &str = "patch rejected by user";
+
+/// What the policy says about a patch.
+pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
+    let turn = &cx.turn;
+    let policy = &turn.settings.approval_policy;
+    let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched.path)));
+    if *policy == AskForApproval::Untrusted {
+        return if remembered() { PatchClearance::Free } else { PatchClearance::Ask };
+    }
+    let inside = match sandbox(turn, &cx.guard, &cx.services) {
+        None => true,
+        Some(sandbox) => {
+            plan.touched().all(|touched| sandbox.can_write(touched.path) && sandbox.can_write(touched.target))
+        }
+    };
+    match policy {
+        _ if inside || remembered() => PatchClearance::Free,
+        AskForApproval::Never | AskForApproval::Granular { sandbox_approval: false, .. } => {
+            PatchClearance::Refused(OUTSIDE.into())
+        }
+        _ => PatchClearance::Ask,
+    }
+}
+
+/// Asks about a patch that has been shown.
+pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
+    let turn = &cx.turn;
+    let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
+    if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
+        && turn.settings.approval_policy == AskForApproval::OnRequest
+    {
+        let action = serde_json::json!({
+            "tool": "apply_patch", "cwd": turn.settings.cwd, "files": files, "change_count": plan.changes().len(),
+        });
+        return reviewer::judge(cx, item_id, action).await;
+    }
+    let request = FileChangeRequestApprovalParams {
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
+        item_id: item_id.into(),
+        reason: None,
+        grant_root: None,
+        started_at_ms: Timestamp::now().as_millisecond(),
+    };
+    let Some(answer) = turn.ask(ServerRequest::FileChangeApproval(request)).await else {
+        return Err(Denial::Cancelled);
+    };
+    let answer: Option<FileChangeRequestApprovalResponse> =
+        answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
+    match answer.map(|answer| answer.decision) {
+        Some(FileChangeApprovalDecision::Accept) => Ok(()),
+        Some(FileChangeApprovalDecision::AcceptForSession) => {
+            for file in &files {
+                cx.guard.remember(key(file));
+            }
+            Ok(())
+        }
+        Some(FileChangeApprovalDecision::Cancel) => {
+            turn.cancel.cancel();
+            Err(Denial::Cancelled)
+        }
+        Some(FileChangeApprovalDecision::Decline) | None => Err(Denial::Declined(DECLINED.into())),
+    }
+}
+
+fn key(path: &std::path::Path) -> String {
+    format!("file {}", path.display())
+}

@@ -1,0 +1,130 @@
+//! `request_permissions`: the model asks for network access or folders, for all later commands at once.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use loomd_config::Feature;
+use loomd_model::ToolSpec;
+use loomd_protocol::{
+    AbsolutePathBuf, AdditionalFileSystemPermissions, AdditionalNetworkPermissions, AskForApproval,
+    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalParams,
+    PermissionsRequestApprovalResponse, RequestPermissionProfile, ServerRequest,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::spec::{array, boolean, function, object, string};
+use super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use crate::guard::{Grants, WantedPermissions};
+
+pub(super) struct RequestPermissions;
+
+#[derive(Deserialize)]
+struct Args {
+    reason: Option<String>,
+    permissions: WantedPermissions,
+}
+
+/// What the model is told.
+#[derive(Serialize)]
+struct Granted {
+    permissions: Permissions,
+    scope: PermissionGrantScope,
+}
+
+#[derive(Serialize)]
+struct Permissions {
+    network: Option<AdditionalNetworkPermissions>,
+    file_system: Option<AdditionalFileSystemPermissions>,
+}
+
+impl Tool for RequestPermissions {
+    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+        let paths = || array(json!({ "type": "string" }), "Paths, absolute or relative to the working directory.");
+        offer.has(Feature::RequestPermissionsTool).then(|| {
+            function(
+                "request_permissions",
+                "Asks the user for permissions beyond the sandbox, for all later commands and patches.",
+                &[
+                    (
+                        "permissions",
+                        object(
+                            &[
+                                ("network", object(&[("enabled", boolean("Whether the network is needed."))], &[])),
+                                ("file_system", object(&[("read", paths()), ("write", paths())], &[])),
+                            ],
+                            &[],
+                        ),
+                    ),
+                    ("reason", string("Why they are needed, one sentence.")),
+                ],
+                &["permissions"],
+            )
+        })
+    }
+
+    fn callable(&self, offer: &Offer<'_>) -> bool {
+        offer.has(Feature::RequestPermissionsTool)
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+        Box::pin(request(cx, call))
+    }
+}
+
+async fn request(cx: &ToolCx, call: &Call) -> Answer {
+    let args: Args = call.arguments()?;
+    let turn = &cx.turn;
+    let wanted = args
+        .permissions
+        .resolve(Path::new(&turn.settings.cwd))
+        .ok_or("request_permissions requires at least one permission")?;
+    let nobody_is_asked = matches!(
+        turn.settings.approval_policy,
+        AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. }
+    );
+    let answer = match nobody_is_asked {
+        true => None,
+        false => {
+            let params = PermissionsRequestApprovalParams {
+                thread_id: turn.thread_id.clone(),
+                turn_id: turn.turn_id.clone(),
+                item_id: call.id.clone(),
+                reason: args.reason,
+                permissions: RequestPermissionProfile {
+                    network: wanted.network.clone(),
+                    file_system: wanted.file_system.clone(),
+                },
+                cwd: turn.settings.cwd.clone(),
+                started_at_ms: Timestamp::now().as_millisecond(),
+            };
+            let answer = turn.ask(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
+            answer.ok().and_then(|answer| serde_json::from_value::<PermissionsRequestApprovalResponse>(answer).ok())
+        }
+    };
+    let (given, scope) = match answer {
+        Some(answer) => (answer.permissions, answer.scope),
+        None => (GrantedPermissionProfile { network: None, file_system: None }, PermissionGrantScope::Turn),
+    };
+    // Nobody can grant more than was asked for.
+    let network = wanted.network.filter(|_| given.network.is_some_and(|given| given.enabled == Some(true)));
+    let file_system = wanted.file_system.zip(given.file_system).map(|(wanted, given)| {
+        AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }
+    });
+    let file_system = file_system.filter(|files| files.read.is_some() || files.write.is_some());
+    let grants = Grants::of(file_system.as_ref(), network.as_ref());
+    if !grants.is_empty() {
+        match scope {
+            PermissionGrantScope::Turn => turn.grant(&grants),
+            PermissionGrantScope::Session => cx.guard.grant(&grants),
+        }
+    }
+    let granted = Granted { permissions: Permissions { network, file_system }, scope };
+    serde_json::to_string(&granted).map(Into::into).map_err(|error| error.to_string())
+}
+
+fn both(wanted: Option<Vec<AbsolutePathBuf>>, given: Option<Vec<AbsolutePathBuf>>) -> Option<Vec<AbsolutePathBuf>> {
+    let (wanted, given) = (wanted?, given?);
+    let both: Vec<_> = wanted.into_iter().filter(|path| given.contains(path)).collect();
+    (!both.is_empty()).then_some(both)
+}

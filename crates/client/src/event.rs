@@ -1,0 +1,131 @@
+//! What the server says on its own account, decoded, with the thread and turn that it is about.
+
+use std::sync::Arc;
+
+use loomd_protocol::{JsonValue, RpcError, ServerNotification, ThreadResumeResponse};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Ended, lenient};
+
+/// Something that happened, at the server or to the connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub thread_id: Option<String>,
+    pub turn_id: Option<String>,
+    pub kind: EventKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// What the server says.
+    Notification(Box<ServerNotification>),
+    /// What a newer server says: a method or params that this release does not know.
+    Other { method: String, params: JsonValue },
+    /// The connection is lost, and being made again. Events may be missing from here on.
+    Lost(Arc<Ended>),
+    /// The connection is there again.
+    Reconnected,
+    /// A thread was resumed, by this client or after a reconnect, and this is its state at this place among its
+    /// events. After a reconnect it takes the place of the events that are missing.
+    Resumed(Box<ThreadResumeResponse>),
+    /// After a reconnect: a thread that was open could not be opened.
+    NotResumed(Box<RpcError>),
+}
+
+impl Event {
+    /// The notification that this event is, if it is one.
+    pub fn notification(&self) -> Option<&ServerNotification> {
+        match &self.kind {
+            EventKind::Notification(notification) => Some(notification),
+            _ => None,
+        }
+    }
+
+    /// The method of what the server said.
+    pub fn method(&self) -> Option<&str> {
+        match &self.kind {
+            EventKind::Notification(notification) => Some(notification.method()),
+            EventKind::Other { method, .. } => Some(method),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn decode(method: &str, params: Option<&RawValue>) -> Self {
+        let place: Place = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let kind = match ServerNotification::decode(method, params) {
+            Ok(notification) => EventKind::Notification(notification.into()),
+            Err(_) => {
+                let mut value = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+                match lenient::decode_notification(method, &mut value) {
+                    Some(notification) => EventKind::Notification(notification.into()),
+                    None => EventKind::Other { method: method.to_owned(), params: value },
+                }
+            }
+        };
+        let Place { thread_id, turn_id, thread, turn } = place;
+        let id = |whole: Option<WithId>| whole.map(|whole| whole.id);
+        Self { thread_id: thread_id.or_else(|| id(thread)), turn_id: turn_id.or_else(|| id(turn)), kind }
+    }
+
+    pub(crate) fn of_thread(thread_id: impl Into<String>, kind: EventKind) -> Self {
+        Self { thread_id: Some(thread_id.into()), turn_id: None, kind }
+    }
+
+    pub(crate) fn of_connection(kind: EventKind) -> Self {
+        Self { thread_id: None, turn_id: None, kind }
+    }
+}
+
+/// Where params name the thread and the turn: by their ids, or in whole.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Place {
+    thread_id: Option<String>,
+    turn_id: Option<String>,
+    thread: Option<WithId>,
+    turn: Option<WithId>,
+}
+
+#[derive(Deserialize)]
+struct WithId {
+    id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(method: &str, params: &JsonValue, thread: Option<&str>, turn: Option<&str>) -> Event {
+        let raw = RawValue::from_string(params.to_string()).unwrap();
+        let event = Event::decode(method, Some(&raw));
+        assert_eq!((event.thread_id.as_deref(), event.turn_id.as_deref()), (thread, turn), "{method}");
+        assert_eq!(event.method(), Some(method));
+        event
+    }
+
+    #[test]
+    fn an_event_knows_its_thread_and_turn() {
+        let delta = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "delta": "x" });
+        check("item/agentMessage/delta", &delta, Some("t"), Some("u"));
+        let turn = json!({ "threadId": "t", "turn": { "id": "u", "items": [], "status": "completed", "error": null } });
+        check("turn/completed", &turn, Some("t"), Some("u"));
+        check("thread/closed", &json!({ "threadId": "t" }), Some("t"), None);
+        check("configWarning", &json!({ "summary": "s", "details": null }), None, None);
+        check("thread/started", &json!({ "thread": { "id": "t" } }), Some("t"), None);
+    }
+
+    #[test]
+    fn what_a_newer_server_says_is_passed_on() {
+        let params = json!({ "threadId": "t", "goal": 5 });
+        let event = check("thread/goal/updated", &params, Some("t"), None);
+        assert_eq!(event.kind, EventKind::Other { method: "thread/goal/updated".into(), params });
+        assert_eq!(
+            Event::decode("no/params", None).kind,
+            EventKind::Other { method: "no/params".into(), params: JsonValue::Null }
+        );
+    }
+}

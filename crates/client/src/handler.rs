@@ -1,0 +1,224 @@
+//! What the server asks of its client: permission, answers, tools, tokens. A [`Handler`] says what to answer;
+//! what it does not say is refused.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+use loomd_protocol::{
+    ApplyPatchApprovalParams, ApplyPatchApprovalResponse, ChatgptAuthTokensRefreshParams,
+    ChatgptAuthTokensRefreshResponse, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
+    CommandExecutionRequestApprovalResponse, DynamicToolCallOutputContentItem, DynamicToolCallParams,
+    DynamicToolCallResponse, ExecCommandApprovalParams, ExecCommandApprovalResponse, FileChangeApprovalDecision,
+    FileChangeRequestApprovalParams, FileChangeRequestApprovalResponse, GrantedPermissionProfile, JsonValue,
+    McpServerElicitationAction, McpServerElicitationRequestParams, McpServerElicitationRequestResponse,
+    PermissionGrantScope, PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ReviewDecision,
+    RpcError, ServerRequest, ToolRequestUserInputParams, ToolRequestUserInputResponse,
+};
+use serde::Serialize;
+
+/// The code for a method that nobody here knows.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Answers the server's requests. Every method has a safe default: no permission is given, no question is
+/// answered, no tool is there.
+///
+/// Each request runs in a task of its own, so an answer may take as long as a person does. When the server no
+/// longer needs the answer (somebody else gave one, or the turn is over) the work on it is dropped where it waits.
+/// A panic answers with an error.
+///
+/// ```
+/// use loomd_client::Handler;
+/// use loomd_client::protocol::{CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams};
+///
+/// struct OnlyGit;
+///
+/// impl Handler for OnlyGit {
+///     async fn approve_command(
+///         &self,
+///         request: CommandExecutionRequestApprovalParams,
+///     ) -> CommandExecutionApprovalDecision {
+///         match request.command {
+///             Some(command) if command.starts_with("git status") => CommandExecutionApprovalDecision::Accept,
+///             _ => CommandExecutionApprovalDecision::Decline,
+///         }
+///     }
+/// }
+/// ```
+pub trait Handler: Send + Sync + 'static {
+    /// `item/commandExecution/requestApproval`: may this command run?
+    fn approve_command(
+        &self,
+        _request: CommandExecutionRequestApprovalParams,
+    ) -> impl Future<Output = CommandExecutionApprovalDecision> + Send {
+        async { CommandExecutionApprovalDecision::Decline }
+    }
+
+    /// `item/fileChange/requestApproval`: may these files be changed?
+    fn approve_file_change(
+        &self,
+        _request: FileChangeRequestApprovalParams,
+    ) -> impl Future<Output = FileChangeApprovalDecision> + Send {
+        async { FileChangeApprovalDecision::Decline }
+    }
+
+    /// `item/permissions/requestApproval`: what of this may the agent have?
+    fn approve_permissions(
+        &self,
+        _request: PermissionsRequestApprovalParams,
+    ) -> impl Future<Output = PermissionsRequestApprovalResponse> + Send {
+        async {
+            let nothing = GrantedPermissionProfile { network: None, file_system: None };
+            PermissionsRequestApprovalResponse { permissions: nothing, scope: PermissionGrantScope::Turn }
+        }
+    }
+
+    /// `item/tool/requestUserInput`: the model has questions.
+    fn answer_questions(
+        &self,
+        _request: ToolRequestUserInputParams,
+    ) -> impl Future<Output = ToolRequestUserInputResponse> + Send {
+        async { ToolRequestUserInputResponse { answers: BTreeMap::new() } }
+    }
+
+    /// `item/tool/call`: the model calls a tool that this client declared with `dynamicTools`.
+    fn call_tool(&self, request: DynamicToolCallParams) -> impl Future<Output = DynamicToolCallResponse> + Send {
+        let text = format!("this client has no tool {}", request.tool);
+        async { tool_failure(text) }
+    }
+
+    /// `mcpServer/elicitation/request`: an MCP server wants to know something.
+    fn answer_elicitation(
+        &self,
+        _request: McpServerElicitationRequestParams,
+    ) -> impl Future<Output = McpServerElicitationRequestResponse> + Send {
+        async {
+            let action = McpServerElicitationAction::Decline;
+            McpServerElicitationRequestResponse { action, content: None, meta: None }
+        }
+    }
+
+    /// `account/chatgptAuthTokens/refresh`: the tokens that this client brought are no longer accepted.
+    fn refresh_tokens(
+        &self,
+        _request: ChatgptAuthTokensRefreshParams,
+    ) -> impl Future<Output = Result<ChatgptAuthTokensRefreshResponse, RpcError>> + Send {
+        async { Err(RpcError::internal("this client cannot refresh tokens")) }
+    }
+
+    /// `execCommandApproval`, which only old servers ask.
+    fn approve_old_command(&self, _request: ExecCommandApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+        async { ReviewDecision::Denied }
+    }
+
+    /// `applyPatchApproval`, which only old servers ask.
+    fn approve_old_patch(&self, _request: ApplyPatchApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+        async { ReviewDecision::Denied }
+    }
+
+    /// A request that this release does not know, or whose params it does not understand.
+    fn answer_other(
+        &self,
+        method: String,
+        _params: JsonValue,
+    ) -> impl Future<Output = Result<JsonValue, RpcError>> + Send {
+        async move {
+            let message = format!("this client does not answer {method}");
+            Err(RpcError { code: METHOD_NOT_FOUND, message, data: None })
+        }
+    }
+}
+
+/// Refuses everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Refuse;
+
+impl Handler for Refuse {}
+
+/// Accepts every command and file change for the rest of the session. Only for a server that is itself in a
+/// sandbox: nobody looks at what runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AcceptEverything;
+
+impl Handler for AcceptEverything {
+    async fn approve_command(&self, _: CommandExecutionRequestApprovalParams) -> CommandExecutionApprovalDecision {
+        CommandExecutionApprovalDecision::AcceptForSession
+    }
+
+    async fn approve_file_change(&self, _: FileChangeRequestApprovalParams) -> FileChangeApprovalDecision {
+        FileChangeApprovalDecision::AcceptForSession
+    }
+
+    async fn approve_old_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {
+        ReviewDecision::ApprovedForSession
+    }
+
+    async fn approve_old_patch(&self, _: ApplyPatchApprovalParams) -> ReviewDecision {
+        ReviewDecision::ApprovedForSession
+    }
+}
+
+/// What a tool answers when it worked.
+pub fn tool_success(text: impl Into<String>) -> DynamicToolCallResponse {
+    tool_response(text.into(), true)
+}
+
+/// What a tool answers when it did not.
+pub fn tool_failure(text: impl Into<String>) -> DynamicToolCallResponse {
+    tool_response(text.into(), false)
+}
+
+fn tool_response(text: String, success: bool) -> DynamicToolCallResponse {
+    DynamicToolCallResponse { content_items: vec![DynamicToolCallOutputContentItem::InputText { text }], success }
+}
+
+/// A request of the server, decoded as far as it can be.
+pub(crate) enum Asked {
+    Known(Box<ServerRequest>),
+    Other { method: String, params: JsonValue },
+}
+
+pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<JsonValue, RpcError>> + Send + 'a>>;
+
+/// A [`Handler`] whose type does not matter.
+pub(crate) trait Answers: Send + Sync {
+    fn answer(&self, asked: Asked) -> Answering<'_>;
+}
+
+impl<H: Handler> Answers for H {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        use ServerRequest as R;
+        let request = match asked {
+            Asked::Known(request) => request,
+            Asked::Other { method, params } => return Box::pin(self.answer_other(method, params)),
+        };
+        Box::pin(async move {
+            match *request {
+                R::CommandExecutionApproval(p) => {
+                    let decision = self.approve_command(p).await;
+                    encode(&CommandExecutionRequestApprovalResponse { decision })
+                }
+                R::FileChangeApproval(p) => {
+                    let decision = self.approve_file_change(p).await;
+                    encode(&FileChangeRequestApprovalResponse { decision })
+                }
+                R::ToolUserInput(p) => encode(&self.answer_questions(p).await),
+                R::McpServerElicitation(p) => encode(&self.answer_elicitation(p).await),
+                R::PermissionsApproval(p) => encode(&self.approve_permissions(p).await),
+                R::DynamicToolCall(p) => encode(&self.call_tool(p).await),
+                R::ChatgptAuthTokensRefresh(p) => encode(&self.refresh_tokens(p).await?),
+                R::ApplyPatchApproval(p) => {
+                    let decision = self.approve_old_patch(p).await;
+                    encode(&ApplyPatchApprovalResponse { decision })
+                }
+                R::ExecCommandApproval(p) => {
+                    let decision = self.approve_old_command(p).await;
+                    encode(&ExecCommandApprovalResponse { decision })
+                }
+            }
+        })
+    }
+}
+
+fn encode(answer: &impl Serialize) -> Result<JsonValue, RpcError> {
+    serde_json::to_value(answer).map_err(|error| RpcError::internal(format!("cannot encode the answer: {error}")))
+}

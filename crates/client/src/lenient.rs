@@ -1,0 +1,86 @@
+//! Understanding newer servers. A message with an item or an error kind that this release does not know is
+//! decoded without it, where the rest still makes sense: a turn must be seen to end, whatever was in it.
+
+use loomd_protocol::{CodexErrorInfo, JsonValue, ServerNotification, ThreadItem};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// Decodes an answer that did not decode as it is. The error is the one of the first attempt.
+pub(crate) fn decode_result<R: DeserializeOwned>(result: &RawValue) -> Result<R, serde_json::Error> {
+    serde_json::from_str(result.get()).or_else(|error| {
+        let mut value = serde_json::from_str(result.get())?;
+        forget_unknown(&mut value);
+        R::deserialize(value).map_err(|_| error)
+    })
+}
+
+/// Decodes a notification that did not decode as it is. The params are changed only when it works.
+pub(crate) fn decode_notification(method: &str, params: &mut JsonValue) -> Option<ServerNotification> {
+    let mut known = params.clone();
+    forget_unknown(&mut known);
+    let raw = serde_json::value::to_raw_value(&known).ok()?;
+    let notification = ServerNotification::decode(method, Some(&raw)).ok()?;
+    *params = known;
+    Some(notification)
+}
+
+/// Takes out items of unknown types from lists of items, and error kinds that are not known.
+fn forget_unknown(value: &mut JsonValue) {
+    match value {
+        JsonValue::Array(values) => values.iter_mut().for_each(forget_unknown),
+        JsonValue::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), &mut *member) {
+                    ("items", JsonValue::Array(items)) => items.retain(|item| !is_unknown(item)),
+                    ("data", JsonValue::Array(entries)) => entries.retain(|entry| !is_unknown(&entry["item"])),
+                    ("codexErrorInfo", kind) if CodexErrorInfo::deserialize(&*kind).is_err() => {
+                        *kind = JsonValue::Null;
+                    }
+                    _ => {}
+                }
+                forget_unknown(member);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An item, but of no type that is known.
+fn is_unknown(item: &JsonValue) -> bool {
+    item["type"].is_string() && item["id"].is_string() && ThreadItem::deserialize(item).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_protocol::{Turn, TurnError, TurnStartResponse, TurnStatus};
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_with_news_of_a_newer_server_is_still_a_turn() {
+        let turn = json!({ "turn": {
+            "id": "u", "status": "failed", "items": [{ "type": "sleep", "id": "s" }, { "type": "plan", "id": "p", "text": "x" }],
+            "error": { "message": "no", "codexErrorInfo": "tooManyDenials", "additionalDetails": null },
+        } });
+        let known = Turn {
+            id: "u".into(),
+            items: vec![ThreadItem::Plan { id: "p".into(), text: "x".into() }],
+            status: TurnStatus::Failed,
+            error: Some(TurnError { message: "no".into(), codex_error_info: None, additional_details: None }),
+            items_view: None,
+        };
+        let result: TurnStartResponse = decode_result(&to_raw_value(&turn).unwrap()).unwrap();
+        assert_eq!(result.turn, known);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_left_as_it_was() {
+        let mut params = json!({ "threadId": "t", "turnId": "u", "item": { "type": "sleep", "id": "s" } });
+        let before = params.clone();
+        assert_eq!(decode_notification("item/completed", &mut params), None);
+        assert_eq!(params, before);
+    }
+}

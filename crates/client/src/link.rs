@@ -1,0 +1,249 @@
+//! One live connection: requests that wait for their answers, and what comes in told apart. Ends with its
+//! transport; what comes after that is [`reconnect`](crate::reconnect)'s business.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use loomd_protocol::{
+    Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadResumeResponse, call, encode_error,
+    encode_notification, encode_request, encode_response,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, warn};
+
+use crate::asked::Requests;
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::handler::Answers;
+use crate::hub::Hub;
+use crate::lenient;
+use crate::transport::{Ended, Transport};
+
+/// How much of what is no message goes into the log.
+const MAX_NOISE: usize = 200;
+
+/// The right to a connection: it is closed when the last holder lets go.
+pub(crate) struct Link(Arc<Wire>);
+
+/// The answer to a request, not yet decoded.
+type Answer = Result<Box<RawValue>, RpcError>;
+
+/// A request that has no answer yet.
+struct Waiting {
+    /// Its answer says where a thread stands, which is news to everyone.
+    resumes: bool,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// What everyone who sends or receives shares.
+pub(crate) struct Wire {
+    next_id: AtomicI64,
+    pending: Mutex<HashMap<i64, Waiting>>,
+    /// `None` when this side has closed.
+    outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
+    closed_here: AtomicBool,
+    ended: watch::Sender<Option<Arc<Ended>>>,
+}
+
+impl Link {
+    pub(crate) fn start(transport: Transport, hub: Arc<Hub>, handler: Arc<dyn Answers>) -> Self {
+        let wire = Arc::new(Wire {
+            next_id: AtomicI64::new(0),
+            pending: Mutex::default(),
+            outgoing: Mutex::new(Some(transport.outgoing)),
+            closed_here: AtomicBool::new(false),
+            ended: watch::Sender::new(None),
+        });
+        let receiver = Receiver {
+            wire: Arc::clone(&wire),
+            requests: Requests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
+            hub,
+            noisy: false,
+        };
+        tokio::spawn(receiver.run(transport.incoming, transport.ended));
+        Self(wire)
+    }
+
+    /// Sends a request and waits for its answer. `Ok(None)` when the connection was gone before it could be sent.
+    pub(crate) async fn request(&self, method: &str, params: &impl Serialize) -> Result<Option<Box<RawValue>>, Error> {
+        let wire = &self.0;
+        let id = wire.next_id.fetch_add(1, Ordering::Relaxed);
+        let message = encode_request(&RequestId::Integer(id), method, params)
+            .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
+        let (sender, answer) = oneshot::channel();
+        wire.pending().insert(id, Waiting { resumes: method == call::ThreadResume::METHOD, answer: sender });
+        let _forgotten = Pending { wire, id };
+        if !wire.send(message).await {
+            return Ok(None);
+        }
+        match answer.await {
+            Ok(Ok(result)) => Ok(Some(result)),
+            Ok(Err(error)) => Err(Error::Rpc { method: method.to_owned(), error: error.into() }),
+            Err(_) => Err(self.lost().await),
+        }
+    }
+
+    /// Why the connection is gone.
+    pub(crate) async fn lost(&self) -> Error {
+        self.0.lost().await
+    }
+
+    pub(crate) async fn notify(&self, method: &str) -> Result<(), Error> {
+        let message = encode_notification(method, None::<&()>)
+            .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
+        if self.0.send(message).await { Ok(()) } else { Err(self.lost().await) }
+    }
+
+    /// Tells the server that this client leaves. The server may still have to say something.
+    pub(crate) fn close(&self) {
+        self.0.closed_here.store(true, Ordering::Relaxed);
+        self.0.outgoing().take();
+    }
+
+    /// Resolves when the connection has ended.
+    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Ended>> + Send + use<> {
+        let mut ended = self.0.ended.subscribe();
+        async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(ended) => ended.clone().unwrap_or_default(),
+                Err(_) => Arc::default(),
+            }
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Wire {
+    /// Answers a request of the server, with its id as it came.
+    pub(crate) async fn respond(&self, id: &RequestId, answer: Result<JsonValue, RpcError>) {
+        let message = match answer {
+            Ok(result) => encode_response(id, &result)
+                .unwrap_or_else(|error| encode_error(id, &RpcError::internal(error.to_string()))),
+            Err(error) => encode_error(id, &error),
+        };
+        self.send(message).await;
+    }
+
+    /// The same without waiting; a server that does not read gets no answer.
+    pub(crate) fn refuse(&self, id: &RequestId, error: &RpcError) {
+        if let Some(outgoing) = &*self.outgoing() {
+            _ = outgoing.try_send(encode_error(id, error).into());
+        }
+    }
+
+    async fn send(&self, message: Vec<u8>) -> bool {
+        // Taken away when the connection has ended, before those who wait for answers are told.
+        let outgoing = self.outgoing().clone();
+        match outgoing {
+            Some(outgoing) => outgoing.send(message.into()).await.is_ok(),
+            None => false,
+        }
+    }
+
+    async fn lost(&self) -> Error {
+        if self.closed_here.load(Ordering::Relaxed) {
+            return Error::Closed;
+        }
+        let mut ended = self.ended.subscribe();
+        let ended = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        Error::Disconnected(ended.unwrap_or_default())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<i64, Waiting>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that nobody waits for any more is forgotten.
+struct Pending<'a> {
+    wire: &'a Wire,
+    id: i64,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.wire.pending().remove(&self.id);
+    }
+}
+
+/// Takes in what the server says. Waits for nobody but the server.
+struct Receiver {
+    wire: Arc<Wire>,
+    hub: Arc<Hub>,
+    requests: Requests,
+    /// Whether something came that is no message.
+    noisy: bool,
+}
+
+impl Receiver {
+    async fn run(mut self, mut incoming: mpsc::Receiver<Bytes>, ended: impl Future<Output = Ended>) {
+        loop {
+            tokio::select! {
+                message = incoming.recv() => match message {
+                    Some(message) => self.receive(&message),
+                    None => break,
+                },
+                () = self.requests.next_done() => {}
+            }
+        }
+        let ended = ended.await;
+        debug!(%ended, "the connection is over");
+        self.wire.outgoing().take();
+        self.wire.ended.send_replace(Some(Arc::new(ended)));
+        // Dropped senders tell everyone who waits.
+        self.wire.pending().clear();
+    }
+
+    fn receive(&mut self, message: &[u8]) {
+        match Incoming::parse(message) {
+            Ok(Incoming::Response { id, result }) => self.settle(&id, Ok(result.to_owned())),
+            Ok(Incoming::Error { id, error }) => self.settle(&id, Err(error)),
+            Ok(Incoming::Request { id, method, params, .. }) => self.requests.start(id, &method, params),
+            Ok(Incoming::Notification { method, params }) => {
+                let event = Event::decode(&method, params);
+                if let Some(ServerNotification::ServerRequestResolved(resolved)) = event.notification() {
+                    self.requests.withdraw(&resolved.request_id);
+                }
+                self.hub.publish(&event, message.len());
+            }
+            Err(error) => {
+                let text = String::from_utf8_lossy(&message[..message.len().min(MAX_NOISE)]);
+                // Some programs write their log where messages should be.
+                match std::mem::replace(&mut self.noisy, true) {
+                    false => warn!(%error, %text, "skipping what is no message"),
+                    true => debug!(%error, %text, "skipping what is no message"),
+                }
+            }
+        }
+    }
+
+    fn settle(&self, id: &RequestId, answer: Answer) {
+        let waiting = match id {
+            RequestId::Integer(id) => self.wire.pending().remove(id),
+            RequestId::String(_) => None,
+        };
+        let Some(waiting) = waiting else { return debug!("skipping an answer that nobody waits for") };
+        if waiting.resumes
+            && let Ok(result) = &answer
+            && let Ok(resumed) = lenient::decode_result::<ThreadResumeResponse>(result)
+        {
+            let thread_id = resumed.thread.id.clone();
+            self.hub.publish(&Event::of_thread(thread_id, EventKind::Resumed(resumed.into())), result.get().len());
+        }
+        // Whoever asked may have given up.
+        _ = waiting.answer.send(answer);
+    }
+}

@@ -1,0 +1,93 @@
+//! What happens when a connection ends: nothing more, or another one is made and the threads that were open are
+//! resumed in it.
+
+use std::iter::once;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use loomd_protocol::{Call, call};
+use serde_json::json;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::client::{Shared, State, shake_hands, within};
+use crate::error::Error;
+use crate::event::{Event, EventKind};
+use crate::link::Link;
+use crate::transport::Ended;
+
+/// Lets the client use a connection, and stays with it until it is over.
+pub(crate) fn attend(shared: &Arc<Shared>, link: Link) {
+    let (ended, hub) = (link.ended(), Arc::clone(&shared.hub));
+    // When the client was closed meanwhile, the connection is dropped here, and its end is what follows.
+    shared.enter(State::Up(Arc::new(link)));
+    // The client must be able to go. Then its connection goes, too, and this task with it.
+    let client = Arc::downgrade(shared);
+    tokio::spawn(async move {
+        let ended = ended.await;
+        match again(&client, &ended).await {
+            Some((shared, link)) => attend(&shared, link),
+            None => hub.finish(|| {
+                let lost = client.upgrade().is_some_and(|shared| !shared.is_closed());
+                lost.then(|| Error::Disconnected(Arc::clone(&ended)))
+            }),
+        }
+    });
+}
+
+/// The next connection, with its threads; `None` when there is to be none.
+async fn again(client: &Weak<Shared>, ended: &Arc<Ended>) -> Option<(Arc<Shared>, Link)> {
+    let backoff = {
+        let shared = client.upgrade()?;
+        let Some(backoff) = shared.options.reconnect else {
+            shared.enter(State::Over(Arc::clone(ended)));
+            return None;
+        };
+        if !shared.enter(State::Down) {
+            return None;
+        }
+        info!(%ended, "the connection is lost, connecting again");
+        shared.hub.publish(&Event::of_connection(EventKind::Lost(Arc::clone(ended))), 0);
+        backoff
+    };
+    for pause in once(Duration::ZERO).chain(backoff.pauses()) {
+        sleep(pause).await;
+        let shared = client.upgrade()?;
+        if shared.is_closed() {
+            return None;
+        }
+        let connected = async {
+            let (link, _) = shake_hands(&shared.endpoint, &shared.options, &shared.hub).await?;
+            resume(&shared, &link).await?;
+            Ok::<_, Error>(link)
+        };
+        match connected.await {
+            Ok(link) => {
+                shared.hub.publish(&Event::of_connection(EventKind::Reconnected), 0);
+                return Some((shared, link));
+            }
+            Err(error) => warn!(%error, "cannot connect again"),
+        }
+    }
+    client.upgrade()?.enter(State::Over(Arc::clone(ended)));
+    None
+}
+
+/// Opens every thread that was open. The state of each is published where its answer comes in, in order with the
+/// events that follow it.
+async fn resume(shared: &Shared, link: &Link) -> Result<(), Error> {
+    let method = call::ThreadResume::METHOD;
+    for thread_id in shared.open_threads() {
+        let params = json!({ "threadId": thread_id });
+        match within(method, shared.options.request_timeout, link.request(method, &params)).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(link.lost().await),
+            Err(Error::Rpc { error, .. }) => {
+                shared.forget(&thread_id);
+                shared.hub.publish(&Event::of_thread(thread_id, EventKind::NotResumed(error)), 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

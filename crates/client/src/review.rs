@@ -1,0 +1,38 @@
+//! Reviews: a turn whose result is a text about changes.
+
+use loomd_protocol::{self as protocol, ThreadItem};
+
+use crate::collect::CompletedTurn;
+use crate::error::Error;
+use crate::turn::Turn;
+
+/// A running review.
+#[derive(Debug)]
+pub struct Review {
+    /// Where its events are: a new thread for a detached review.
+    pub thread_id: String,
+    pub turn: Turn,
+}
+
+/// What a review found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletedReview {
+    /// Where it was made.
+    pub thread_id: String,
+    pub turn: protocol::Turn,
+    pub review_text: String,
+    pub items: Vec<ThreadItem>,
+}
+
+impl Review {
+    /// Waits for the end.
+    pub async fn finish(self) -> Result<CompletedReview, Error> {
+        let CompletedTurn { turn, items, agent_message, .. } = self.turn.finish().await?;
+        let text = items.iter().rev().find_map(|item| match item {
+            ThreadItem::ExitedReviewMode { review, .. } => Some(review.clone()),
+            _ => None,
+        });
+        let review_text = text.or(agent_message).unwrap_or_default();
+        Ok(CompletedReview { thread_id: self.thread_id, turn, review_text, items })
+    }
+}

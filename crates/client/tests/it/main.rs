@@ -1,0 +1,11 @@
+//! The client against servers that the tests play: over a transport of messages, and as small programs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod api;
+mod program;
+mod reconnect;
+mod requests;
+mod script;
+mod server_requests;
+mod turns;

@@ -1,0 +1,66 @@
+//! Dotted paths to a value. A part may be quoted as in TOML, and then contain dots.
+
+/// The parts of a path, outermost first. Quotes that make no sense are ordinary characters.
+pub(super) fn parse(path: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut rest = path;
+    loop {
+        let (part, after) = quoted(rest).unwrap_or_else(|| match rest.split_once('.') {
+            Some((part, after)) => (part.to_owned(), Some(after)),
+            None => (rest.to_owned(), None),
+        });
+        parts.push(part);
+        match after {
+            Some(after) => rest = after,
+            None => return parts,
+        }
+    }
+}
+
+/// A quoted part that is followed by a dot or nothing, and what comes after the dot.
+fn quoted(text: &str) -> Option<(String, Option<&str>)> {
+    let quote = text.chars().next().filter(|char| matches!(char, '"' | '\''))?;
+    let mut escaped = false;
+    let end = text[1..].find(|char| {
+        let ends = char == quote && !escaped;
+        escaped = quote == '"' && char == '\\' && !escaped;
+        ends
+    })?;
+    let (written, after) = text.split_at(end + 2);
+    let after = if after.is_empty() { None } else { Some(after.strip_prefix('.')?) };
+    let key: toml_edit::Key = written.parse().ok()?;
+    Some((key.get().to_owned(), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, parts: &[&str]) {
+        assert_eq!(parse(path), parts, "{path}");
+    }
+
+    #[test]
+    fn a_path_is_split_at_its_dots() {
+        check("a", &["a"]);
+        check("a.b.c", &["a", "b", "c"]);
+        check(".a", &["", "a"]);
+        check("a..b.", &["a", "", "b", ""]);
+    }
+
+    #[test]
+    fn quoted_parts_keep_their_dots() {
+        check("projects.\"/a.b\".trust_level", &["projects", "/a.b", "trust_level"]);
+        check("'x.y'", &["x.y"]);
+        check("\"a\\\"b.c\".d", &["a\"b.c", "d"]);
+        check("'a\\'.b", &["a\\", "b"]);
+    }
+
+    #[test]
+    fn quotes_that_make_no_sense_are_characters() {
+        check("\"a.b", &["\"a", "b"]);
+        check("\"a\"b.c", &["\"a\"b", "c"]);
+        check("a\"b.c\"", &["a\"b", "c\""]);
+        check("\"", &["\""]);
+    }
+}

@@ -1,0 +1,218 @@
+//! `config/value/write` and `config/batchWrite`: edits of the user's file that keep what they do not touch,
+//! happen as a whole or not at all, and lose nothing that others write at the same time.
+
+mod document;
+mod key_path;
+mod overridden;
+mod save;
+
+use std::io;
+use std::path::Path;
+
+use loomd_protocol::{
+    AbsolutePathBuf, ConfigEdit, ConfigWriteResponse, JsonObject, JsonValue, MergeStrategy, WriteStatus,
+};
+use thiserror::Error;
+use toml::Table;
+use toml_edit::DocumentMut;
+
+use crate::file::SourceFile;
+use crate::load::{load_with, user_layer};
+use crate::{ConfigError, ConfigToml, LoadRequest, resolve};
+use save::{Lock, Saved, replace};
+
+/// How often an edit is done again because somebody else wrote at the same time.
+const MAX_ATTEMPTS: usize = 100;
+
+/// One change.
+pub type Edit = ConfigEdit;
+
+/// Changes to make together.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteRequest<'a> {
+    pub edits: &'a [Edit],
+    /// The file that the client means; only the user's is accepted.
+    pub file_path: Option<&'a str>,
+    /// The version that the client has seen.
+    pub expected_version: Option<&'a str>,
+    /// The server's working directory.
+    pub cwd: &'a Path,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    #[error("Only writes to the user config are allowed")]
+    Readonly,
+    #[error("Configuration was modified since last read. Fetch latest version and retry.")]
+    Conflict { version: String },
+    #[error("{0}")]
+    Validation(String),
+    #[error("cannot set value on non-table parent")]
+    NotATable,
+    #[error("Path not found")]
+    PathNotFound,
+    /// The file cannot be read as it is.
+    #[error("failed to load configuration: {0}")]
+    Load(ConfigError),
+    #[error("failed to write configuration: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl WriteError {
+    /// The code for programs; `None` when it is not the caller's fault.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::Readonly => Some("configLayerReadonly"),
+            Self::Conflict { .. } => Some("configVersionConflict"),
+            Self::Validation(_) | Self::NotATable => Some("configValidationError"),
+            Self::PathNotFound => Some("configPathNotFound"),
+            Self::Load(_) | Self::Io(_) => None,
+        }
+    }
+}
+
+/// Edits the user's file. `request` has no working directory: projects do not matter here.
+pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<ConfigWriteResponse, WriteError> {
+    let file_path = check_file(request, write)?;
+    let _lock = Lock::take(request.home)?;
+    for _ in 0..MAX_ATTEMPTS {
+        let file = SourceFile::read(request.user_file()).map_err(WriteError::Load)?;
+        let before = user_layer(request, &file).map_err(WriteError::Load)?;
+        let version = before.version();
+        if write.expected_version.is_some_and(|expected| expected != version) {
+            return Err(WriteError::Conflict { version });
+        }
+        let text = edit(&file, write.edits)?;
+        let new = SourceFile::with_text(file.path.clone(), text);
+        let after = user_layer(request, &new).map_err(invalid)?;
+        let loaded = validate(request, &file, &new, &after.table)?;
+        let changed = after.table != before.table;
+        if changed && replace(&file.path, file.as_read(), new.text())? == Saved::Changed {
+            continue;
+        }
+        let overridden = overridden::find(write.edits, &loaded.stack, &after.table);
+        return Ok(ConfigWriteResponse {
+            status: if overridden.is_some() { WriteStatus::OkOverridden } else { WriteStatus::Ok },
+            version: after.version(),
+            file_path,
+            overridden_metadata: overridden,
+        });
+    }
+    Err(io::Error::other("others keep writing the same file").into())
+}
+
+/// Adds the members of `wanted` that a file does not have, at any depth. Tells whether there were some; with
+/// `dry` nothing is written.
+pub fn import_missing(
+    home: &AbsolutePathBuf,
+    path: &AbsolutePathBuf,
+    wanted: &JsonObject,
+    dry: bool,
+) -> Result<bool, WriteError> {
+    let _lock = if dry { None } else { Some(Lock::take(home)?) };
+    for _ in 0..MAX_ATTEMPTS {
+        let file = SourceFile::read(path.clone()).map_err(WriteError::Load)?;
+        let table = file.table().map_err(WriteError::Load)?;
+        let mut missing = Vec::new();
+        find_missing(&table, wanted, &mut Vec::new(), &mut missing);
+        if missing.is_empty() || dry {
+            return Ok(!missing.is_empty());
+        }
+        let mut document = parse(&file)?;
+        for (path, value) in &missing {
+            document::set(&mut document, path, value, MergeStrategy::Upsert)?;
+        }
+        if replace(path, file.as_read(), &document.to_string())? == Saved::Done {
+            return Ok(true);
+        }
+    }
+    Err(io::Error::other("others keep writing the same file").into())
+}
+
+fn find_missing<'a>(
+    table: &Table,
+    wanted: &'a JsonObject,
+    path: &mut Vec<String>,
+    missing: &mut Vec<(Vec<String>, &'a JsonValue)>,
+) {
+    for (key, value) in wanted {
+        path.push(key.clone());
+        match (table.get(key), value) {
+            (None, value) => missing.push((path.clone(), value)),
+            (Some(toml::Value::Table(table)), JsonValue::Object(wanted)) => find_missing(table, wanted, path, missing),
+            // What is there wins.
+            (Some(_), _) => {}
+        }
+        path.pop();
+    }
+}
+
+/// The path to answer with.
+fn check_file(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<AbsolutePathBuf, WriteError> {
+    let user_file = request.user_file();
+    let Some(given) = write.file_path else { return Ok(user_file) };
+    let given = AbsolutePathBuf::new(write.cwd.join(given)).ok_or(WriteError::Readonly)?;
+    let real = |path: &AbsolutePathBuf| {
+        path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    let is_user_file = given == user_file || (real(&given).is_some() && real(&given) == real(&user_file));
+    if is_user_file { Ok(given) } else { Err(WriteError::Readonly) }
+}
+
+fn parse(file: &SourceFile) -> Result<DocumentMut, WriteError> {
+    file.text().parse().map_err(|error: toml_edit::TomlError| WriteError::Validation(error.to_string()))
+}
+
+/// The text of the file after the edits, one after the other.
+fn edit(file: &SourceFile, edits: &[Edit]) -> Result<String, WriteError> {
+    let mut document = parse(file)?;
+    // Comments in a file without values would end up behind what is added.
+    let mut head = String::new();
+    if document.is_empty() && !edits.is_empty() {
+        head = file.text().trim_end().to_owned() + "\n";
+        document.set_trailing("");
+    }
+    for edit in edits {
+        if edit.key_path.trim().is_empty() {
+            return Err(WriteError::Validation("keyPath must not be empty".into()));
+        }
+        let path = key_path::parse(&edit.key_path);
+        match &edit.value {
+            JsonValue::Null => document::remove(&mut document, &path)?,
+            value => document::set(&mut document, &path, value, edit.merge_strategy)?,
+        }
+    }
+    Ok(head.trim_start().to_owned() + &document.to_string())
+}
+
+/// The file must make sense by itself and with the others, and must not break what worked.
+fn validate(
+    request: &LoadRequest<'_>,
+    before: &SourceFile,
+    after: &SourceFile,
+    table: &Table,
+) -> Result<crate::Loaded, WriteError> {
+    let alone: Result<ConfigToml, _> = table.clone().try_into();
+    alone.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
+    let loaded = load_with(request, after.clone()).map_err(invalid)?;
+    let disallowed = loaded.requirements.check_features(table);
+    disallowed.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
+    // Files that it names may come later; profiles and providers are in this file.
+    if let Err(error @ (ConfigError::UnknownProfile(_) | ConfigError::UnknownProvider(_))) = resolve(&loaded)
+        && load_with(request, before.clone()).is_ok_and(|before| resolve(&before).is_ok())
+    {
+        return Err(invalid(error));
+    }
+    Ok(loaded)
+}
+
+fn invalid(error: ConfigError) -> WriteError {
+    match error {
+        ConfigError::Type { text, .. } => WriteError::Validation(format!("Invalid configuration: {text}")),
+        error @ (ConfigError::UnknownProfile(_) | ConfigError::UnknownProvider(_) | ConfigError::Invalid(_)) => {
+            WriteError::Validation(format!("Invalid configuration: {error}"))
+        }
+        error => WriteError::Load(error),
+    }
+}

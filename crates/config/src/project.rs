@@ -1,0 +1,225 @@
+//! Projects: where one begins, which folders in it have configuration of their own, and whether the user
+//! trusts it.
+
+use std::path::{Path, PathBuf};
+
+use loomd_git::Repository;
+use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource};
+use toml::{Table, Value};
+
+use crate::config_toml::TrustLevel;
+use crate::file::SourceFile;
+use crate::paths::PathBase;
+use crate::{ConfigError, Layer};
+
+/// The project that a folder is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Project {
+    cwd: AbsolutePathBuf,
+    root: AbsolutePathBuf,
+    /// Links resolved; of a linked work tree, the main one.
+    git_root: Option<PathBuf>,
+}
+
+/// A layer of a project, and its file if the layer counts.
+pub(crate) struct ProjectLayer {
+    pub layer: Layer,
+    pub file: Option<SourceFile>,
+}
+
+impl Project {
+    /// `settings` are those of everything but projects: they say what marks the root of one.
+    pub fn find(cwd: &AbsolutePathBuf, settings: &Table) -> Self {
+        let markers: Vec<&str> = match settings.get("project_root_markers").and_then(Value::as_array) {
+            Some(markers) => markers.iter().filter_map(Value::as_str).collect(),
+            None => vec![".git"],
+        };
+        let is_root = |folder: &&Path| markers.iter().any(|marker| folder.join(marker).exists());
+        let root = cwd.ancestors().find(is_root).and_then(AbsolutePathBuf::new);
+        let repository = Repository::find(&cwd.canonicalize().unwrap_or_else(|_| cwd.to_path_buf()));
+        Self {
+            root: root.unwrap_or_else(|| cwd.clone()),
+            git_root: repository.map(|repository| repository.main_work_tree()),
+            cwd: cwd.clone(),
+        }
+    }
+
+    /// What the user said of the folder, else of the project that it is in.
+    pub fn trust(&self, settings: &Table) -> Option<TrustLevel> {
+        self.trust_of(&self.cwd, settings)
+    }
+
+    fn trust_of(&self, folder: &Path, settings: &Table) -> Option<TrustLevel> {
+        let projects = settings.get("projects")?.as_table()?;
+        let places = [Some(folder), Some(&self.root), self.git_root.as_deref()];
+        places.into_iter().flatten().find_map(|place| {
+            match projects.get(place.to_str()?)?.get("trust_level")?.as_str()? {
+                "trusted" => Some(TrustLevel::Trusted),
+                "untrusted" => Some(TrustLevel::Untrusted),
+                _ => None,
+            }
+        })
+    }
+
+    /// The layers from the root down to the working directory. A file that is not TOML is a mistake only where
+    /// it would count.
+    pub fn layers(
+        &self,
+        home: &AbsolutePathBuf,
+        user_home: Option<&Path>,
+        settings: &Table,
+    ) -> Result<Vec<ProjectLayer>, ConfigError> {
+        let mut layers = Vec::new();
+        for folder in self.folders() {
+            let dot_codex = AbsolutePathBuf::resolve(&folder, ".codex");
+            // The home is the user's layer already.
+            let is_home = || dot_codex == *home || dot_codex.canonicalize().is_ok_and(|real| real == **home);
+            if !dot_codex.is_dir() || is_home() {
+                continue;
+            }
+            let disabled_reason = self.disabled_reason(&folder, home, settings);
+            let file = SourceFile::read(AbsolutePathBuf::resolve(&dot_codex, "config.toml"));
+            let read = file.and_then(|file| Ok((file.table()?, file)));
+            let (mut table, file) = match (read, &disabled_reason) {
+                (Ok((table, file)), None) => (table, Some(file)),
+                (Ok((table, _)), Some(_)) => (table, None),
+                (Err(_), Some(_)) => (Table::new(), None),
+                (Err(error), None) => return Err(error),
+            };
+            PathBase { folder: dot_codex.clone(), user_home }.resolve(&mut table);
+            let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex };
+            layers.push(ProjectLayer { layer: Layer { source, table, disabled_reason }, file });
+        }
+        Ok(layers)
+    }
+
+    /// From the root to the working directory.
+    pub fn folders(&self) -> Vec<AbsolutePathBuf> {
+        let inside = self.cwd.ancestors().take_while(|folder| folder.starts_with(&*self.root));
+        let mut folders: Vec<_> = inside.filter_map(AbsolutePathBuf::new).collect();
+        folders.reverse();
+        folders
+    }
+
+    fn disabled_reason(&self, folder: &Path, home: &Path, settings: &Table) -> Option<String> {
+        let key = self.git_root.as_deref().unwrap_or(&self.root).display();
+        let file = home.join("config.toml");
+        let file = file.display();
+        match self.trust_of(folder, settings) {
+            Some(TrustLevel::Trusted) => None,
+            Some(TrustLevel::Untrusted) => {
+                Some(format!("{key} is marked as untrusted in {file}. To load config.toml, mark it trusted."))
+            }
+            None => Some(format!("To load config.toml, add {key} as a trusted project in {file}.")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Fixture {
+        _dir: tempfile::TempDir,
+        root: AbsolutePathBuf,
+    }
+
+    /// Folders, and files with a text.
+    fn fixture(folders: &[&str], files: &[(&str, &str)]) -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let root = AbsolutePathBuf::new(dir.path().canonicalize().unwrap()).unwrap();
+        folders.iter().for_each(|folder| fs::create_dir_all(root.join(folder)).unwrap());
+        for (file, text) in files {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), text).unwrap();
+        }
+        Fixture { _dir: dir, root }
+    }
+
+    impl Fixture {
+        fn settings(&self, text: &str) -> Table {
+            text.replace("<root>", self.root.to_str().unwrap()).parse().unwrap()
+        }
+
+        fn trust(&self, cwd: &str, settings: &str) -> Option<TrustLevel> {
+            let settings = self.settings(settings);
+            Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings).trust(&settings)
+        }
+
+        /// Each layer's folder, its keys, and whether it counts.
+        fn layers(&self, cwd: &str, settings: &str) -> Result<Vec<(String, String, bool)>, String> {
+            let settings = self.settings(settings);
+            let home = AbsolutePathBuf::resolve(&self.root, "home");
+            let project = Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings);
+            let layers = project.layers(&home, None, &settings).map_err(|error| error.to_string())?;
+            let show = |found: ProjectLayer| {
+                let ConfigLayerSource::Project { dot_codex_folder } = &found.layer.source else { unreachable!() };
+                let folder = dot_codex_folder.strip_prefix(&*self.root).unwrap().display().to_string();
+                (folder, found.layer.table.to_string(), found.layer.is_enabled())
+            };
+            Ok(layers.into_iter().map(show).collect())
+        }
+    }
+
+    const TRUSTED: Option<TrustLevel> = Some(TrustLevel::Trusted);
+    const UNTRUSTED: Option<TrustLevel> = Some(TrustLevel::Untrusted);
+
+    #[test]
+    fn the_nearest_word_about_trust_counts() {
+        let fixture = fixture(&["w/.git", "w/a/b", "plain/sub"], &[]);
+        assert_eq!(fixture.trust("w/a/b", "projects.'<root>/w'.trust_level = 'trusted'"), TRUSTED);
+        assert_eq!(fixture.trust("w/a", ""), None);
+        let both = "projects.'<root>/w'.trust_level = 'trusted'\nprojects.'<root>/w/a'.trust_level = 'untrusted'";
+        assert_eq!(fixture.trust("w/a", both), UNTRUSTED);
+        assert_eq!(fixture.trust("w/a/b", both), TRUSTED, "a folder between does not count");
+        let plain = "projects.'<root>/plain'.trust_level = 'trusted'";
+        assert_eq!(fixture.trust("plain", plain), TRUSTED);
+        assert_eq!(fixture.trust("plain/sub", plain), None, "outside of a project a folder does not cover others");
+    }
+
+    #[test]
+    fn a_linked_work_tree_and_a_link_inherit_trust() {
+        let fixture = fixture(&["main"], &[("main/.git/worktrees/w/commondir", "../..")]);
+        let link = format!("gitdir: {}", fixture.root.join("main/.git/worktrees/w").display());
+        fs::create_dir(fixture.root.join("tree")).unwrap();
+        fs::write(fixture.root.join("tree/.git"), link).unwrap();
+        std::os::unix::fs::symlink("main", fixture.root.join("alias")).unwrap();
+        let settings = "projects.'<root>/main'.trust_level = 'trusted'";
+        assert_eq!(fixture.trust("tree", settings), TRUSTED);
+        assert_eq!(fixture.trust("alias", settings), TRUSTED);
+    }
+
+    #[test]
+    fn layers_go_from_the_root_to_the_working_directory() {
+        let fixture = fixture(
+            &["w/.git", "w/a/.codex", "w/a/b"],
+            &[(".codex/config.toml", "a = 0"), ("w/.codex/config.toml", "a = 1"), ("w/a/b/.codex", "a file")],
+        );
+        let trusted = "projects.'<root>/w'.trust_level = 'trusted'";
+        let layer = |folder: &str, text: &str, enabled| (folder.to_owned(), text.to_owned(), enabled);
+        let expected = [layer("w/.codex", "a = 1\n", true), layer("w/a/.codex", "", true)];
+        assert_eq!(fixture.layers("w/a/b", trusted).unwrap(), expected);
+        assert_eq!(fixture.layers("w", "").unwrap(), [layer("w/.codex", "a = 1\n", false)]);
+        assert_eq!(fixture.layers("w/a", "project_root_markers = []").unwrap(), [layer("w/a/.codex", "", false)]);
+        let marked = "project_root_markers = ['.codex']";
+        assert_eq!(fixture.layers("w/none/below", marked).unwrap(), [layer("w/.codex", "a = 1\n", false)]);
+    }
+
+    #[test]
+    fn a_broken_file_matters_only_where_it_is_trusted() {
+        let fixture = fixture(&[], &[("w/.codex/config.toml", "a = [")]);
+        assert_eq!(fixture.layers("w", "").unwrap(), [("w/.codex".to_owned(), String::new(), false)]);
+        let error = fixture.layers("w", "projects.'<root>/w'.trust_level = 'trusted'").unwrap_err();
+        assert!(error.starts_with(fixture.root.join("w/.codex/config.toml:1:").to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn the_home_is_no_project() {
+        let fixture = fixture(&["u/.codex"], &[]);
+        let home = AbsolutePathBuf::resolve(&fixture.root, "u/.codex");
+        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "u"), &Table::new());
+        assert_eq!(project.layers(&home, None, &Table::new()).unwrap().len(), 0);
+    }
+}

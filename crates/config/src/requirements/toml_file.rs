@@ -1,0 +1,154 @@
+//! `requirements.toml`, and the requirements that an old `managed_config.toml` stands for.
+
+use std::collections::BTreeMap;
+
+use loomd_protocol::{AskForApproval, ResidencyRequirement, SandboxMode, SandboxPolicy, WebSearchMode};
+use serde::Deserialize;
+use toml::Table;
+
+use super::network::Network;
+use super::{Disallowed, Required, RequirementSource, Requirements};
+use crate::Feature;
+
+/// A sandbox that may be allowed: the presets, and one that somebody else provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxRequirement {
+    ReadOnly,
+    WorkspaceWrite,
+    DangerFullAccess,
+    ExternalSandbox,
+}
+
+impl SandboxRequirement {
+    pub(super) fn preset(self) -> Option<SandboxMode> {
+        match self {
+            Self::ReadOnly => Some(SandboxMode::ReadOnly),
+            Self::WorkspaceWrite => Some(SandboxMode::WorkspaceWrite),
+            Self::DangerFullAccess => Some(SandboxMode::DangerFullAccess),
+            Self::ExternalSandbox => None,
+        }
+    }
+}
+
+impl From<SandboxMode> for SandboxRequirement {
+    fn from(mode: SandboxMode) -> Self {
+        match mode {
+            SandboxMode::ReadOnly => Self::ReadOnly,
+            SandboxMode::WorkspaceWrite => Self::WorkspaceWrite,
+            SandboxMode::DangerFullAccess => Self::DangerFullAccess,
+        }
+    }
+}
+
+impl From<&SandboxPolicy> for SandboxRequirement {
+    fn from(policy: &SandboxPolicy) -> Self {
+        match policy {
+            SandboxPolicy::ReadOnly { .. } => Self::ReadOnly,
+            SandboxPolicy::WorkspaceWrite { .. } => Self::WorkspaceWrite,
+            SandboxPolicy::DangerFullAccess => Self::DangerFullAccess,
+            SandboxPolicy::ExternalSandbox { .. } => Self::ExternalSandbox,
+        }
+    }
+}
+
+/// What makes an MCP server the one that is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpIdentity {
+    Command(String),
+    Url(String),
+}
+
+/// The file as it is written. Unknown keys are ignored.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    allowed_approval_policies: Option<Vec<AskForApproval>>,
+    allowed_sandbox_modes: Option<Vec<SandboxRequirement>>,
+    allowed_web_search_modes: Option<Vec<WebSearchMode>>,
+    #[serde(alias = "feature_requirements")]
+    features: Option<BTreeMap<String, bool>>,
+    mcp_servers: Option<BTreeMap<String, WrittenServer>>,
+    apps: BTreeMap<String, WrittenApp>,
+    rules: Option<Table>,
+    enforce_residency: Option<ResidencyRequirement>,
+    experimental_network: Option<Network>,
+    guardian_developer_instructions: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WrittenServer {
+    identity: McpIdentity,
+}
+
+#[derive(Deserialize)]
+struct WrittenApp {
+    enabled: Option<bool>,
+}
+
+/// The requirements in a text, or what is wrong with it.
+pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, String> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let any = !table.is_empty();
+    let written: Written = table.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+    if written.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
+        return Err("field `allowed_approval_policies` cannot be empty".into());
+    }
+    if let Some(modes) = &written.allowed_sandbox_modes
+        && !modes.contains(&SandboxRequirement::ReadOnly)
+    {
+        let disallowed = Disallowed {
+            field: "allowed_sandbox_modes",
+            value: format!("{modes:?}"),
+            allowed: "must include 'read-only' to allow any SandboxPolicy".into(),
+            source_name: source.to_string(),
+        };
+        return Err(disallowed.to_string());
+    }
+    let unknown =
+        |features: &BTreeMap<String, bool>| features.keys().find(|name| Feature::find(name).is_none()).cloned();
+    if let Some(name) = written.features.as_ref().and_then(unknown) {
+        return Err(format!("invalid `features` requirement `{name}` from {source}"));
+    }
+    let network = written.experimental_network.map(Network::into_wire).transpose()?;
+    Ok(Requirements {
+        approval_policies: required(written.allowed_approval_policies, &source),
+        sandbox_modes: required(written.allowed_sandbox_modes, &source),
+        web_search_modes: required(written.allowed_web_search_modes, &source),
+        features: required(written.features, &source),
+        mcp_servers: required(
+            written
+                .mcp_servers
+                .map(|servers| servers.into_iter().map(|(name, server)| (name, server.identity)).collect()),
+            &source,
+        ),
+        apps: written.apps.into_iter().filter_map(|(id, app)| Some((id, app.enabled?))).collect(),
+        rules: required(written.rules, &source),
+        residency: required(written.enforce_residency, &source),
+        network: required(network, &source),
+        guardian_developer_instructions: required(written.guardian_developer_instructions, &source),
+        any,
+    })
+}
+
+/// The settings of an old managed file that bind.
+pub(crate) fn legacy(table: &Table, source: &RequirementSource) -> Requirements {
+    let value = |key: &str| table.get(key).cloned();
+    let policy: Option<AskForApproval> = value("approval_policy").and_then(|value| value.try_into().ok());
+    let mode: Option<SandboxRequirement> = value("sandbox_mode").and_then(|value| value.try_into().ok());
+    let modes = mode.map(|mode| match mode {
+        SandboxRequirement::ReadOnly => vec![mode],
+        other => vec![SandboxRequirement::ReadOnly, other],
+    });
+    Requirements {
+        any: policy.is_some() || modes.is_some(),
+        approval_policies: required(policy.map(|policy| vec![policy]), source),
+        sandbox_modes: required(modes, source),
+        ..Requirements::default()
+    }
+}
+
+fn required<T>(value: Option<T>, source: &RequirementSource) -> Option<Required<T>> {
+    value.map(|value| Required { value, source: source.clone() })
+}

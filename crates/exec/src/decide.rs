@@ -1,0 +1,230 @@
+//! Whether a command may run, must be asked about, or must not run: rules first, then what is known about
+//! the command, then the approval policy. Pure: nobody is asked here and nothing runs.
+
+use loomd_protocol::{AskForApproval, SandboxPolicy};
+
+use crate::quote::join;
+use crate::rules::{Match, PrefixRule, RuleDecision, Rules};
+use crate::safety::{is_dangerous, is_known_safe};
+use crate::script::{Script, script_of};
+
+/// What is to be decided about.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub command: &'a [String],
+    pub approval: &'a AskForApproval,
+    pub sandbox: &'a SandboxPolicy,
+    /// Whether the command wants more than the sandbox gives.
+    pub escalated: bool,
+    pub rules: &'a Rules,
+    /// The rule that the model would like to have.
+    pub prefix_rule: Option<&'a [String]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Allow {
+        /// Rules vouch for all of it, so it needs no sandbox.
+        unsandboxed: bool,
+        /// The rule to propose should the sandbox get in its way.
+        amendment: Option<Vec<String>>,
+    },
+    Ask {
+        /// What a rule says about it.
+        reason: Option<String>,
+        /// The rule that would make asking unnecessary.
+        amendment: Option<Vec<String>>,
+    },
+    Forbid {
+        reason: String,
+    },
+}
+
+/// One command of a script.
+struct Part<'a> {
+    words: Vec<String>,
+    matches: Vec<Match<'a>>,
+    decision: RuleDecision,
+    by_rule: bool,
+    known_safe: bool,
+}
+
+pub fn decide(question: Question) -> Decision {
+    let Parts { commands, amendable, unseen } = split(question.command);
+    let parts: Vec<_> = commands.iter().map(|words| judge(question, words, amendable)).collect();
+    let strictest = parts.iter().map(|part| part.decision).max().unwrap_or(RuleDecision::Prompt);
+    match strictest {
+        RuleDecision::Forbidden => Decision::Forbid { reason: forbidden_reason(question.command, &parts) },
+        RuleDecision::Prompt => {
+            let rule = parts.iter().any(|part| part.by_rule && part.decision == RuleDecision::Prompt);
+            if let Some(refusal) = cannot_ask(question.approval, rule) {
+                return Decision::Forbid { reason: refusal.into() };
+            }
+            let amendment = if rule { None } else { amendment(question, &parts, amendable, RuleDecision::Prompt) };
+            Decision::Ask { reason: prompt_reason(question.command, &parts), amendment }
+        }
+        RuleDecision::Allow => Decision::Allow {
+            unsandboxed: !unseen
+                && parts.iter().any(|part| part.by_rule)
+                && parts.iter().all(|part| part.by_rule || part.known_safe),
+            amendment: amendment(question, &parts, amendable, RuleDecision::Allow),
+        },
+    }
+}
+
+/// Why a command that asks for more than the sandbox gives is refused out of hand: under most policies nobody
+/// would be asked. `verb` is what the tool says the model must not do: "should not" or "cannot".
+pub fn refuse_escalation(approval: &AskForApproval, verb: &str) -> Option<String> {
+    let name = match approval {
+        AskForApproval::OnRequest => return None,
+        AskForApproval::Never => "Never".to_owned(),
+        AskForApproval::OnFailure => "OnFailure".to_owned(),
+        AskForApproval::Untrusted => "UnlessTrusted".to_owned(),
+        AskForApproval::Granular { sandbox_approval, rules, skill_approval, request_permissions, mcp_elicitations } => {
+            format!(
+                "Granular(GranularApprovalConfig {{ sandbox_approval: {sandbox_approval}, rules: {rules}, skill_approval: {skill_approval}, request_permissions: {request_permissions}, mcp_elicitations: {mcp_elicitations} }})"
+            )
+        }
+    };
+    Some(format!(
+        "approval policy is {name}; reject command — you {verb} ask for escalated permissions if the approval policy is {name}"
+    ))
+}
+
+/// What makes two commands the same for an approval that is remembered: the words of a single plain command,
+/// else the flag and text of the script.
+pub fn approval_key(command: &[String]) -> Vec<String> {
+    match script_of(command) {
+        Some(script) => match Script::parse(script) {
+            Script::Plain(mut commands) if commands.len() == 1 => commands.remove(0),
+            _ => vec![command[1].clone(), script.to_owned()],
+        },
+        None => command.to_vec(),
+    }
+}
+
+struct Parts {
+    commands: Vec<Vec<String>>,
+    /// Whether a rule about a part's words would say what the part does.
+    amendable: bool,
+    /// Whether something happens that no words tell, such as writing to a file.
+    unseen: bool,
+}
+
+fn split(command: &[String]) -> Parts {
+    match script_of(command).map(Script::parse) {
+        Some(Script::Plain(commands)) => Parts { commands, amendable: true, unseen: false },
+        Some(Script::Heredoc(heredoc)) => {
+            Parts { commands: vec![heredoc.words], amendable: false, unseen: heredoc.redirected }
+        }
+        Some(Script::Opaque) | None => Parts { commands: vec![command.to_vec()], amendable: true, unseen: false },
+    }
+}
+
+fn judge<'a>(question: Question<'a>, words: &'a [String], visible: bool) -> Part<'a> {
+    let matches = question.rules.matches(words);
+    let known_safe = visible && is_known_safe(words);
+    let ruled = matches.iter().map(|found| found.rule.decision).max();
+    let decision = ruled.unwrap_or_else(|| by_policy(question, words, known_safe));
+    Part { words: words.to_vec(), by_rule: ruled.is_some(), matches, decision, known_safe }
+}
+
+/// What happens to a command that no rule speaks of.
+fn by_policy(question: Question, words: &[String], known_safe: bool) -> RuleDecision {
+    let open = matches!(question.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. });
+    if known_safe {
+        return RuleDecision::Allow;
+    }
+    if is_dangerous(words) {
+        return match question.approval {
+            AskForApproval::Never if open => RuleDecision::Allow,
+            AskForApproval::Never => RuleDecision::Forbidden,
+            _ => RuleDecision::Prompt,
+        };
+    }
+    match question.approval {
+        AskForApproval::Untrusted => RuleDecision::Prompt,
+        AskForApproval::OnRequest if question.escalated && !open => RuleDecision::Prompt,
+        AskForApproval::Never => RuleDecision::Allow,
+        // A rule may be missing that would have asked or forbidden.
+        _ if question.rules.incomplete => RuleDecision::Prompt,
+        _ => RuleDecision::Allow,
+    }
+}
+
+/// Why a question that has to be asked cannot be.
+fn cannot_ask(approval: &AskForApproval, rule: bool) -> Option<&'static str> {
+    match approval {
+        AskForApproval::Never => Some("approval required by policy, but AskForApproval is set to Never"),
+        AskForApproval::Granular { rules: false, .. } if rule => {
+            Some("approval required by policy rule, but AskForApproval::Granular.rules is false")
+        }
+        AskForApproval::Granular { sandbox_approval: false, .. } if !rule => {
+            Some("approval required by policy, but AskForApproval::Granular.sandbox_approval is false")
+        }
+        _ => None,
+    }
+}
+
+/// The rule with the most words among those of a decision.
+fn most_specific<'a, 'b>(parts: &'b [Part<'a>], decision: RuleDecision) -> Option<&'b Match<'a>> {
+    let matches = parts.iter().flat_map(|part| &part.matches).filter(|found| found.rule.decision == decision);
+    // Of equals the first counts.
+    matches.reduce(|best, found| if found.rule.pattern.len() > best.rule.pattern.len() { found } else { best })
+}
+
+fn forbidden_reason(command: &[String], parts: &[Part]) -> String {
+    let why = match most_specific(parts, RuleDecision::Forbidden) {
+        Some(Match { rule: PrefixRule { justification: Some(why), .. }, .. }) => why.clone(),
+        Some(found) => format!("policy forbids commands starting with `{}`", found.prefix()),
+        None => "blocked by policy".into(),
+    };
+    format!("`{}` rejected: {why}", join(command))
+}
+
+fn prompt_reason(command: &[String], parts: &[Part]) -> Option<String> {
+    let found = most_specific(parts, RuleDecision::Prompt)?;
+    let command = join(command);
+    Some(match &found.rule.justification {
+        Some(why) => format!("`{command}` requires approval: {why}"),
+        None => format!("`{command}` requires approval by policy"),
+    })
+}
+
+/// The rule to propose: the model's, if it is fit, else one about the first part that nobody vouches for.
+fn amendment(question: Question, parts: &[Part], amendable: bool, decision: RuleDecision) -> Option<Vec<String>> {
+    let ruled = parts.iter().any(|part| part.by_rule);
+    if let Some(words) = question.prefix_rule.filter(|words| !ruled && fit(words, parts)) {
+        return Some(words.to_vec());
+    }
+    let first = parts.iter().find(|part| !part.by_rule && !part.known_safe && part.decision == decision)?;
+    amendable.then(|| first.words.clone())
+}
+
+/// Whether a proposed rule says something and would be enough.
+fn fit(words: &[String], parts: &[Part]) -> bool {
+    let mut rules = Rules::default();
+    rules.add(PrefixRule::allow(words));
+    let open = |part: &Part| !rules.matches(&part.words).is_empty() || part.decision == RuleDecision::Allow;
+    !words.is_empty() && !says_too_little(words) && parts.iter().all(open)
+}
+
+/// Prefixes that would allow anything at all.
+fn says_too_little(words: &[String]) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    matches!(
+        words[..],
+        ["python" | "python3"]
+            | ["python" | "python3", "-" | "-c"]
+            | ["py" | "pythonw" | "pyw" | "pypy" | "pypy3"]
+            | ["py", "-3"]
+            | ["node" | "perl" | "ruby" | "php" | "lua" | "osascript"]
+            | ["node" | "perl" | "ruby" | "lua", "-e"]
+            | ["php", "-r"]
+            | ["bash" | "sh" | "zsh" | "/bin/bash" | "/bin/zsh" | "/bin/sh"]
+            | ["bash" | "sh" | "zsh" | "/bin/bash" | "/bin/zsh" | "/bin/sh", "-lc" | "-c"]
+            | ["pwsh" | "powershell" | "powershell.exe" | "pwsh.exe"]
+            | ["pwsh" | "powershell" | "powershell.exe" | "pwsh.exe", "-Command" | "-c"]
+            | ["git" | "env" | "sudo"]
+    )
+}

@@ -1,0 +1,35 @@
+//! This program under other names: some work must be done by a process of its own, and the one program that is
+//! always at hand is this one.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{process, sandbox};
+
+/// This very program, even when its file has been replaced since.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Confines a command and becomes it.
+pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
+/// Ends what was started when whoever started it is gone.
+pub(crate) const GUARD: &str = "loomd-guard";
+
+/// Whether this program knows what to do under those names; if not, starting it would start another of us.
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// When this process was started as a helper, does that work and never returns. To be called first thing in
+/// `main`, before there are other threads; without it no command can be sandboxed, and what commands start in
+/// turn may outlive a server that is killed.
+pub fn run_if_helper() {
+    let mut args = env::args_os();
+    let called = args.next().map(PathBuf::from);
+    match called.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
+        Some(SANDBOX) => std::process::exit(sandbox::help(args)),
+        Some(GUARD) => std::process::exit(process::guard()),
+        _ => READY.store(true, Ordering::Relaxed),
+    }
+}
+
+pub(crate) fn is_ready() -> bool {
+    READY.load(Ordering::Relaxed)
+}

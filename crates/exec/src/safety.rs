@@ -1,0 +1,300 @@
+//! Commands that are known to change nothing, and commands that are known to destroy things. Everything else
+//! is neither; what then happens is for the approval policy to say.
+
+use crate::actions::is_lines;
+use crate::script::{Script, base_name, script_of};
+
+/// Whether a command, and every command of a plain script, only looks at things.
+pub fn is_known_safe(argv: &[String]) -> bool {
+    all(argv, &|words| looks_only(words)).unwrap_or(false)
+}
+
+/// Whether a command, or any command of a plain script, deletes without asking.
+pub fn is_dangerous(argv: &[String]) -> bool {
+    all(argv, &|words| !deletes(words)).is_some_and(|harmless| !harmless)
+}
+
+/// Applies a check to a command, or to each command of the script it runs; `None` for an opaque script.
+fn all(argv: &[String], check: &dyn Fn(&[&str]) -> bool) -> Option<bool> {
+    let run = |argv: &[String]| check(&argv.iter().map(String::as_str).collect::<Vec<_>>());
+    let Some(script) = script_of(argv) else { return Some(run(argv)) };
+    match Script::parse(script) {
+        // A script in a script is looked into too, and no deeper.
+        Script::Plain(commands) => Some(commands.iter().all(|command| match script_of(command).map(Script::parse) {
+            Some(Script::Plain(inner)) => inner.iter().all(|command| run(command)),
+            _ => run(command),
+        })),
+        Script::Heredoc(_) | Script::Opaque => None,
+    }
+}
+
+/// Where the programs that we know live; one of the same name elsewhere may be anything.
+const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin"];
+
+fn looks_only(words: &[&str]) -> bool {
+    let [program, words @ ..] = words else { return false };
+    let name = match program.rsplit_once('/') {
+        Some((folder, name)) if SYSTEM.contains(&folder) => name,
+        Some(_) => return false,
+        None => program,
+    };
+    match name {
+        "cat" | "cd" | "cut" | "echo" | "expr" | "false" | "grep" | "head" | "id" | "ls" | "nl" | "paste" | "pwd"
+        | "rev" | "seq" | "stat" | "tail" | "tr" | "true" | "uname" | "wc" | "which" | "whoami" | "numfmt" | "tac" => {
+            true
+        }
+        // A second file would be written.
+        "uniq" => words.iter().filter(|word| !word.starts_with('-')).count() < 2,
+        "base64" => literal(words) && !words.iter().any(|word| word.starts_with("-o") || abbreviates(word, "--output")),
+        "find" => literal(words) && !words.iter().any(|word| FIND_ACTS.contains(word)),
+        "rg" => literal(words) && !words.iter().any(|word| ripgrep_runs(word)),
+        "git" => literal(words) && git_looks_only(words),
+        "sed" => match words {
+            ["-n", lines] => is_lines(lines),
+            ["-n", lines, file] => is_lines(lines) && !file.starts_with('-'),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether no word could turn into other options when a shell expands its braces.
+fn literal(words: &[&str]) -> bool {
+    !words.iter().any(|word| {
+        word.split_once('{').is_some_and(|(_, rest)| rest.contains('}') && rest.contains(',')) && !word.starts_with('{')
+            || word.starts_with("{-")
+    })
+}
+
+/// The option, or any beginning of it, as git and others take it; with or without a value behind `=`.
+fn abbreviates(word: &str, option: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    name.len() > "--".len() && option.starts_with(name)
+}
+
+/// The option itself, or with a value behind `=`.
+fn is_option(word: &str, option: &str) -> bool {
+    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+const FIND_ACTS: &[&str] =
+    &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
+
+/// Options of ripgrep that start other programs.
+fn ripgrep_runs(word: &str) -> bool {
+    let short = word.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains('z'));
+    short || word == "--search-zip" || is_option(word, "--pre") || is_option(word, "--hostname-bin")
+}
+
+fn git_looks_only(words: &[&str]) -> bool {
+    const ELSEWHERE: &[&str] =
+        &["--config-env", "--exec-path", "--git-dir", "--namespace", "--super-prefix", "--work-tree"];
+    const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate"];
+    // Configuration can name programs to run; git takes it anywhere before the command.
+    if words.iter().any(|word| word.starts_with("-c") || ELSEWHERE.iter().any(|option| is_option(word, option))) {
+        return false;
+    }
+    let mut rest = words;
+    let (command, arguments) = loop {
+        match rest {
+            ["-C", _, after @ ..] => rest = after,
+            [option, after @ ..] if option.starts_with('-') => rest = after,
+            [command, after @ ..] => break (*command, after),
+            [] => return false,
+        }
+    };
+    match command {
+        "status" | "log" | "diff" | "show" => {
+            !arguments.iter().any(|word| RUNS.iter().any(|option| abbreviates(word, option)))
+        }
+        "branch" => arguments.iter().all(|word| {
+            matches!(
+                *word,
+                "--list" | "-l" | "--show-current" | "-a" | "--all" | "-r" | "--remotes" | "-v" | "-vv" | "--verbose"
+            ) || word.starts_with("--format=")
+        }),
+        _ => false,
+    }
+}
+
+/// Programs that run another program.
+const WRAPPERS: &[&str] = &["sudo", "doas", "env", "nohup", "command", "exec", "builtin", "nice", "setsid", "xargs"];
+
+fn deletes(words: &[&str]) -> bool {
+    let [program, words @ ..] = words else { return false };
+    let name = base_name(program);
+    if name == "rm" {
+        let mut options = words.iter().take_while(|word| **word != "--");
+        options.any(|word| *word == "--force" || word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
+    } else if WRAPPERS.contains(&name) {
+        let own =
+            |word: &&&str| word.starts_with('-') || word.contains('=') || word.chars().all(|c| c.is_ascii_digit());
+        deletes(&words[words.iter().take_while(own).count()..])
+    } else {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(script: &str) -> Vec<String> {
+        ["/bin/bash", "-lc", script].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn looking_is_safe() {
+        for text in [
+            "cat a",
+            "cd a",
+            "echo",
+            "expr 1",
+            "false",
+            "grep a b",
+            "id",
+            "ls *",
+            "nl a",
+            "paste a",
+            "numfmt 1",
+            "tac a",
+            "uniq -c a",
+            "base64 -d a",
+            "base64 -w0 a",
+            "find . -name x",
+            "find . -fprintx",
+            "rg -n a",
+            "rg --pre-glob x a",
+            "rg 'a{2}' b",
+            "git status -s",
+            "git log --oneline -n 3",
+            "git diff",
+            "git show HEAD:x",
+            "git -C x status",
+            "git --no-pager log -p",
+            "git branch",
+            "git branch --list -a",
+            "git branch --format=x",
+            "sed -n 1p",
+            "sed -n 1,2p a",
+            "cat a | wc",
+            "ls -la; pwd && whoami || true",
+            "/bin/ls",
+            "/usr/bin/cat a",
+            "bash -c ls",
+            "sh -lc 'ls && cat a'",
+            "ls {a,b}",
+        ] {
+            assert!(is_known_safe(&script(text)), "{text}");
+            assert!(!is_dangerous(&script(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_change_something_is_not_safe() {
+        for text in [
+            "printf x",
+            "env",
+            "sort a",
+            "awk x",
+            "test a",
+            "date",
+            "ls && env",
+            "cat a; rm b",
+            "ls > x",
+            "ls $x",
+            "FOO=1 ls",
+            "base64 -o x",
+            "base64 -ox a",
+            "base64 --output=x a",
+            "find . -delete",
+            "find . -exec ls",
+            "find . -okdir x",
+            "uniq a b",
+            "rg --pre x a",
+            "rg --pre=x a",
+            "rg -z a",
+            "rg -iz a",
+            "rg --search-zip a",
+            "rg --hostname-bin=x a",
+            "git",
+            "git --version",
+            "git commit",
+            "git grep a",
+            "git -c a=b status",
+            "git -ca=b status",
+            "git log -c a",
+            "git --git-dir=x status",
+            "git --git-dir x status",
+            "git --exec-path status",
+            "git --work-tree=x status",
+            "git diff --output=x",
+            "git diff --output x",
+            "git diff --outp=x",
+            "git log --textc",
+            "git log --textconv",
+            "git diff --ext-diff",
+            "git log --paginate",
+            "git branch new",
+            "git branch -d x",
+            "git branch --list x",
+            "git branch --format x",
+            "sed 1p",
+            "sed -n",
+            "sed -n 1,2p a b",
+            "sed -n '1,$p' a",
+            "sed -n -e 1p a",
+            "sed -n 1p -i",
+            "sed -n 1,2pw a",
+            "./ls",
+            "../ls",
+            "/tmp/x/ls",
+            "find . -ex{ec,} rm",
+            "find . {-exec,rm}",
+            "rg --pr{e,}=x a",
+            "cat <<EOF\nx\nEOF",
+            "bash -c 'rm a'",
+            "dash -c ls",
+            "LS",
+            "sudo ls",
+        ] {
+            assert!(!is_known_safe(&script(text)), "{text}");
+        }
+        assert!(!is_known_safe(&[]));
+    }
+
+    #[test]
+    fn forced_deletion_is_dangerous_however_it_is_written() {
+        for text in [
+            "rm -f x",
+            "rm -rf x",
+            "rm -rf",
+            "rm -fr x",
+            "rm -r -f x",
+            "rm -Rf x",
+            "rm --recursive --force x",
+            "rm -v -rf x",
+            "/bin/rm -rf x",
+            "sudo rm -rf x",
+            "sudo -n rm -f x",
+            "sudo sudo rm -rf x",
+            "env A=1 rm -rf x",
+            "nohup rm -rf x",
+            "command rm -rf x",
+            "nice -n 5 rm -rf x",
+            "ls | xargs -n 1 rm -f",
+            "ls; rm -rf x",
+            "ls && sudo rm -rf x",
+            "bash -c 'rm -rf x'",
+        ] {
+            assert!(is_dangerous(&script(text)), "{text}");
+        }
+        for text in
+            ["rm x", "rm -r x", "rm -- -f", "rmdir x", "echo rm -rf x", "sudo ls", "xargs", "git rm -f x", "rm -rf $x"]
+        {
+            assert!(!is_dangerous(&script(text)), "{text}");
+        }
+        assert!(is_dangerous(&["rm", "-rf", "x"].map(str::to_owned)));
+        assert!(!is_dangerous(&[]));
+    }
+}

@@ -1,0 +1,116 @@
+//! Confinement by bubblewrap, for systems that let it make namespaces but not us.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use super::Sandbox;
+use super::seccomp::network_filter;
+
+/// The program, unless it lies in the folder of the very commands that are to be confined.
+pub(super) fn find(search: Option<OsString>, cwd: &Path) -> Option<PathBuf> {
+    let search = search?;
+    let folders = std::env::split_paths(&search).filter(|folder| folder.is_absolute());
+    let found = folders.map(|folder| folder.join("bwrap")).find(|path| path.is_file())?;
+    let real = found.canonicalize().ok()?;
+    (!real.starts_with(cwd)).then_some(found)
+}
+
+/// Becomes the confined command; only returns when that failed.
+pub(super) fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Error {
+    let run = || -> io::Result<io::Error> {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments(sandbox, cwd));
+        let filter = if sandbox.network { None } else { Some(filter_file()?) };
+        if let Some(filter) = &filter {
+            command.arg("--seccomp").arg(filter.as_raw_fd().to_string());
+        }
+        Ok(command.arg("--").args(argv).exec())
+    };
+    run().unwrap_or_else(|error| error)
+}
+
+fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |flag: &str, paths: &[&Path]| {
+        arguments.push(flag.into());
+        arguments.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
+    };
+    add("--die-with-parent", &[]);
+    add("--unshare-user", &[]);
+    add("--unshare-pid", &[]);
+    if !sandbox.network {
+        add("--unshare-net", &[]);
+    }
+    match &sandbox.readable {
+        None => add("--ro-bind", &[Path::new("/"), Path::new("/")]),
+        Some(roots) => {
+            add("--tmpfs", &[Path::new("/")]);
+            for root in roots {
+                add("--ro-bind-try", &[root, root]);
+            }
+        }
+    }
+    add("--dev", &[Path::new("/dev")]);
+    add("--proc", &[Path::new("/proc")]);
+    for root in &sandbox.writable {
+        add("--bind", &[&root.path, &root.path]);
+        for kept in root.protected.iter().chain(&root.absent) {
+            add("--ro-bind-try", &[kept, kept]);
+        }
+    }
+    add("--chdir", &[cwd]);
+    arguments
+}
+
+/// The filter in a file that bubblewrap inherits.
+fn filter_file() -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("filter", rustix::fs::MemfdFlags::empty())?);
+    for instruction in network_filter()? {
+        file.write_all(&instruction.code.to_ne_bytes())?;
+        file.write_all(&[instruction.jt, instruction.jf])?;
+        file.write_all(&instruction.k.to_ne_bytes())?;
+    }
+    file.rewind()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::WritableRoot;
+    use super::*;
+
+    fn check(sandbox: &Sandbox, expected: &str) {
+        let arguments = arguments(sandbox, Path::new("/w"));
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        assert_eq!(arguments.join(" "), expected);
+    }
+
+    #[test]
+    fn a_sandbox_becomes_arguments() {
+        let root =
+            WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
+        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, landlock_only: false };
+        let start = "--die-with-parent --unshare-user --unshare-pid";
+        let end = "--dev /dev --proc /proc --bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";
+        check(&sandbox, &format!("{start} --unshare-net --ro-bind / / {end}"));
+        sandbox.network = true;
+        sandbox.readable = Some(vec!["/usr".into()]);
+        check(&sandbox, &format!("{start} --tmpfs / --ro-bind-try /usr /usr {end}"));
+    }
+
+    #[test]
+    fn a_program_from_the_workspace_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("bwrap"), "").unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let search = || Some(folder.path().as_os_str().to_owned());
+        assert_eq!(find(search(), Path::new("/elsewhere")), Some(folder.path().join("bwrap")));
+        assert_eq!(find(search(), &real), None);
+        assert_eq!(find(Some("relative".into()), Path::new("/")), None);
+        assert_eq!(find(None, Path::new("/")), None);
+    }
+}

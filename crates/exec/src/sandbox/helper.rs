@@ -1,0 +1,61 @@
+//! This program as the helper that confines a command and becomes it.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+
+use super::namespaces::become_command;
+use super::{Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use crate::helper::SANDBOX;
+
+/// The exit code of a helper that was called wrongly, or that could not confine the command.
+pub(super) const USAGE: i32 = 125;
+
+/// What the helper does with its arguments: the sandbox, then the words of the command.
+pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
+    let plan = args.next().and_then(|plan| plan.into_string().ok());
+    let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
+    let argv: Vec<OsString> = args.collect();
+    match sandbox {
+        Some(sandbox) if !argv.is_empty() => run(&sandbox, &argv),
+        _ => {
+            eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
+            USAGE
+        }
+    }
+}
+
+fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    let cwd = match env::current_dir() {
+        Ok(cwd) => cwd,
+        Err(error) => return complain("cannot tell the working directory", &error),
+    };
+    if !sandbox.landlock_only {
+        let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
+        let taken = match placeholder::take(absent) {
+            Ok(taken) => taken,
+            Err(error) => return complain("cannot protect what does not exist yet", &error),
+        };
+        match namespaces::run(sandbox, &cwd, argv) {
+            Ok(code) => return code,
+            // Not allowed here; there are other ways.
+            Err(_) => {
+                if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
+                    let passed = taken.pass_on();
+                    let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
+                    return complain("cannot start bubblewrap", &error);
+                }
+            }
+        }
+    }
+    match landlock::confine(sandbox) {
+        Ok(()) => become_command(sandbox, argv),
+        Err(error) => complain("this system offers no way to confine a command", &error),
+    }
+}
+
+/// In words that tell a sandbox's failure from a command's.
+pub(super) fn complain(what: &str, error: &io::Error) -> i32 {
+    eprintln!("sandbox: {what}: {error}");
+    USAGE
+}

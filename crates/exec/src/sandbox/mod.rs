@@ -1,0 +1,70 @@
+//! How a command is confined: which files it may read and write, and whether it may reach the network. The
+//! command is started through this program itself under another name, which sets up the confinement and
+//! becomes the command; so whoever owns `main` must call [`run_if_helper`](crate::run_if_helper) first.
+//!
+//! Three ways are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they
+//! refuse us), and Landlock, which cannot protect folders inside a writable one.
+
+mod bubblewrap;
+mod denial;
+mod devices;
+mod helper;
+mod landlock;
+mod mounts;
+mod namespaces;
+mod placeholder;
+mod plan;
+mod seccomp;
+mod sys;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use denial::looks_denied;
+pub(crate) use helper::help;
+pub use plan::{Surroundings, network_disabled};
+
+use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
+use crate::{Command, Error, Result};
+
+/// What a command may touch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// `None`: everything.
+    readable: Option<Vec<PathBuf>>,
+    writable: Vec<WritableRoot>,
+    network: bool,
+    /// Whether the older way is asked for, without namespaces.
+    landlock_only: bool,
+}
+
+/// A folder, or file, that may be written to, except for some things in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct WritableRoot {
+    path: PathBuf,
+    /// What exists in it and must stay as it is.
+    protected: Vec<PathBuf>,
+    /// What does not exist and must not come to be.
+    absent: Vec<PathBuf>,
+}
+
+impl Sandbox {
+    /// The command that runs `command` in this sandbox. `helper` is a program whose `main` calls
+    /// [`run_if_helper`](crate::run_if_helper); without one it is this program.
+    pub fn wrap(&self, command: &Command, helper: Option<&Path>) -> Result<Command> {
+        if helper.is_none() && !is_ready() {
+            return Err(Error::NoHelper);
+        }
+        let plan = serde_json::to_string(self).map_err(|_| Error::SandboxPath)?;
+        let helper = helper.unwrap_or(Path::new(THIS_PROGRAM)).to_str().ok_or(Error::SandboxPath)?;
+        let mut argv = vec![helper.to_owned(), plan];
+        argv.extend(command.argv.iter().cloned());
+        Ok(Command { argv, arg0: Some(SANDBOX.into()), cwd: command.cwd.clone(), env: command.env.clone() })
+    }
+
+    pub fn with_landlock_only(mut self) -> Self {
+        self.landlock_only = true;
+        self
+    }
+}

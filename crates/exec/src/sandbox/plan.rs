@@ -1,0 +1,232 @@
+//! From a policy to what exactly may be touched, given where it applies.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
+
+use super::{Sandbox, WritableRoot};
+
+/// Where a policy applies.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The folder that "workspace" means.
+    pub cwd: &'a Path,
+    /// `$TMPDIR`, if set.
+    pub tmpdir: Option<&'a Path>,
+}
+
+/// What programs need to run at all, for those who may not read everything.
+const PLATFORM: &[&str] = &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+/// What decides how tools and agents behave, so commands must not change it.
+const PROTECTED: &[&str] = &[".git", ".agents", ".codex"];
+/// Protected in the workspace even before it exists: the next start would read it.
+const PROTECTED_ABSENT: &str = ".codex";
+
+/// Whether a policy keeps commands from the network.
+pub fn network_disabled(policy: &SandboxPolicy) -> bool {
+    match policy {
+        SandboxPolicy::DangerFullAccess => false,
+        SandboxPolicy::ExternalSandbox { network_access } => *network_access == NetworkAccess::Restricted,
+        SandboxPolicy::ReadOnly { network_access, .. } | SandboxPolicy::WorkspaceWrite { network_access, .. } => {
+            !network_access
+        }
+    }
+}
+
+impl Sandbox {
+    /// `None` when the policy leaves nothing for us to enforce.
+    pub fn new(policy: &SandboxPolicy, surroundings: Surroundings) -> Option<Self> {
+        let network = !network_disabled(policy);
+        let (access, roots) = match policy {
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
+            SandboxPolicy::ReadOnly { access, .. } => (access, Vec::new()),
+            SandboxPolicy::WorkspaceWrite {
+                writable_roots,
+                read_only_access,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+                ..
+            } => {
+                let mut roots = vec![surroundings.cwd];
+                roots.extend(writable_roots.iter().map(|root| &**root));
+                roots.extend((!exclude_slash_tmp).then_some(Path::new("/tmp")));
+                let tmpdir = surroundings.tmpdir.filter(|path| path.is_absolute());
+                roots.extend(tmpdir.filter(|_| !exclude_tmpdir_env_var));
+                (read_only_access, roots)
+            }
+        };
+        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, landlock_only: false };
+        for root in roots {
+            sandbox.grant_write(root);
+        }
+        if let Ok(cwd) = surroundings.cwd.canonicalize()
+            && let Some(root) = sandbox.writable.iter_mut().find(|root| root.path == cwd)
+        {
+            let absent = cwd.join(PROTECTED_ABSENT);
+            root.absent.extend((!is_there(&absent)).then_some(absent));
+        }
+        Some(sandbox)
+    }
+
+    /// Lets commands write to a folder or file. What does not exist cannot be granted.
+    pub fn grant_write(&mut self, path: &Path) {
+        let Ok(path) = path.canonicalize() else { return };
+        if self.writable.iter().any(|root| root.path == path) {
+            return;
+        }
+        let protected = protected(&path);
+        self.writable.push(WritableRoot { path, protected, absent: Vec::new() });
+        // Outer ones first, so that what is inside them has the last word.
+        self.writable.sort_by_key(|root| root.path.components().count());
+    }
+
+    /// Lets commands read a folder or file.
+    pub fn grant_read(&mut self, path: &Path) {
+        if let Some(readable) = &mut self.readable {
+            readable.push(path.to_owned());
+        }
+    }
+
+    pub fn grant_network(&mut self) {
+        self.network = true;
+    }
+
+    pub fn network_disabled(&self) -> bool {
+        !self.network
+    }
+
+    /// Whether a command could write to this path, which need not exist.
+    pub fn can_write(&self, path: &Path) -> bool {
+        let Some(path) = real(path) else { return false };
+        // The innermost root that holds it decides.
+        let root = self.writable.iter().rev().find(|root| path.starts_with(&root.path));
+        root.is_some_and(|root| !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept)))
+    }
+}
+
+fn readable(access: &ReadOnlyAccess) -> Option<Vec<PathBuf>> {
+    let ReadOnlyAccess::Restricted { include_platform_defaults, readable_roots } = access else { return None };
+    let platform = PLATFORM.iter().map(PathBuf::from).filter(|_| *include_platform_defaults);
+    Some(platform.chain(readable_roots.iter().map(|root| root.to_path_buf())).collect())
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// What must not change in a writable folder, and where its repository really is.
+fn protected(root: &Path) -> Vec<PathBuf> {
+    let mut found = BTreeSet::new();
+    for name in PROTECTED {
+        let path = root.join(name);
+        if !is_there(&path) {
+            continue;
+        }
+        found.extend(git_folder(&path));
+        found.insert(path);
+    }
+    found.into_iter().collect()
+}
+
+/// Where a `.git` that is a file says the repository is.
+fn git_folder(path: &Path) -> Option<PathBuf> {
+    if !path.is_file() {
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    let folder = text.strip_prefix("gitdir:")?.trim();
+    path.parent()?.join(folder).canonicalize().ok()
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = path.canonicalize() {
+        return Some(real);
+    }
+    Some(real(path.parent()?)?.join(path.file_name()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_protocol::AbsolutePathBuf;
+
+    use super::*;
+
+    fn workspace(writable_roots: &[&Path]) -> SandboxPolicy {
+        SandboxPolicy::WorkspaceWrite {
+            writable_roots: writable_roots.iter().filter_map(AbsolutePathBuf::new).collect(),
+            read_only_access: ReadOnlyAccess::FullAccess,
+            network_access: false,
+            exclude_tmpdir_env_var: false,
+            exclude_slash_tmp: true,
+        }
+    }
+
+    #[test]
+    fn policies_that_confine_nothing_need_no_sandbox() {
+        let surroundings = Surroundings { cwd: Path::new("/"), tmpdir: None };
+        let external = SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted };
+        assert_eq!(Sandbox::new(&SandboxPolicy::DangerFullAccess, surroundings), None);
+        assert_eq!(Sandbox::new(&external, surroundings), None);
+        assert!(network_disabled(&external) && !network_disabled(&SandboxPolicy::DangerFullAccess));
+    }
+
+    #[test]
+    fn a_workspace_has_roots_and_protected_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let (cwd, other, tmp) = (base.join("cwd"), base.join("other"), base.join("tmp"));
+        for path in [&cwd.join(".agents"), &other.join(".codex"), &tmp, &base.join("repo/worktrees/x")] {
+            fs::create_dir_all(path).unwrap();
+        }
+        fs::write(cwd.join(".git"), "gitdir: ../repo/worktrees/x\n").unwrap();
+        let surroundings = Surroundings { cwd: &cwd, tmpdir: Some(&tmp) };
+        let sandbox = Sandbox::new(&workspace(&[&other, &base.join("missing"), &cwd]), surroundings).unwrap();
+        let root = |path: &Path, protected: Vec<PathBuf>, absent: Vec<PathBuf>| WritableRoot {
+            path: path.to_owned(),
+            protected,
+            absent,
+        };
+        let git = base.join("repo/worktrees/x");
+        assert_eq!(
+            sandbox.writable,
+            [
+                root(&cwd, vec![cwd.join(".agents"), cwd.join(".git"), git], vec![cwd.join(".codex")]),
+                root(&other, vec![other.join(".codex")], vec![]),
+                root(&tmp, vec![], vec![]),
+            ]
+        );
+        for (path, expected) in [
+            (cwd.join("new/file"), true),
+            (cwd.join(".git"), false),
+            (cwd.join(".codex/config.toml"), false),
+            (cwd.join("sub/.git/x"), true),
+            (other.join("x"), true),
+            (other.join(".codex/x"), false),
+            (base.join("x"), false),
+            (cwd.join("../x"), false),
+            (PathBuf::from("/etc/passwd"), false),
+        ] {
+            assert_eq!(sandbox.can_write(&path), expected, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn more_can_be_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let policy = SandboxPolicy::ReadOnly {
+            access: ReadOnlyAccess::Restricted { include_platform_defaults: false, readable_roots: vec![] },
+            network_access: false,
+        };
+        let mut sandbox = Sandbox::new(&policy, Surroundings { cwd: &path, tmpdir: None }).unwrap();
+        assert!(!sandbox.can_write(&path.join("x")) && sandbox.network_disabled());
+        sandbox.grant_write(&path);
+        sandbox.grant_read(Path::new("/etc"));
+        sandbox.grant_network();
+        assert!(sandbox.can_write(&path.join("x")) && !sandbox.network_disabled());
+        assert_eq!(sandbox.readable, Some(vec!["/etc".into()]));
+    }
+}

@@ -1,0 +1,340 @@
+//! That confinement holds, tried by commands that want out. Each test runs with every means of confinement
+//! that this system has; what it lacks is printed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loomd_exec::sandbox::{Sandbox, Surroundings, looks_denied};
+use loomd_exec::{Command, Environment, Event, Exit, Finished, Limits, Sessions, run};
+use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A workspace, and a folder outside of it.
+struct Place {
+    _folder: TempDir,
+    workspace: PathBuf,
+    outside: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let [workspace, outside] = ["workspace", "outside"].map(|name| base.join(name));
+        fs::create_dir(&workspace).unwrap();
+        fs::create_dir(&outside).unwrap();
+        Self { _folder: folder, workspace, outside }
+    }
+
+    fn sandbox(&self, policy: &SandboxPolicy) -> Sandbox {
+        Sandbox::new(policy, Surroundings { cwd: &self.workspace, tmpdir: None }).unwrap()
+    }
+
+    async fn run(&self, sandbox: &Sandbox, script: &str) -> Finished {
+        let command = Command::new(["bash", "-c", script], &self.workspace, Environment::of_this_process());
+        self.run_command(sandbox, &command).await
+    }
+
+    async fn run_command(&self, sandbox: &Sandbox, command: &Command) -> Finished {
+        let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
+        let command = sandbox.wrap(command, Some(helper)).unwrap();
+        run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap()
+    }
+
+    /// The means that work here, weakest last. At least one must.
+    async fn means(&self, policy: &SandboxPolicy) -> Vec<(&'static str, Sandbox)> {
+        let sandbox = self.sandbox(policy);
+        let mut means = Vec::new();
+        for (name, sandbox) in [("namespaces", sandbox.clone()), ("landlock", sandbox.with_landlock_only())] {
+            let tried = self.run(&sandbox, "echo $$").await;
+            // In a namespace of its own a command has a low number.
+            let number = text(&tried.stdout).trim().parse().unwrap_or(u32::MAX);
+            if tried.outcome.exit_code() != 0 || (name == "namespaces" && number > 9) {
+                eprintln!("{name}: not available here: {}", text(&tried.stderr));
+            } else {
+                means.push((name, sandbox));
+            }
+        }
+        assert!(!means.is_empty(), "this system has no means to confine a command");
+        means
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn read_only() -> SandboxPolicy {
+    SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false }
+}
+
+fn workspace_write(roots: &[&Path], network_access: bool) -> SandboxPolicy {
+    SandboxPolicy::WorkspaceWrite {
+        writable_roots: roots.iter().filter_map(AbsolutePathBuf::new).collect(),
+        read_only_access: ReadOnlyAccess::FullAccess,
+        network_access,
+        exclude_tmpdir_env_var: true,
+        exclude_slash_tmp: true,
+    }
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort();
+    entries
+}
+
+#[tokio::test]
+async fn read_only_means_that_nothing_can_be_written() {
+    let place = Place::new();
+    fs::write(place.workspace.join("f"), "content").unwrap();
+    for (name, sandbox) in place.means(&read_only()).await {
+        let script = format!("cat f; touch a {0}/b /tmp/loomd-c; echo x > f; rm -f f; mv f g", place.outside.display());
+        let done = place.run(&sandbox, &script).await;
+        assert_eq!(text(&done.stdout), "content", "{name}: {}", text(&done.stderr));
+        assert!(looks_denied(&done), "{name}: {done:?}");
+        assert_eq!((entries(&place.workspace), entries(&place.outside)), (vec!["f".into()], vec![]), "{name}");
+        assert!(!Path::new("/tmp/loomd-c").exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_can_be_written_and_nothing_else() {
+    for (name, roots) in [("alone", false), ("with a root", true)] {
+        let place = Place::new();
+        let extra = place.outside.join("extra");
+        fs::create_dir(&extra).unwrap();
+        let roots: &[&Path] = if roots { &[&extra] } else { &[] };
+        for (means, sandbox) in place.means(&workspace_write(roots, false)).await {
+            let script = format!(
+                "touch a && mkdir -p d/.git && touch d/.git/b; touch {0}/extra/c; touch {0}/out",
+                place.outside.display()
+            );
+            let done = place.run(&sandbox, &script).await;
+            assert_ne!(done.outcome.exit_code(), 0, "{name} {means}");
+            assert!(place.workspace.join("d/.git/b").exists(), "{name} {means}: {}", text(&done.stderr));
+            assert_eq!(extra.join("c").exists(), !roots.is_empty(), "{name} {means}");
+            assert_eq!(entries(&place.outside), ["extra"], "{name} {means}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_decides_how_tools_behave_stays_as_it_is() {
+    let place = Place::new();
+    for name in [".git", ".agents"] {
+        fs::create_dir(place.workspace.join(name)).unwrap();
+        fs::write(place.workspace.join(name).join("config"), "keep").unwrap();
+    }
+    for (name, sandbox) in place.means(&workspace_write(&[], false)).await {
+        if name == "landlock" {
+            eprintln!("landlock cannot protect folders inside a writable one");
+            continue;
+        }
+        let script = "for f in .git .agents; do touch $f/x; echo evil > $f/config; rm -rf $f; mv $f other; done; \
+                      mkdir .codex; echo a=1 > .codex/config.toml; mv .codex moved; rmdir .codex; touch ok";
+        let done = place.run(&sandbox, script).await;
+        assert_eq!(text(&done.stdout), "", "{}", text(&done.stderr));
+        for name in [".git", ".agents"] {
+            assert_eq!(entries(&place.workspace.join(name)), ["config"]);
+            assert_eq!(fs::read_to_string(place.workspace.join(name).join("config")).unwrap(), "keep");
+        }
+        // What kept the name free is taken away by another process, soon.
+        while place.workspace.join(".codex").exists() {
+            assert_eq!(entries(&place.workspace.join(".codex")), [""; 0]);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(entries(&place.workspace), [".agents", ".git", "ok"]);
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_kept_free_until_the_last_command_ends() {
+    let place = Place::new();
+    let sandbox = place.sandbox(&workspace_write(&[], false));
+    let last = "until [ -e go ]; do sleep 0.02; done; mkdir .codex && echo escaped";
+    let (done, ()) = tokio::join!(place.run(&sandbox, last), async {
+        for _ in 0..3 {
+            place.run(&sandbox, "true").await;
+        }
+        fs::write(place.workspace.join("go"), "").unwrap();
+    });
+    if looks_unconfined(&place).await {
+        return;
+    }
+    assert_eq!(text(&done.stdout), "", "{}", text(&done.stderr));
+    while place.workspace.join(".codex").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether only Landlock is to be had, which cannot do what a test is about.
+async fn looks_unconfined(place: &Place) -> bool {
+    let means = place.means(&read_only()).await;
+    let lacking = !means.iter().any(|(name, _)| *name == "namespaces");
+    if lacking {
+        eprintln!("skipped: no namespaces here");
+    }
+    lacking
+}
+
+#[tokio::test]
+async fn the_network_is_out_of_reach_unless_granted() {
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo connected", address.port());
+    for (name, sandbox) in place.means(&workspace_write(&[], false)).await {
+        let done = place.run(&sandbox, &connect).await;
+        assert_eq!(text(&done.stdout), "", "{name}");
+        assert!(text(&done.stderr).contains("Operation not permitted"), "{name}: {}", text(&done.stderr));
+    }
+    for (name, sandbox) in place.means(&workspace_write(&[], true)).await {
+        let done = place.run(&sandbox, &connect).await;
+        assert_eq!(text(&done.stdout), "connected\n", "{name}: {}", text(&done.stderr));
+    }
+}
+
+#[tokio::test]
+async fn the_network_namespace_is_empty() {
+    let place = Place::new();
+    if looks_unconfined(&place).await {
+        return;
+    }
+    let done = place.run(&place.sandbox(&read_only()), "cat /proc/self/net/dev | tail -n +3 | cut -d: -f1").await;
+    assert_eq!(text(&done.stdout).split_whitespace().collect::<Vec<_>>(), ["lo"], "{}", text(&done.stderr));
+}
+
+#[tokio::test]
+async fn only_readable_roots_can_be_read() {
+    let place = Place::new();
+    fs::write(place.outside.join("secret"), "secret").unwrap();
+    fs::write(place.workspace.join("f"), "content\n").unwrap();
+    let policy = SandboxPolicy::WorkspaceWrite {
+        writable_roots: vec![],
+        read_only_access: ReadOnlyAccess::Restricted { include_platform_defaults: true, readable_roots: vec![] },
+        network_access: false,
+        exclude_tmpdir_env_var: true,
+        exclude_slash_tmp: true,
+    };
+    for (name, sandbox) in place.means(&policy).await {
+        let script = format!(
+            "cat f; touch made; cat {}/secret; echo x > /dev/null && echo fine; ls /bin/sh",
+            place.outside.display()
+        );
+        let done = place.run(&sandbox, &script).await;
+        assert_eq!(text(&done.stdout), "content\nfine\n/bin/sh\n", "{name}: {}", text(&done.stderr));
+        assert!(place.workspace.join("made").exists(), "{name}");
+        fs::remove_file(place.workspace.join("made")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_cannot_free_itself() {
+    let place = Place::new();
+    if looks_unconfined(&place).await {
+        return;
+    }
+    let sandbox = place.sandbox(&workspace_write(&[], true));
+    let out = place.outside.join("out").display().to_string();
+    for script in [
+        "mount -o remount,rw / && touch OUT",
+        "mount -o remount,bind,rw / && touch OUT",
+        "unshare -Urm sh -c 'mount -o remount,bind,rw /; mount -o remount,rw /; umount -l /; touch OUT'",
+        "nsenter -t 1 -m touch OUT",
+        "cd /proc/1/root && touch ./OUT",
+        "chroot /proc/1/root touch OUT",
+        "echo 1 > /proc/sys/kernel/ns_last_pid",
+        "head -c 1 /dev/vda",
+        "mknod n b 8 0 && head -c 1 n",
+        "kill -9 $PPID; kill -9 1; true",
+    ] {
+        let done = place.run(&sandbox, &script.replace("OUT", &out)).await;
+        let survived = script.ends_with("true");
+        assert_eq!(done.outcome.exit_code() == 0, survived, "{script}: {done:?}");
+        assert_eq!(entries(&place.outside), [""; 0], "{script}");
+    }
+}
+
+#[tokio::test]
+async fn exit_codes_and_signals_pass_through() {
+    let place = Place::new();
+    for (name, sandbox) in place.means(&read_only()).await {
+        for (script, expected) in [("exit 9", 9), ("true", 0), ("kill -TERM $$", 143), ("kill -9 $$", 137)] {
+            let done = place.run(&sandbox, script).await;
+            assert_eq!(done.outcome.exit_code(), expected, "{name}: {script}");
+        }
+        let missing = Command::new(["no-such-program"], &place.workspace, Environment::of_this_process());
+        let done = place.run_command(&sandbox, &missing).await;
+        assert_eq!(
+            (done.outcome.exit_code(), text(&done.stderr).as_str()),
+            (127, "no-such-program: command not found\n"),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn everything_inside_ends_with_the_command() {
+    let place = Place::new();
+    if looks_unconfined(&place).await {
+        return;
+    }
+    let sandbox = place.sandbox(&workspace_write(&[], false));
+    // Even what asked for a session of its own; it marks that it lives by touching a file.
+    let script =
+        "setsid sh -c 'echo > up; while :; do touch alive; sleep 0.01; done' & until [ -e up ]; do sleep 0.01; done";
+    place.run(&sandbox, script).await;
+    let alive = place.workspace.join("alive");
+    let _ = fs::remove_file(&alive);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!alive.exists());
+}
+
+#[tokio::test]
+async fn a_terminal_reaches_the_command_and_not_its_keepers() {
+    let place = Place::new();
+    let sandbox = place.sandbox(&read_only());
+    let script =
+        "trap 'echo interrupted' INT; stty size; tty >/dev/null && sleep 100; echo on; read line; echo got $line";
+    let command = Command::new(["bash", "-c", script], &place.workspace, Environment::of_this_process());
+    let command = sandbox.wrap(&command, Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).unwrap();
+    let sessions = Sessions::default();
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let listen = move |event: Event<'_>| {
+        if let Event::Output(text) = event {
+            let _ = told.send(text.to_owned());
+        }
+    };
+    let id = sessions.reserve();
+    let number = id.id();
+    let second = Duration::from_secs(1);
+    let mut seen = String::new();
+    let polled = sessions.start(id, &command, true, Duration::ZERO, listen).await.unwrap();
+    assert_eq!(polled.exit, None);
+    while !seen.contains("24 80\r\n") {
+        seen += &heard.recv().await.unwrap();
+    }
+    while !seen.contains("on\r\n") {
+        sessions.write(number, b"\x03", Duration::from_millis(50)).await.unwrap();
+        while let Ok(text) = heard.try_recv() {
+            seen += &text;
+        }
+    }
+    let last = loop {
+        let polled = sessions.write(number, b"it\n", second).await.unwrap();
+        if polled.exit.is_some() {
+            break polled;
+        }
+    };
+    while let Some(text) = heard.recv().await {
+        seen += &text;
+    }
+    assert_eq!(last.exit, Some(Exit::Code(0)), "{seen}");
+    assert!(seen.contains("interrupted") && seen.contains("got it"), "{seen}");
+}

@@ -1,0 +1,136 @@
+//! The order of operations: those that touch the same path wait for each other, all others run side by
+//! side. Paths are compared as they are written; links are not looked at.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// What an operation does to a path and everything below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// Operations in progress, and those that wait for them.
+#[derive(Default)]
+pub struct Order {
+    entered: Arc<Mutex<Entered>>,
+}
+
+#[derive(Default)]
+struct Entered {
+    next: u64,
+    operations: Vec<Operation>,
+}
+
+struct Operation {
+    number: u64,
+    touches: Vec<(PathBuf, Access)>,
+    /// Closed when the operation is over.
+    over: watch::Receiver<()>,
+}
+
+/// The right to run an operation, until it is dropped.
+pub struct Turn {
+    number: u64,
+    entered: Arc<Mutex<Entered>>,
+    _over: watch::Sender<()>,
+}
+
+impl Order {
+    /// Waits for the operations that were asked for before and touch the same paths. The place in the order is
+    /// taken at the first poll.
+    pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> Turn {
+        let (before, turn) = self.take_place(touches);
+        for mut operation in before {
+            // Nothing is ever sent; this ends when the sender is gone.
+            while operation.changed().await.is_ok() {}
+        }
+        turn
+    }
+
+    fn take_place(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, Turn) {
+        let mut entered = lock(&self.entered);
+        let conflicts = entered.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
+        let before = conflicts.map(|operation| operation.over.clone()).collect();
+        let (sender, over) = watch::channel(());
+        let number = entered.next;
+        entered.next += 1;
+        entered.operations.push(Operation { number, touches, over });
+        (before, Turn { number, entered: Arc::clone(&self.entered), _over: sender })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        lock(&self.entered).operations.retain(|operation| operation.number != self.number);
+    }
+}
+
+fn lock(entered: &Mutex<Entered>) -> MutexGuard<'_, Entered> {
+    entered.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn conflict(one: &[(PathBuf, Access)], other: &[(PathBuf, Access)]) -> bool {
+    let nested = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
+    one.iter().any(|(path, access)| {
+        other.iter().any(|(there, also)| (*access == Access::Write || *also == Access::Write) && nested(path, there))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    async fn check(first: (&str, Access), second: (&str, Access), waits: bool) {
+        let order = Order::default();
+        let touch = |(path, access): (&str, Access)| vec![(PathBuf::from(path), access)];
+        let held = order.enter(touch(first)).await;
+        let mut next = pin!(order.enter(touch(second)));
+        let polled = std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
+        assert_eq!(polled.is_pending(), waits, "{first:?} {second:?}");
+        drop(held);
+        if waits {
+            next.await;
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_writer_and_the_same_path_make_an_operation_wait() {
+        use Access::{Read, Write};
+        check(("/a", Write), ("/a", Read), true).await;
+        check(("/a", Read), ("/a", Write), true).await;
+        check(("/a", Read), ("/a", Read), false).await;
+        check(("/a/b", Write), ("/a", Read), true).await;
+        check(("/a", Write), ("/a/b/c", Write), true).await;
+        check(("/a", Write), ("/ab", Write), false).await;
+        check(("/a/b", Write), ("/a/c", Write), false).await;
+    }
+
+    #[tokio::test]
+    async fn operations_on_a_path_run_in_the_order_of_asking() {
+        let order = Arc::new(Order::default());
+        let first = order.enter(vec![("/a".into(), Access::Write)]).await;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for number in 0..5 {
+            let (order, seen) = (Arc::clone(&order), Arc::clone(&seen));
+            tasks.push(tokio::spawn(async move {
+                let _turn = order.enter(vec![("/a".into(), Access::Write)]).await;
+                seen.lock().unwrap().push(number);
+            }));
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4]);
+        assert!(lock(&order.entered).operations.is_empty());
+    }
+}

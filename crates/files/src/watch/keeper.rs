@@ -1,0 +1,256 @@
+//! The thread that owns the watches.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use loomd_protocol::{AbsolutePathBuf, FsChangedNotification};
+use tokio::sync::oneshot;
+
+use super::folders::Folders;
+use super::interest::{Interest, Of, interests};
+use super::{Owner, notification};
+use crate::error::{FsError, Result};
+use crate::write::is_temporary;
+
+/// How long the changes of a watch are gathered, from the first on.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// More changed paths than this in one batch are told as "the watched path changed".
+const MAX_BATCH: usize = 4 * 1024;
+
+/// Watches that one client may have. Each costs a place in the operating system.
+const MAX_WATCHES: usize = 4 * 1024;
+
+/// How often the folders of a watch are looked at again until they stay the same.
+const MAX_LOOKS: usize = 8;
+
+pub(super) enum Input {
+    Watch { owner: Owner, id: String, path: AbsolutePathBuf, reply: oneshot::Sender<Result<()>> },
+    Unwatch { owner: Owner, id: String, reply: oneshot::Sender<()> },
+    Disconnect { owner: Owner },
+    Change(Change),
+    Stop,
+}
+
+/// News from the operating system.
+pub(super) enum Change {
+    /// `structural` when names were made or removed.
+    Paths { paths: Vec<PathBuf>, structural: bool },
+    /// Some changes were lost.
+    Anything,
+}
+
+type Key = (Owner, String);
+
+struct Watch {
+    path: AbsolutePathBuf,
+    interests: Vec<Interest>,
+    /// What is to be told; the watch is in [`Keeper::due`] when there is something.
+    changed: BTreeSet<AbsolutePathBuf>,
+}
+
+pub(super) struct Keeper {
+    inputs: Receiver<Input>,
+    queued: Arc<AtomicUsize>,
+    folders: Folders,
+    deliver: Box<dyn Fn(Owner, FsChangedNotification) + Send>,
+    watches: BTreeMap<Key, Watch>,
+    /// The watches that are interested in a folder.
+    by_folder: HashMap<PathBuf, HashSet<Key>>,
+    /// When the changes of a watch are told, the earliest first.
+    due: VecDeque<(Instant, Key)>,
+}
+
+impl Keeper {
+    pub fn new(
+        inputs: Receiver<Input>,
+        sender: &Sender<Input>,
+        deliver: Box<dyn Fn(Owner, FsChangedNotification) + Send>,
+    ) -> Self {
+        let queued = Arc::new(AtomicUsize::new(0));
+        let folders = Folders::new(sender, Arc::clone(&queued));
+        Self {
+            inputs,
+            queued,
+            folders,
+            deliver,
+            watches: BTreeMap::new(),
+            by_folder: HashMap::new(),
+            due: VecDeque::new(),
+        }
+    }
+
+    pub fn run(mut self) {
+        loop {
+            let input = match self.due.front() {
+                Some((due, _)) => self.inputs.recv_timeout(due.saturating_duration_since(Instant::now())),
+                None => self.inputs.recv().map_err(RecvTimeoutError::from),
+            };
+            match input {
+                Ok(Input::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(input) => self.take(input),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.tell();
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Watch { owner, id, path, reply } => _ = reply.send(self.watch(owner, id, path)),
+            Input::Unwatch { owner, id, reply } => {
+                self.unwatch(&(owner, id));
+                _ = reply.send(());
+            }
+            Input::Disconnect { owner } => {
+                let theirs: Vec<Key> = self.keys_of(owner).cloned().collect();
+                theirs.iter().for_each(|key| self.unwatch(key));
+            }
+            Input::Stop => {}
+            Input::Change(change) => {
+                self.queued.fetch_sub(1, Ordering::Relaxed);
+                match change {
+                    Change::Paths { paths, structural } => {
+                        paths.into_iter().for_each(|path| self.changed(path, structural));
+                    }
+                    Change::Anything => self.anything_changed(),
+                }
+            }
+        }
+    }
+
+    fn keys_of(&self, owner: Owner) -> impl Iterator<Item = &Key> {
+        self.watches.range((owner, String::new())..).map(|(key, _)| key).take_while(move |key| key.0 == owner)
+    }
+
+    fn watch(&mut self, owner: Owner, id: String, path: AbsolutePathBuf) -> Result<()> {
+        let key = (owner, id);
+        if self.watches.contains_key(&key) {
+            return Err(FsError::refused(format!("watchId is in use: {}", key.1)));
+        }
+        if self.keys_of(owner).count() >= MAX_WATCHES {
+            return Err(FsError::refused(format!("too many watches: limit is {MAX_WATCHES}")));
+        }
+        let watch = Watch { path, interests: Vec::new(), changed: BTreeSet::new() };
+        self.watches.insert(key.clone(), watch);
+        self.look(&key);
+        Ok(())
+    }
+
+    fn unwatch(&mut self, key: &Key) {
+        if let Some(watch) = self.watches.remove(key) {
+            watch.interests.iter().for_each(|interest| self.forget(key, interest));
+        }
+    }
+
+    /// Watches the folders that tell about a path now. While that is done they may become others.
+    fn look(&mut self, key: &Key) {
+        for _ in 0..MAX_LOOKS {
+            let Some(watch) = self.watches.get_mut(key) else { return };
+            let now = interests(&watch.path);
+            if now == watch.interests {
+                return;
+            }
+            let before = std::mem::replace(&mut watch.interests, now.clone());
+            now.iter().for_each(|interest| self.folders.add(&interest.folder));
+            before.iter().for_each(|interest| self.forget(key, interest));
+            for interest in now {
+                self.by_folder.entry(interest.folder).or_default().insert(key.clone());
+            }
+        }
+    }
+
+    fn forget(&mut self, key: &Key, interest: &Interest) {
+        self.folders.remove(&interest.folder);
+        if let Some(keys) = self.by_folder.get_mut(&interest.folder) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_folder.remove(&interest.folder);
+            }
+        }
+    }
+
+    fn changed(&mut self, changed: PathBuf, structural: bool) {
+        if changed.file_name().and_then(|name| name.to_str()).is_some_and(is_temporary) {
+            return;
+        }
+        let places = [changed.parent(), Some(changed.as_path())].into_iter().flatten();
+        let keys: HashSet<Key> = places.filter_map(|place| self.by_folder.get(place)).flatten().cloned().collect();
+        if structural && self.by_folder.contains_key(&changed) {
+            self.folders.renew(&changed);
+        }
+        for key in keys {
+            let Some(watch) = self.watches.get_mut(&key) else { continue };
+            let meanings: Vec<_> = watch
+                .interests
+                .iter()
+                .filter_map(|interest| interest.meaning(&watch.path, &changed, structural))
+                .collect();
+            let look_again = meanings.iter().any(|meaning| meaning.look_again);
+            self.note(&key, meanings.into_iter().filter_map(|meaning| meaning.report).collect());
+            if look_again {
+                self.look_again(&key);
+            }
+        }
+    }
+
+    /// What is there for the first time has changed, and so have its children.
+    fn look_again(&mut self, key: &Key) {
+        let Some(watch) = self.watches.get(key) else { return };
+        let before = watch.interests.clone();
+        self.look(key);
+        let Some(watch) = self.watches.get(key) else { return };
+        let is_new = |interest: &&Interest| !before.contains(interest);
+        let mut news = Vec::new();
+        for interest in watch.interests.iter().filter(is_new) {
+            match &interest.of {
+                Of::Children => {
+                    news.push(watch.path.clone());
+                    let children = std::fs::read_dir(&interest.folder).into_iter().flatten().flatten();
+                    news.extend(
+                        children.take(MAX_BATCH).map(|child| AbsolutePathBuf::resolve(&watch.path, child.file_name())),
+                    );
+                }
+                Of::Itself(_) | Of::Target(_) if watch.path.exists() => news.push(watch.path.clone()),
+                _ => {}
+            }
+        }
+        self.note(key, news);
+    }
+
+    fn anything_changed(&mut self) {
+        let keys: Vec<Key> = self.watches.keys().cloned().collect();
+        for key in keys {
+            self.look(&key);
+            if let Some(watch) = self.watches.get(&key) {
+                self.note(&key, vec![watch.path.clone()]);
+            }
+        }
+    }
+
+    fn note(&mut self, key: &Key, paths: Vec<AbsolutePathBuf>) {
+        let Some(watch) = self.watches.get_mut(key).filter(|_| !paths.is_empty()) else { return };
+        if watch.changed.is_empty() {
+            self.due.push_back((Instant::now() + GATHER, key.clone()));
+        }
+        watch.changed.extend(paths);
+        if watch.changed.len() > MAX_BATCH {
+            watch.changed = BTreeSet::from([watch.path.clone()]);
+        }
+    }
+
+    /// Delivers what is due.
+    fn tell(&mut self) {
+        let now = Instant::now();
+        while let Some((_, (owner, id))) = self.due.pop_front_if(|(due, _)| *due <= now) {
+            // An id may have been used again meanwhile.
+            let key = (owner, id);
+            let Some(watch) = self.watches.get_mut(&key).filter(|watch| !watch.changed.is_empty()) else { continue };
+            (self.deliver)(owner, notification(&key.1, std::mem::take(&mut watch.changed)));
+        }
+    }
+}

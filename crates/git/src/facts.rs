@@ -1,0 +1,177 @@
+//! The commit, branch and origin of a folder, for the record of a thread that begins there. Read from git's
+//! files; git itself is asked only when these use something that is not understood here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::program::ask_line;
+use crate::{Repository, config};
+
+/// How many times a name may stand for another name.
+const MAX_SYMBOLIC: usize = 5;
+
+/// What a repository is at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub commit_hash: String,
+    /// `None` when no branch is checked out.
+    pub branch: Option<String>,
+    /// The address of the remote called `origin`.
+    pub origin_url: Option<String>,
+}
+
+/// `None` outside a repository, and in one without commits.
+pub async fn facts(folder: &Path) -> Option<Facts> {
+    let repository = Repository::find(folder)?;
+    let head = match head(&repository) {
+        Head::At { commit_hash, branch } => (commit_hash, branch),
+        Head::Unborn => return None,
+        Head::Unusual => {
+            let commit_hash = ask_line(folder, &["rev-parse", "HEAD"]).await?;
+            let branch = ask_line(folder, &["rev-parse", "--abbrev-ref", "HEAD"]).await;
+            // What git says when no branch is checked out.
+            (commit_hash, branch.filter(|branch| branch != "HEAD"))
+        }
+    };
+    let origin_url = match origin(&repository) {
+        Ok(url) => url,
+        Err(Unusual) => ask_line(folder, &["remote", "get-url", "origin"]).await,
+    };
+    Some(Facts { commit_hash: head.0, branch: head.1, origin_url })
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Head {
+    At {
+        commit_hash: String,
+        branch: Option<String>,
+    },
+    /// The branch has no commit yet.
+    Unborn,
+    Unusual,
+}
+
+fn head(repository: &Repository) -> Head {
+    // References in tables, which have files of a format of their own.
+    if repository.common_dir.join("reftable").exists() {
+        return Head::Unusual;
+    }
+    let Ok(text) = fs::read_to_string(repository.git_dir.join("HEAD")) else { return Head::Unusual };
+    let Some(mut name) = symbolic(&text) else {
+        return match hash(&text) {
+            Some(commit_hash) => Head::At { commit_hash, branch: None },
+            None => Head::Unusual,
+        };
+    };
+    let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
+    for _ in 0..MAX_SYMBOLIC {
+        match reference(repository, &name) {
+            None => return Head::Unborn,
+            Some(text) => match (symbolic(&text), hash(&text)) {
+                (Some(other), _) => name = other,
+                (None, Some(commit_hash)) => return Head::At { commit_hash, branch },
+                (None, None) => return Head::Unusual,
+            },
+        }
+    }
+    Head::Unusual
+}
+
+/// What a reference holds, in a file of its own or among the packed ones.
+fn reference(repository: &Repository, name: &str) -> Option<String> {
+    // A name is a path below the folder and nowhere else.
+    if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return None;
+    }
+    if let Ok(text) = fs::read_to_string(repository.common_dir.join(name)) {
+        return Some(text);
+    }
+    let packed = fs::read_to_string(repository.common_dir.join("packed-refs")).ok()?;
+    let line = packed.lines().find(|line| line.split_once(' ').is_some_and(|(_, packed)| packed == name))?;
+    line.split_once(' ').map(|(hash, _)| hash.to_owned())
+}
+
+fn symbolic(text: &str) -> Option<String> {
+    text.strip_prefix("ref:").map(|name| name.trim().to_owned())
+}
+
+fn hash(text: &str) -> Option<String> {
+    let text = text.trim();
+    (matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| text.to_owned())
+}
+
+/// The files say something that only git itself can work out.
+struct Unusual;
+
+fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
+    let Ok(own) = fs::read_to_string(repository.common_dir.join("config")) else { return Ok(None) };
+    let unusual = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        ["insteadof", "[include", "worktreeconfig"].iter().any(|word| text.contains(word))
+    };
+    let shared = shared_files().into_iter().filter_map(|file| fs::read_to_string(file).ok());
+    if unusual(&own) || shared.into_iter().any(|text| unusual(&text)) {
+        return Err(Unusual);
+    }
+    Ok(config::value(&own, "remote", "origin", "url").filter(|url| !url.is_empty()))
+}
+
+/// The configuration of the user and of the machine.
+fn shared_files() -> Vec<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = set("HOME");
+    let user = set("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let files = [home.map(|home| home.join(".gitconfig")), user.map(|folder| folder.join("git/config"))];
+    files.into_iter().flatten().chain([PathBuf::from("/etc/gitconfig")]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+
+    fn check(files: &[(&str, &str)], expected: Head) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(".git").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        assert_eq!(head(&Repository::at(dir.path()).unwrap()), expected, "{files:?}");
+    }
+
+    fn at(branch: Option<&str>) -> Head {
+        Head::At { commit_hash: ONE.into(), branch: branch.map(Into::into) }
+    }
+
+    #[test]
+    fn a_branch_is_found_in_its_file_or_among_the_packed_ones() {
+        check(&[("HEAD", "ref: refs/heads/a/b\n"), ("refs/heads/a/b", &format!("{ONE}\n"))], at(Some("a/b")));
+        let packed =
+            format!("# pack-refs with: peeled\n{} refs/heads/mainx\n{ONE} refs/heads/main\n^{ONE}\n", "2".repeat(40));
+        check(&[("HEAD", "ref: refs/heads/main\n"), ("packed-refs", &packed)], at(Some("main")));
+    }
+
+    #[test]
+    fn a_commit_without_a_branch() {
+        check(&[("HEAD", &format!("{ONE}\n"))], at(None));
+    }
+
+    #[test]
+    fn a_branch_without_a_commit() {
+        check(&[("HEAD", "ref: refs/heads/main\n")], Head::Unborn);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_left_to_git() {
+        check(&[("HEAD", "nonsense")], Head::Unusual);
+        check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unusual);
+        check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unusual);
+    }
+
+    #[test]
+    fn a_name_cannot_lead_out_of_the_repository() {
+        check(&[("HEAD", "ref: ../../secret"), ("config", "")], Head::Unborn);
+    }
+}

@@ -1,0 +1,15 @@
+//! What git knows about a folder: its repository, the commit, branch and origin of a thread's record, and
+//! the difference to what is pushed.
+//!
+//! [`Repository`] and [`facts`] read git's files, so they cost microseconds and work without the program.
+//! Only [`diff_to_remote`], and facts that stand in files of an unusual kind, ask the program.
+
+mod config;
+mod diff;
+mod facts;
+mod program;
+mod repository;
+
+pub use diff::{RemoteDiff, diff_to_remote};
+pub use facts::{Facts, facts};
+pub use repository::Repository;

@@ -1,0 +1,115 @@
+//! Text from models and commands, made safe to print: without escape sequences, control characters and marks that
+//! turn the direction of writing. A sequence may arrive in pieces.
+
+/// Takes text in pieces and gives what may be printed. Keeps newlines; a tab becomes spaces.
+#[derive(Default)]
+pub struct Cleaner {
+    state: State,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After an escape character.
+    Escape,
+    /// In a control sequence, up to its letter.
+    Control,
+    /// In a string for the terminal, up to its end.
+    String,
+    /// In such a string, after an escape character.
+    StringEscape,
+}
+
+const ESCAPE: char = '\u{1b}';
+
+/// A wider tab would eat a narrow terminal.
+const TAB: &str = "    ";
+
+impl Cleaner {
+    pub fn push(&mut self, text: &str) -> String {
+        let mut clean = String::with_capacity(text.len());
+        for c in text.chars() {
+            self.state = match (self.state, c) {
+                (State::Text | State::Escape | State::Control, ESCAPE) => State::Escape,
+                (State::Text, c) => {
+                    match c {
+                        '\n' => clean.push('\n'),
+                        '\t' => clean.push_str(TAB),
+                        c if c.is_control() || turns_direction(c) => {}
+                        c => clean.push(c),
+                    }
+                    State::Text
+                }
+                (State::Escape, '[') => State::Control,
+                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String,
+                // Intermediate characters go on, anything else ends it.
+                (State::Escape, ' '..='/') => State::Escape,
+                (State::Control, ' '..='?') => State::Control,
+                (State::Escape | State::Control, _) => State::Text,
+                (State::String | State::StringEscape, ESCAPE) => State::StringEscape,
+                (State::String, '\u{7}' | '\u{9c}') | (State::StringEscape, '\\') => State::Text,
+                (State::String | State::StringEscape, _) => State::String,
+            };
+        }
+        clean
+    }
+}
+
+/// The lines of what a command wrote, as they looked at its end: what a carriage return went back over is gone.
+pub fn lines(output: &str) -> Vec<String> {
+    let mut cleaner = Cleaner::default();
+    output
+        .trim_end()
+        .lines()
+        .map(|line| cleaner.push(line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default()))
+        .collect()
+}
+
+fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn clean(pieces: &[&str]) -> String {
+        let mut cleaner = Cleaner::default();
+        pieces.iter().map(|piece| cleaner.push(piece)).collect()
+    }
+
+    #[test]
+    fn only_text_is_left() {
+        for (given, left) in [
+            ("plain\ntext", "plain\ntext"),
+            ("a\tb", "a    b"),
+            ("\u{1b}[1;31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
+            ("\u{1b}(Bx\u{1b}7y", "xy"),
+            ("bell\u{7}back\u{8}space\0\u{9b}", "bellbackspace"),
+            ("abc\u{202e}def", "abcdef"),
+        ] {
+            assert_eq!(clean(&[given]), left, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn progress_is_shown_as_it_ended() {
+        assert_eq!(lines("10%\r50%\r100%\ndone\r\n\n"), ["100%", "done"]);
+        assert_eq!(lines(""), [] as [&str; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter_and_nothing_gets_through(text in "[\u{1b}\u{7}\\[\\]a;0m\\\\\n\r\u{9c}]{0,40}", at in 0usize..40) {
+            let at = text.char_indices().map(|(at, _)| at).nth(at).unwrap_or(text.len());
+            let whole = clean(&[&text]);
+            prop_assert_eq!(clean(&[&text[..at], &text[at..]]), whole.clone());
+            prop_assert!(whole.chars().all(|c| c == '\n' || !c.is_control()));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Long lists of lines, with the middle left out.
+
+/// How many lines of the beginning and of the end are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Fold {
+    pub first: usize,
+    pub last: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Folded<'a> {
+    Line(&'a str),
+    /// This many lines are not shown.
+    Hidden(usize),
+}
+
+/// Hiding a single line saves nothing, so that is not done.
+pub fn fold<'a>(lines: &'a [String], by: Fold) -> impl Iterator<Item = Folded<'a>> {
+    let hidden = lines.len().saturating_sub(by.first + by.last);
+    let (first, last) = if hidden > 1 { (by.first, by.last) } else { (lines.len(), 0) };
+    let (first, last) = (&lines[..first], &lines[lines.len() - last..]);
+    let shown = |lines: &'a [String]| lines.iter().map(|line| Folded::Line(line));
+    shown(first).chain((hidden > 1).then_some(Folded::Hidden(hidden))).chain(shown(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_left_out_when_that_saves_something() {
+        let lines: Vec<String> = (1..=6).map(|number| number.to_string()).collect();
+        let show = |first, last| -> Vec<String> {
+            fold(&lines, Fold { first, last })
+                .map(|folded| match folded {
+                    Folded::Line(line) => line.to_owned(),
+                    Folded::Hidden(count) => format!("({count})"),
+                })
+                .collect()
+        };
+        assert_eq!(show(1, 2), ["1", "(3)", "5", "6"]);
+        assert_eq!(show(2, 3), ["1", "2", "3", "4", "5", "6"]);
+        assert_eq!(show(6, 6), ["1", "2", "3", "4", "5", "6"]);
+        assert_eq!(show(0, 0), ["(6)"]);
+    }
+}

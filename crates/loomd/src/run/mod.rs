@@ -1,0 +1,14 @@
+//! A turn in a terminal: from what the server says to text that people read. Nothing here reads or writes; whoever
+//! does asks [`Renderer::show`] what to print for each notification, and [`Renderer::status`] what to say meanwhile.
+
+mod clean;
+mod fold;
+mod items;
+mod render;
+mod style;
+#[cfg(test)]
+mod tests;
+mod wrap;
+
+pub use render::Renderer;
+pub use style::Style;

@@ -1,0 +1,257 @@
+//! What to print for each notification of a turn, in the order they come. What is printed is never taken back, so it
+//! reads the same in a terminal, in a pipe and in a file.
+
+use std::collections::BTreeSet;
+
+use loomd_protocol::{
+    ReasoningSummaryTextDeltaNotification, ServerNotification, ThreadItem, ThreadTokenUsage, TurnPlanStep, TurnStatus,
+};
+
+use super::clean::Cleaner;
+use super::items::{checklist, outcome, title};
+use super::style::{Paint, Style};
+use super::wrap::Wrap;
+
+pub struct Renderer {
+    style: Style,
+    /// What was printed last and may go on.
+    open: Open,
+    printed: bool,
+    text: Wrap,
+    cleaner: Cleaner,
+    /// Messages whose text was printed piece by piece.
+    streamed: BTreeSet<String>,
+    plan: Vec<TurnPlanStep>,
+    usage: Option<ThreadTokenUsage>,
+    /// The text of a review. Some servers say it again as a message.
+    review: Option<String>,
+    /// The last error that was printed.
+    error: Option<String>,
+    status: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    Message(String),
+    Thought(String, i64),
+    /// A title whose outcome is not there yet.
+    Item(String),
+    /// An item with its outcome. Others follow without a gap.
+    Closed,
+}
+
+impl Renderer {
+    pub fn new(style: Style) -> Self {
+        Self {
+            style,
+            open: Open::Nothing,
+            printed: false,
+            text: Wrap::new(style.width()),
+            cleaner: Cleaner::default(),
+            streamed: BTreeSet::new(),
+            plan: Vec::new(),
+            usage: None,
+            review: None,
+            error: None,
+            status: "starting".to_owned(),
+        }
+    }
+
+    /// What is going on, in a few words: for a line that comes and goes.
+    pub fn status(&self) -> String {
+        self.style.cut(&self.status, 2)
+    }
+
+    /// What to print; often nothing.
+    pub fn show(&mut self, notification: &ServerNotification) -> String {
+        use ServerNotification as N;
+        match notification {
+            N::AgentMessageDelta(delta) => self.say(&delta.item_id, &delta.delta),
+            N::PlanDelta(delta) => self.say(&delta.item_id, &delta.delta),
+            N::ReasoningSummaryTextDelta(delta) => self.think(delta),
+            N::ItemStarted(started) => self.start(&started.item),
+            N::ItemCompleted(completed) => self.complete(&completed.item),
+            N::TurnPlanUpdated(updated) if updated.plan != self.plan => {
+                self.plan.clone_from(&updated.plan);
+                let text = checklist(self.style, updated.explanation.as_deref(), &updated.plan);
+                self.paragraph(&text)
+            }
+            N::ThreadTokenUsageUpdated(updated) => {
+                self.usage = Some(updated.token_usage.clone());
+                String::new()
+            }
+            N::Error(error) => {
+                self.error = (!error.will_retry).then(|| error.error.message.clone());
+                let (word, paint) =
+                    if error.will_retry { ("trying again", Paint::Yellow) } else { ("error", Paint::Red) };
+                self.notice(word, paint, &error.error.message)
+            }
+            N::ConfigWarning(warning) => self.notice("warning", Paint::Yellow, &warning.summary),
+            N::DeprecationNotice(notice) => self.notice("deprecated", Paint::Yellow, &notice.summary),
+            N::ModelRerouted(rerouted) => {
+                let text = format!("{} answers in place of {}", rerouted.to_model, rerouted.from_model);
+                self.notice("model", Paint::Yellow, &text)
+            }
+            N::TurnStarted(_) => {
+                self.status = "thinking".to_owned();
+                String::new()
+            }
+            N::TurnCompleted(completed) => {
+                let end = match (&completed.turn.status, &completed.turn.error) {
+                    (TurnStatus::Interrupted, _) => self.notice("interrupted", Paint::Yellow, ""),
+                    (TurnStatus::Failed, Some(error)) if self.error.as_ref() != Some(&error.message) => {
+                        self.notice("error", Paint::Red, &error.message)
+                    }
+                    _ => self.close(),
+                };
+                end + &self.tokens()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Text of a message, as it is written.
+    fn say(&mut self, item_id: &str, text: &str) -> String {
+        let open = Open::Message(item_id.to_owned());
+        let mut out = if self.open == open { String::new() } else { self.gap(open) };
+        self.status = "writing".to_owned();
+        self.streamed.insert(item_id.to_owned());
+        let clean = self.cleaner.push(text);
+        out += &self.text.push(&clean);
+        out
+    }
+
+    fn think(&mut self, delta: &ReasoningSummaryTextDeltaNotification) -> String {
+        let open = Open::Thought(delta.item_id.clone(), delta.summary_index);
+        let mut out = if self.open == open { String::new() } else { self.gap(open) };
+        self.status = "thinking".to_owned();
+        let clean = self.cleaner.push(&delta.delta);
+        let text = self.text.push(&clean);
+        out += &self.style.paint(Paint::Dim, &text);
+        out
+    }
+
+    fn start(&mut self, item: &ThreadItem) -> String {
+        let Some(title) = title(self.style, item) else {
+            self.status = "thinking".to_owned();
+            return String::new();
+        };
+        self.status = match item {
+            ThreadItem::CommandExecution { .. } => "running a command".to_owned(),
+            ThreadItem::WebSearch { .. } => "searching".to_owned(),
+            _ => "using a tool".to_owned(),
+        };
+        self.gap(Open::Item(id(item).to_owned())) + &title
+    }
+
+    fn complete(&mut self, item: &ThreadItem) -> String {
+        match item {
+            ThreadItem::AgentMessage { text, .. } if self.review.as_ref() == Some(text) => String::new(),
+            ThreadItem::AgentMessage { id, text, .. } | ThreadItem::Plan { id, text } => {
+                let said = if self.streamed.contains(id) { String::new() } else { self.say(id, text) };
+                if self.open == Open::Message(id.clone()) { said + &self.close() } else { said }
+            }
+            ThreadItem::ExitedReviewMode { id, review } => {
+                self.review = Some(review.clone());
+                self.say(id, review) + &self.close()
+            }
+            ThreadItem::Reasoning { id, .. } => match &self.open {
+                Open::Thought(open, _) if open == id => self.close(),
+                _ => String::new(),
+            },
+            ThreadItem::FileChange { .. } => {
+                let gap = self.gap(Open::Closed);
+                gap + &outcome(self.style, item)
+            }
+            _ => {
+                let Some(title) = title(self.style, item) else { return String::new() };
+                self.status = "thinking".to_owned();
+                let open = self.open == Open::Item(id(item).to_owned());
+                // Something else was printed since, so it has to be said again whose outcome this is.
+                let head = if open { String::new() } else { self.gap(Open::Closed) + &title };
+                self.open = Open::Closed;
+                head + &outcome(self.style, item)
+            }
+        }
+    }
+
+    /// Something that stands alone.
+    fn paragraph(&mut self, text: &str) -> String {
+        let gap = self.gap(Open::Nothing);
+        gap + text
+    }
+
+    fn notice(&mut self, word: &str, paint: Paint, text: &str) -> String {
+        let gap = self.gap(Open::Closed);
+        let clean = Cleaner::default().push(text.trim());
+        let separator = if clean.is_empty() { "" } else { ": " };
+        format!("{gap}{}{separator}{clean}\n", self.style.paint(paint, word))
+    }
+
+    /// Ends what is open and leaves a line free before what comes, unless both are items.
+    fn gap(&mut self, next: Open) -> String {
+        let is_item = |open: &Open| matches!(open, Open::Item(_) | Open::Closed);
+        let free = self.printed && !(is_item(&self.open) && is_item(&next));
+        let mut out = self.close();
+        if free {
+            out.push('\n');
+        }
+        self.open = next;
+        self.printed = true;
+        out
+    }
+
+    /// Ends a line that is not at its end.
+    fn close(&mut self) -> String {
+        let rest = self.text.finish();
+        self.cleaner = Cleaner::default();
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Thought(..) => match rest.strip_suffix('\n') {
+                Some(rest) => self.style.paint(Paint::Dim, rest) + "\n",
+                None => rest,
+            },
+            _ => rest,
+        }
+    }
+
+    fn tokens(&mut self) -> String {
+        let Some(usage) = self.usage.take() else { return String::new() };
+        let total = &usage.total;
+        let mut text = format!("tokens: {} in", grouped(total.input_tokens));
+        if total.cached_input_tokens > 0 {
+            text += &format!(" ({} cached)", grouped(total.cached_input_tokens));
+        }
+        text += &format!(", {} out", grouped(total.output_tokens));
+        if total.reasoning_output_tokens > 0 {
+            text += &format!(" ({} thinking)", grouped(total.reasoning_output_tokens));
+        }
+        if let Some(window @ 1..) = usage.model_context_window {
+            text += &format!("; {}% of the window", usage.last.total_tokens.saturating_mul(100) / window);
+        }
+        let gap = self.gap(Open::Closed);
+        gap + &self.style.paint(Paint::Dim, &text) + "\n"
+    }
+}
+
+/// `12,345`
+fn grouped(number: i64) -> String {
+    let digits = number.max(0).to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// Of the items that have a title.
+fn id(item: &ThreadItem) -> &str {
+    match item {
+        ThreadItem::CommandExecution { id, .. }
+        | ThreadItem::McpToolCall { id, .. }
+        | ThreadItem::DynamicToolCall { id, .. }
+        | ThreadItem::WebSearch { id, .. }
+        | ThreadItem::ImageView { id, .. }
+        | ThreadItem::CollabAgentToolCall { id, .. }
+        | ThreadItem::EnteredReviewMode { id, .. }
+        | ThreadItem::ContextCompaction { id } => id,
+        _ => "",
+    }
+}

@@ -1,0 +1,217 @@
+//! A whole turn, as it looks in terminals of several kinds.
+
+use insta::assert_snapshot;
+use loomd_protocol::ServerNotification;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::{Renderer, Style};
+
+/// Everything that is printed for these notifications; escape characters become visible.
+fn shown(style: Style, notifications: &[(&str, Value)]) -> String {
+    let mut renderer = Renderer::new(style);
+    let text: String =
+        notifications.iter().map(|(method, params)| renderer.show(&notification(method, params))).collect();
+    text.replace('\u{1b}', "␛")
+}
+
+fn notification(method: &str, params: &Value) -> ServerNotification {
+    let mut params = params.clone();
+    params["threadId"] = "t".into();
+    params["turnId"] = "u".into();
+    let params = to_raw_value(&params).unwrap();
+    ServerNotification::decode(method, Some(&params)).unwrap()
+}
+
+fn plain(width: usize) -> Style {
+    Style::new(Some(width), false)
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({ "item": { "type": "agentMessage", "id": id, "text": text, "phase": null, "memoryCitation": null } })
+}
+
+fn delta(id: &str, text: &str) -> Value {
+    json!({ "itemId": id, "delta": text })
+}
+
+fn command(id: &str, command: &str, status: &str, output: Option<&str>, code: Option<i32>) -> Value {
+    json!({ "item": {
+        "type": "commandExecution", "id": id, "command": command, "cwd": "/w", "processId": null, "status": status,
+        "commandActions": [], "aggregatedOutput": output, "exitCode": code, "durationMs": code.map(|_| 1234),
+    } })
+}
+
+fn turn(status: &str) -> Value {
+    json!({ "turn": { "id": "u", "items": [], "status": status, "error": null } })
+}
+
+/// A bit of everything.
+fn whole_turn() -> Vec<(&'static str, Value)> {
+    let numbers: String = (1..=20).map(|number| format!("line {number}\n")).collect();
+    let tests = "/bin/bash -lc 'cargo test --workspace --all-features'";
+    let usage = json!({
+        "totalTokens": 13000, "inputTokens": 12345, "cachedInputTokens": 8000, "outputTokens": 678,
+        "reasoningOutputTokens": 90,
+    });
+    vec![
+        ("turn/started", turn("inProgress")),
+        ("item/reasoning/summaryTextDelta", json!({ "itemId": "r", "delta": "Looking for the ", "summaryIndex": 0 })),
+        ("item/reasoning/summaryTextDelta", json!({ "itemId": "r", "delta": "cause.", "summaryIndex": 0 })),
+        (
+            "turn/plan/updated",
+            json!({ "explanation": null, "plan": [
+            { "step": "Run the tests", "status": "completed" },
+            { "step": "Fix what is broken, however long it takes to describe it", "status": "inProgress" },
+            { "step": "Run them again", "status": "pending" },
+        ] }),
+        ),
+        ("item/agentMessage/delta", delta("m1", "I will run the te")),
+        ("item/agentMessage/delta", delta("m1", "sts first, and then see what \u{1b}[31mthey")),
+        ("item/agentMessage/delta", delta("m1", " say.")),
+        ("item/completed", message("m1", "…")),
+        ("item/started", command("c1", tests, "inProgress", None, None)),
+        ("item/completed", command("c1", tests, "failed", Some(&numbers), Some(101))),
+        ("item/started", command("c2", "ls", "inProgress", None, None)),
+        ("item/completed", command("c2", "ls", "completed", Some("a\nb\n"), Some(0))),
+        (
+            "item/completed",
+            json!({ "item": { "type": "fileChange", "id": "f", "status": "completed", "changes": [
+            { "path": "/w/new.txt", "kind": { "type": "add" }, "diff": "hello\n" },
+            { "path": "/w/old.txt", "kind": { "type": "update", "move_path": "/w/moved.txt" },
+              "diff": "@@ -1,2 +1,2 @@\n context\n-before\n+after\n\n\nMoved to: /w/moved.txt" },
+        ] } }),
+        ),
+        (
+            "error",
+            json!({ "error": { "message": "stream disconnected", "codexErrorInfo": null, "additionalDetails": null },
+            "willRetry": true }),
+        ),
+        ("item/completed", message("m2", "Done:\n\n- the tests pass\n- nothing else was changed")),
+        (
+            "thread/tokenUsage/updated",
+            json!({ "tokenUsage": { "total": usage, "last": usage, "modelContextWindow": 100000 } }),
+        ),
+        ("turn/completed", turn("completed")),
+    ]
+}
+
+#[test]
+fn a_turn_in_a_wide_terminal() {
+    assert_snapshot!(shown(plain(72), &whole_turn()));
+}
+
+#[test]
+fn a_turn_in_a_narrow_terminal() {
+    assert_snapshot!(shown(plain(28), &whole_turn()));
+}
+
+#[test]
+fn a_turn_in_colour() {
+    assert_snapshot!(shown(Style::new(Some(72), true), &whole_turn()));
+}
+
+#[test]
+fn a_turn_in_a_pipe() {
+    assert_snapshot!(shown(Style::new(None, false), &whole_turn()));
+}
+
+#[test]
+fn items_that_run_side_by_side_are_told_apart() {
+    let text = shown(
+        plain(40),
+        &[
+            ("item/started", command("a", "sleep 1", "inProgress", None, None)),
+            ("item/started", command("b", "sleep 2", "inProgress", None, None)),
+            ("item/completed", command("a", "sleep 1", "completed", None, Some(0))),
+            ("item/agentMessage/delta", delta("m", "meanwhile")),
+            ("item/completed", command("b", "sleep 2", "declined", None, None)),
+            ("turn/completed", turn("interrupted")),
+        ],
+    );
+    assert_snapshot!(text, @r"
+    $ sleep 1
+    $ sleep 2
+    $ sleep 1
+      ✓ done, 1.2s
+
+    meanwhile
+
+    $ sleep 2
+      ✗ not allowed
+    interrupted
+    ");
+}
+
+#[test]
+fn tools_show_what_they_were_given_and_what_they_gave() {
+    let mcp = |status: &str, result: Value, error: Value| {
+        json!({ "item": { "type": "mcpToolCall", "id": "m", "server": "docs", "tool": "find", "status": status,
+            "arguments": { "query": "x" }, "result": result, "error": error, "durationMs": 5 } })
+    };
+    let found = json!({ "content": [{ "type": "text", "text": "one\ntwo" }], "structuredContent": null });
+    let dynamic = json!({ "item": { "type": "dynamicToolCall", "id": "d", "tool": "add", "arguments": {},
+        "status": "completed", "contentItems": [{ "type": "inputText", "text": "5" }], "success": true, "durationMs": null } });
+    let text = shown(
+        plain(40),
+        &[
+            ("item/started", mcp("inProgress", Value::Null, Value::Null)),
+            ("item/completed", mcp("completed", found, Value::Null)),
+            ("item/completed", mcp("failed", Value::Null, json!({ "message": "no such document" }))),
+            ("item/completed", dynamic),
+            (
+                "item/completed",
+                json!({ "item": { "type": "webSearch", "id": "w", "query": "rust\nterminal", "action": null } }),
+            ),
+            ("item/completed", json!({ "item": { "type": "exitedReviewMode", "id": "r", "review": "All good." } })),
+        ],
+    );
+    assert_snapshot!(text, @r#"
+    ⚙ docs.find {"query":"x"}
+      │ one
+      │ two
+      ✓ done, 5ms
+    ⚙ docs.find {"query":"x"}
+      │ no such document
+      ✗ failed, 5ms
+    ⚙ add
+      │ 5
+      ✓ done
+    ⌕ rust …
+
+    All good.
+    "#);
+}
+
+#[test]
+fn a_failure_is_told_once() {
+    let error = json!({ "message": "the model is gone", "codexErrorInfo": null, "additionalDetails": null });
+    let failed = json!({ "turn": { "id": "u", "items": [], "status": "failed", "error": error } });
+    let told = ("error", json!({ "error": error, "willRetry": false }));
+    for notifications in [vec![told, ("turn/completed", failed.clone())], vec![("turn/completed", failed)]] {
+        assert_eq!(shown(plain(40), &notifications), "error: the model is gone\n");
+    }
+}
+
+#[test]
+fn a_review_is_told_once() {
+    let review = json!({ "item": { "type": "exitedReviewMode", "id": "r", "review": "All good." } });
+    let text = shown(plain(40), &[("item/completed", review), ("item/completed", message("again", "All good."))]);
+    assert_eq!(text, "All good.\n");
+}
+
+#[test]
+fn the_status_says_what_is_going_on() {
+    let mut renderer = Renderer::new(plain(40));
+    let mut seen = vec![renderer.status()];
+    for (method, params) in &whole_turn()[..12] {
+        renderer.show(&notification(method, params));
+        if seen.last() != Some(&renderer.status()) {
+            seen.push(renderer.status());
+        }
+    }
+    assert_eq!(
+        seen,
+        ["starting", "thinking", "writing", "running a command", "thinking", "running a command", "thinking"]
+    );
+}

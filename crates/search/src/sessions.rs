@@ -1,0 +1,252 @@
+//! Search sessions: a client starts one, sends what is typed, and gets the best files for the latest text.
+//!
+//! Each session is a task. While it answers, what is typed meanwhile replaces what was typed before. A second
+//! task keeps the trees up to date and makes the session answer again when they changed.
+
+mod upkeep;
+
+use std::collections::{BTreeSet, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loomd_protocol::{
+    FuzzyFileSearchResult, FuzzyFileSearchSessionCompletedNotification as Completed,
+    FuzzyFileSearchSessionUpdatedNotification as Updated,
+};
+use thiserror::Error;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use crate::Trees;
+use crate::roots::{Root, search};
+use crate::trees::SharedTree;
+
+/// Sessions of all clients at a time. Each holds trees in memory.
+const MAX_SESSIONS: usize = 256;
+
+/// A client that uses a session: a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct User(pub u64);
+
+/// What a session tells its users.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    Updated(Updated),
+    Completed(Completed),
+}
+
+/// Takes news to clients.
+pub type Deliver = Box<dyn Fn(Vec<User>, News) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SessionError {
+    #[error("sessionId must not be empty")]
+    NoId,
+    #[error("failed to start fuzzy file search session: at least one search directory is required")]
+    NoRoots,
+    #[error("failed to start fuzzy file search session: there are {MAX_SESSIONS} already")]
+    TooMany,
+    #[error("fuzzy file search session not found: {0}")]
+    NotFound(String),
+}
+
+/// All sessions. Any client may use any of them; one ends when none of its users is left.
+pub struct Sessions {
+    trees: Arc<Trees>,
+    deliver: Arc<Deliver>,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub fn new(trees: Arc<Trees>, deliver: Deliver) -> Self {
+        Self { trees, deliver: Arc::new(deliver), sessions: Mutex::default() }
+    }
+
+    /// Starts a session. One with this id ends without a word.
+    pub fn start(&self, user: User, id: String, roots: &[String]) -> Result<(), SessionError> {
+        if id.is_empty() {
+            return Err(SessionError::NoId);
+        }
+        if roots.is_empty() {
+            return Err(SessionError::NoRoots);
+        }
+        let mut sessions = lock(&self.sessions);
+        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
+            return Err(SessionError::TooMany);
+        }
+        self.trees.forget_later();
+        let session = Arc::new(Session {
+            id: id.clone(),
+            trees: self.trees.open(roots),
+            deliver: Arc::clone(&self.deliver),
+            state: Mutex::new(State { users: BTreeSet::from([user]), ..State::default() }),
+            wake: Notify::new(),
+            speaking: tokio::sync::Mutex::new(()),
+            ended: CancellationToken::new(),
+        });
+        tokio::spawn(Arc::clone(&session).run());
+        if let Some(before) = sessions.insert(id, session) {
+            before.end();
+        }
+        Ok(())
+    }
+
+    /// What `ask` is called on when the request has been answered.
+    pub fn find(&self, user: User, id: &str) -> Result<Asking, SessionError> {
+        let session = lock(&self.sessions).get(id).cloned();
+        let session = session.ok_or_else(|| SessionError::NotFound(id.to_owned()))?;
+        lock(&session.state).users.insert(user);
+        Ok(Asking(session))
+    }
+
+    /// Ends a session, if there is one. It says nothing more once this is done.
+    pub async fn stop(&self, id: &str) {
+        let session = lock(&self.sessions).remove(id);
+        if let Some(session) = session {
+            session.end();
+            _ = session.speaking.lock().await;
+        }
+    }
+
+    /// A client is gone, and with it the sessions that nobody else uses.
+    pub fn disconnect(&self, user: User) {
+        lock(&self.sessions).retain(|_, session| {
+            let mut state = lock(&session.state);
+            state.users.remove(&user);
+            let used = !state.users.is_empty();
+            drop(state);
+            if !used {
+                session.end();
+            }
+            used
+        });
+    }
+}
+
+/// A session that can be asked.
+pub struct Asking(Arc<Session>);
+
+impl Asking {
+    /// From now on, this is what the session looks for.
+    pub fn ask(self, query: String) {
+        let mut state = lock(&self.0.state);
+        state.query = query;
+        state.unanswered += 1;
+        state.searching.store(true, Ordering::Relaxed);
+        drop(state);
+        self.0.wake.notify_one();
+    }
+}
+
+struct Session {
+    id: String,
+    trees: Vec<(Root, Arc<SharedTree>)>,
+    deliver: Arc<Deliver>,
+    state: Mutex<State>,
+    /// There is something to answer, or the trees changed.
+    wake: Notify,
+    /// Held while something is delivered.
+    speaking: tokio::sync::Mutex<()>,
+    ended: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    users: BTreeSet<User>,
+    query: String,
+    /// Questions since the last answer.
+    unanswered: usize,
+    /// The trees are not what they were at the last answer.
+    stale: bool,
+    /// Set to make a search give up: there is a newer question.
+    searching: Arc<AtomicBool>,
+}
+
+impl Session {
+    async fn run(self: Arc<Self>) {
+        let work = async {
+            self.read_trees().await;
+            // The end of the walk is told, as if it had been asked for.
+            lock(&self.state).unanswered += 1;
+            tokio::spawn(Arc::clone(&self).keep_up());
+            loop {
+                self.answer().await;
+                self.wake.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.ended.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    /// Brings the trees up to date, which takes a while for a tree that is new.
+    async fn read_trees(self: &Arc<Self>) {
+        let session = Arc::clone(self);
+        let read = spawn_blocking(move || {
+            let cancelled = AtomicBool::new(false);
+            session.trees.iter().for_each(|(_, tree)| _ = tree.refresh(&cancelled));
+        });
+        _ = read.await;
+    }
+
+    /// Answers until there is nothing new.
+    async fn answer(self: &Arc<Self>) {
+        loop {
+            let (query, cancelled) = {
+                let mut state = lock(&self.state);
+                if state.unanswered == 0 && !state.stale {
+                    return;
+                }
+                state.stale = false;
+                state.searching = Arc::default();
+                (state.query.clone(), Arc::clone(&state.searching))
+            };
+            let files = self.search(query.clone(), Arc::clone(&cancelled)).await;
+            let answered = {
+                let mut state = lock(&self.state);
+                if state.query != query {
+                    continue;
+                }
+                std::mem::take(&mut state.unanswered).max(1)
+            };
+            let session_id = || self.id.clone();
+            self.tell(News::Updated(Updated { session_id: session_id(), query, files })).await;
+            for _ in 0..answered {
+                self.tell(News::Completed(Completed { session_id: session_id() })).await;
+            }
+        }
+    }
+
+    async fn search(self: &Arc<Self>, query: String, cancelled: Arc<AtomicBool>) -> Vec<FuzzyFileSearchResult> {
+        let session = Arc::clone(self);
+        let found = spawn_blocking(move || {
+            let indexed: Vec<_> = session.trees.iter().map(|(root, tree)| (root.clone(), tree.index())).collect();
+            search(&query, &indexed, &cancelled)
+        });
+        found.await.unwrap_or_default()
+    }
+
+    async fn tell(&self, news: News) {
+        let _speaking = self.speaking.lock().await;
+        if self.ended.is_cancelled() {
+            return;
+        }
+        let users = lock(&self.state).users.iter().copied().collect();
+        (self.deliver)(users, news).await;
+    }
+
+    fn end(&self) {
+        self.ended.cancel();
+        lock(&self.state).searching.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

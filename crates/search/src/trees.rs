@@ -1,0 +1,176 @@
+//! The trees in use. One that was asked about lately is kept, so that the next question only has to look
+//! for changes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use loomd_protocol::FuzzyFileSearchResult;
+
+use crate::index::Index;
+use crate::roots::{Root, resolve, search};
+use crate::tree::Tree;
+
+/// Trees that are kept without being in use; each may be large.
+const MAX_KEPT: usize = 8;
+
+/// How long a tree is kept without being in use.
+const KEEP: Duration = Duration::from_secs(5 * 60);
+
+/// The trees of all clients.
+pub struct Trees {
+    cwd: PathBuf,
+    kept: Mutex<HashMap<PathBuf, Kept>>,
+    forgetting: AtomicBool,
+}
+
+struct Kept {
+    tree: Arc<SharedTree>,
+    used: Instant,
+}
+
+/// A tree, and its index for those who do not want to wait while it is brought up to date.
+pub(crate) struct SharedTree {
+    tree: Mutex<Tree>,
+    index: Mutex<Arc<Index>>,
+}
+
+impl Trees {
+    /// Relative folders start at `cwd`.
+    pub fn new(cwd: PathBuf) -> Self {
+        Self { cwd, kept: Mutex::default(), forgetting: AtomicBool::new(false) }
+    }
+
+    /// The files that match best, of those that are there now. Blocks.
+    pub fn search(&self, query: &str, roots: &[String], cancelled: &AtomicBool) -> Vec<FuzzyFileSearchResult> {
+        if query.is_empty() {
+            return Vec::new();
+        }
+        let indexed: Vec<_> = self
+            .open(roots)
+            .into_iter()
+            .map(|(root, tree)| {
+                tree.refresh(cancelled);
+                (root, tree.index())
+            })
+            .collect();
+        search(query, &indexed, cancelled)
+    }
+
+    pub(crate) fn open(&self, roots: &[String]) -> Vec<(Root, Arc<SharedTree>)> {
+        let mut kept = lock(&self.kept);
+        forget(&mut kept);
+        let used = Instant::now();
+        let opened = resolve(roots, &self.cwd).into_iter().map(|root| {
+            let entry = kept.entry(root.path.clone());
+            let kept = entry.or_insert_with(|| Kept { tree: Arc::new(SharedTree::new(root.path.clone())), used });
+            kept.used = used;
+            (root, Arc::clone(&kept.tree))
+        });
+        opened.collect()
+    }
+
+    /// Forgets trees when their time is over, also when no more questions come.
+    pub fn forget_later(self: &Arc<Self>) {
+        if self.forgetting.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let trees = Arc::clone(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(KEEP / 4).await;
+                let mut kept = lock(&trees.kept);
+                forget(&mut kept);
+                if kept.is_empty() {
+                    trees.forgetting.store(false, Ordering::Relaxed);
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn forget(kept: &mut HashMap<PathBuf, Kept>) {
+    let is_free = |kept: &Kept| Arc::strong_count(&kept.tree) == 1;
+    kept.retain(|_, kept| !is_free(kept) || kept.used.elapsed() < KEEP);
+    while kept.len() >= MAX_KEPT {
+        let oldest = kept.iter().filter(|(_, kept)| is_free(kept)).min_by_key(|(_, kept)| kept.used);
+        let Some(root) = oldest.map(|(root, _)| root.clone()) else { return };
+        kept.remove(&root);
+    }
+}
+
+impl SharedTree {
+    fn new(root: PathBuf) -> Self {
+        Self { tree: Mutex::new(Tree::new(root)), index: Mutex::default() }
+    }
+
+    /// As of the last time that the tree was brought up to date.
+    pub fn index(&self) -> Arc<Index> {
+        Arc::clone(&lock(&self.index))
+    }
+
+    /// Looks for changes everywhere. Tells whether there were some.
+    pub fn refresh(&self, cancelled: &AtomicBool) -> bool {
+        self.change(|tree| tree.refresh(cancelled))
+    }
+
+    /// Looks for changes in some folders only.
+    pub fn refresh_folders(&self, folders: &BTreeSet<PathBuf>, cancelled: &AtomicBool) -> bool {
+        self.change(|tree| tree.refresh_folders(folders, cancelled))
+    }
+
+    /// The folders of the tree, unless there are more than this.
+    pub fn folders(&self, at_most: usize) -> Option<Vec<PathBuf>> {
+        let tree = lock(&self.tree);
+        (tree.folder_count() <= at_most).then(|| tree.folders().collect())
+    }
+
+    fn change(&self, refresh: impl FnOnce(&mut Tree) -> bool) -> bool {
+        let mut tree = lock(&self.tree);
+        let changed = refresh(&mut tree);
+        if changed {
+            *lock(&self.index) = tree.index();
+        }
+        changed
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_question_sees_what_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let trees = Trees::new(dir.path().into());
+        let roots = [".".to_owned()];
+        let find = |query: &str| -> Vec<String> {
+            let found = trees.search(query, &roots, &AtomicBool::new(false));
+            found.into_iter().map(|found| found.path).collect()
+        };
+        assert_eq!(find("needle"), [""; 0]);
+        std::fs::write(dir.path().join("needle"), "").unwrap();
+        assert_eq!(find("needle"), ["needle"]);
+        std::fs::rename(dir.path().join("needle"), dir.path().join("needles")).unwrap();
+        assert_eq!(find("needle"), ["needles"]);
+    }
+
+    #[test]
+    fn only_some_trees_are_kept() {
+        let trees = Trees::new("/".into());
+        let in_use = trees.open(&["/none/used".into()]);
+        for number in 0..3 * MAX_KEPT {
+            trees.open(&[format!("/none/{number}")]);
+        }
+        let kept = lock(&trees.kept);
+        assert!(kept.len() <= MAX_KEPT);
+        assert!(kept.contains_key(&in_use[0].0.path));
+    }
+}

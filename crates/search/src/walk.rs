@@ -1,0 +1,129 @@
+//! Walking the disk: all files and folders below a folder, by the rules of `.gitignore` and its like.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+
+use crate::index::Found;
+use crate::stamp::Stamp;
+use crate::threads;
+
+/// More files than this are not looked at: they would not fit into memory.
+const MAX_FOUND: usize = 5_000_000;
+
+/// What is below a folder.
+#[derive(Default)]
+pub(crate) struct Listing {
+    /// Paths relative to the root of the tree; the root itself is `""`.
+    pub found: Vec<Found>,
+    /// The folders among them, as they were before they were looked into.
+    pub folders: Vec<(String, Stamp)>,
+    /// The files whose rules were followed.
+    pub rules: Vec<(PathBuf, Stamp)>,
+}
+
+/// Everything below `root/below`, and that folder itself. `None` when cancelled.
+pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<Listing> {
+    let gather = Gather { root, listing: Mutex::default(), count: AtomicUsize::new(0), cancelled };
+    builder(&root.join(below)).threads(threads()).build_parallel().visit(&mut &gather);
+    let mut listing = gather.listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    listing.rules.extend(rules_above(&root.join(below)));
+    (!cancelled.load(Ordering::Relaxed)).then_some(listing)
+}
+
+/// The direct children of `root/folder`, without looking into those that are folders.
+pub(crate) fn list(root: &Path, folder: &str) -> Vec<Found> {
+    let folder = root.join(folder);
+    let walk = builder(&folder).max_depth(Some(1)).build();
+    let children = walk.flatten().filter(|entry| entry.depth() == 1 && !leads_up(&folder, entry));
+    children.filter_map(|entry| found(root, &entry)).collect()
+}
+
+/// Whether this is a link to a folder that it is in. A walk from the root would notice the circle.
+fn leads_up(folder: &Path, entry: &DirEntry) -> bool {
+    let circle = || Some(folder.canonicalize().ok()?.starts_with(entry.path().canonicalize().ok()?));
+    entry.path_is_symlink() && circle() == Some(true)
+}
+
+fn builder(folder: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(folder);
+    // Hidden files count; `.gitignore` does in a repository only, `.ignore` always.
+    builder.hidden(false).follow_links(true).require_git(true);
+    builder
+}
+
+/// The rules of folders above, which no walk meets.
+fn rules_above(folder: &Path) -> Vec<(PathBuf, Stamp)> {
+    let above = folder.ancestors().skip(1);
+    let files =
+        above.flat_map(|folder| [".gitignore", ".ignore", ".git", ".git/info/exclude"].map(|name| folder.join(name)));
+    let own = [".git/info/exclude"].map(|name| folder.join(name));
+    // Of `.git` above, only whether it is there matters, and its time changes all the time.
+    let stamp = |file: PathBuf| {
+        let stamp = if file.ends_with(".git") && file.exists() { None } else { Some(Stamp::take(&file)) };
+        stamp.map(|stamp| (file, stamp))
+    };
+    files.chain(own).filter_map(stamp).collect()
+}
+
+/// Whether rules are in the file of this name.
+pub(crate) fn holds_rules(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some(".gitignore" | ".ignore")) || path.ends_with(".git/info/exclude")
+}
+
+fn found(root: &Path, entry: &DirEntry) -> Option<Found> {
+    let path = entry.path().strip_prefix(root).ok()?.to_str()?.to_owned();
+    Some(Found { path, is_dir: entry.file_type()?.is_dir() })
+}
+
+/// Where the threads of a walk put what they find.
+struct Gather<'a> {
+    root: &'a Path,
+    listing: Mutex<Listing>,
+    count: AtomicUsize,
+    cancelled: &'a AtomicBool,
+}
+
+/// One thread's part.
+struct Part<'a> {
+    gather: &'a Gather<'a>,
+    listing: Listing,
+}
+
+impl<'s, 'a: 's> ParallelVisitorBuilder<'s> for &'a Gather<'a> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 's> {
+        Box::new(Part { gather: self, listing: Listing::default() })
+    }
+}
+
+impl ParallelVisitor for Part<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        // What cannot be read, and links that lead nowhere or in a circle, are left out.
+        let Ok(entry) = entry else { return WalkState::Continue };
+        if self.gather.cancelled.load(Ordering::Relaxed) {
+            return WalkState::Quit;
+        }
+        let Some(found) = found(self.gather.root, &entry) else { return WalkState::Skip };
+        if self.gather.count.fetch_add(1, Ordering::Relaxed) >= MAX_FOUND {
+            return WalkState::Quit;
+        }
+        if found.is_dir {
+            self.listing.folders.push((found.path.clone(), Stamp::take(entry.path())));
+        } else if holds_rules(&found.path) {
+            self.listing.rules.push((entry.path().to_owned(), Stamp::take(entry.path())));
+        }
+        self.listing.found.push(found);
+        WalkState::Continue
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut all = self.gather.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        all.found.append(&mut self.listing.found);
+        all.folders.append(&mut self.listing.folders);
+        all.rules.append(&mut self.listing.rules);
+    }
+}

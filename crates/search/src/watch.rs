@@ -1,0 +1,101 @@
+//! Hearing which folders changed, so that a tree need not be looked through.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use notify::event::{Event, EventKind, ModifyKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::walk::holds_rules;
+
+/// More changed folders than this are told as "look everywhere".
+const MAX_CHANGED: usize = 256;
+
+/// Folders that are watched, and what was heard of them.
+pub(crate) struct Watched {
+    watcher: RecommendedWatcher,
+    folders: BTreeSet<PathBuf>,
+    heard: Arc<Mutex<Heard>>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub folders: BTreeSet<PathBuf>,
+    /// Something may have been missed.
+    pub everything: bool,
+}
+
+impl Watched {
+    /// `wake` is called when there is something to take.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Option<Self> {
+        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
+        let (shared, tell) = (Arc::clone(&heard), Arc::clone(&wake));
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if shared.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
+                tell();
+            }
+        });
+        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), heard, wake })
+    }
+
+    /// Watches these folders and no others. What happened in a folder before it was watched was not heard, so those
+    /// that are new count as changed. False when the operating system does not want to watch them all.
+    pub fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
+        let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
+        for gone in self.folders.difference(&wanted) {
+            _ = self.watcher.unwatch(gone);
+        }
+        for new in wanted.difference(&self.folders) {
+            // One that is gone already is told by its parent.
+            if self.watcher.watch(new, RecursiveMode::NonRecursive).is_err() && new.exists() {
+                return false;
+            }
+        }
+        let new: Vec<PathBuf> = wanted.difference(&self.folders).cloned().collect();
+        self.folders = wanted;
+        if !new.is_empty() {
+            self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(new);
+            (self.wake)();
+        }
+        true
+    }
+
+    pub fn take(&self) -> Heard {
+        std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Heard {
+    /// Whether the event matters.
+    fn note(&mut self, event: notify::Result<Event>) -> bool {
+        let event = match event {
+            Ok(event) if !event.need_rescan() => event,
+            _ => {
+                self.everything = true;
+                return true;
+            }
+        };
+        let content_only = match event.kind {
+            EventKind::Access(_) => return false,
+            EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => true,
+            _ => false,
+        };
+        let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(holds_rules);
+        let folders = event.paths.iter().filter(matters).filter_map(|path| path.parent());
+        let changed: Vec<_> = folders.map(Path::to_path_buf).collect();
+        let matters = !changed.is_empty();
+        self.add(changed);
+        matters
+    }
+
+    fn add(&mut self, changed: Vec<PathBuf>) {
+        self.folders.extend(changed);
+        if self.folders.len() > MAX_CHANGED {
+            self.folders.clear();
+            self.everything = true;
+        }
+    }
+}

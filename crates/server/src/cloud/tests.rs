@@ -1,0 +1,113 @@
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A home where somebody with this plan is signed in.
+fn home(plan: &str) -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let auth = json!({"chatgpt_plan_type": plan, "chatgpt_user_id": "user-1"});
+    let claims = json!({"https://api.openai.com/auth": auth}).to_string();
+    let auth = json!({
+        "auth_mode": "chatgpt",
+        "OPENAI_API_KEY": null,
+        "tokens": {
+            "id_token": format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims)),
+            "access_token": "access-1",
+            "refresh_token": "r",
+            "account_id": "acct-1",
+        },
+    });
+    std::fs::write(home.path().join("auth.json"), auth.to_string()).unwrap();
+    home
+}
+
+/// Answers each request with the next of these; keeps the requests.
+async fn backend(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&requests);
+    tokio::spawn(async move {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            seen.lock().unwrap().push(String::from_utf8(request).unwrap());
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, requests)
+}
+
+fn contents(text: &str) -> (u16, String) {
+    (200, json!({ "contents": text }).to_string())
+}
+
+#[tokio::test]
+async fn requirements_are_fetched_for_the_member_and_kept() {
+    let home = home("enterprise");
+    let (url, requests) = backend(vec![contents("enforce_residency = 'us'")]).await;
+    let cloud = Cloud::new(home.path(), &format!("{url}/backend-api/"));
+    assert!(cloud.applies());
+    for _ in 0..2 {
+        assert_eq!(cloud.load().await.unwrap().as_deref(), Some("enforce_residency = 'us'"));
+    }
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests.len(), 1);
+    assert!(requests[0].starts_with("GET /backend-api/wham/config/requirements HTTP/1.1\r\n"), "{}", requests[0]);
+    for header in ["authorization: Bearer access-1\r\n", "chatgpt-account-id: acct-1\r\n"] {
+        assert!(requests[0].contains(header), "{}", requests[0]);
+    }
+}
+
+#[tokio::test]
+async fn others_are_not_asked_for() {
+    let home = home("plus");
+    let cloud = Cloud::new(home.path(), "http://127.0.0.1:1");
+    assert!(!cloud.applies());
+    assert_eq!(cloud.load().await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_and_a_refusal_is_not() {
+    let home = home("business");
+    let (url, _) = backend(vec![(500, String::new()), contents("")]).await;
+    assert_eq!(Cloud::new(home.path(), &url).load().await, Ok(Some(String::new())));
+
+    let home = self::home("business");
+    let (url, requests) = backend(vec![(401, String::new())]).await;
+    let error = Cloud::new(home.path(), &url).load().await.unwrap_err();
+    assert_eq!((error.code, error.status), ("Auth", Some(401)));
+    assert!(requests.lock().unwrap()[0].starts_with("GET /api/codex/config/requirements "));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_for_its_member_only_and_must_not_be_edited() {
+    let home = home("enterprise");
+    let member = Member::signed_in(home.path()).unwrap();
+    cache::write(home.path(), &member, Some("a = 1")).unwrap();
+    assert_eq!(cache::read(home.path(), &member), Some(Some("a = 1".into())));
+    let other = Member { account: "acct-2".into(), ..member };
+    assert_eq!(cache::read(home.path(), &other), None);
+    let file = home.path().join("cloud-requirements-cache.json");
+    let edited = std::fs::read_to_string(&file).unwrap().replace("a = 1", "a = 2");
+    std::fs::write(&file, edited).unwrap();
+    assert_eq!(cache::read(home.path(), &Member::signed_in(home.path()).unwrap()), None);
+}
+
+#[tokio::test]
+async fn what_does_not_parse_is_not_kept() {
+    let home = home("enterprise");
+    let (url, _) = backend(vec![contents("allowed_approval_policies = 'x'")]).await;
+    assert!(Cloud::new(home.path(), &url).load().await.unwrap().is_some());
+    assert!(!home.path().join("cloud-requirements-cache.json").exists());
+}

@@ -1,0 +1,56 @@
+//! `experimentalFeature/*`
+
+use loomd_config::Feature;
+use loomd_protocol::{
+    ExperimentalFeature, ExperimentalFeatureEnablementSetParams, ExperimentalFeatureEnablementSetResponse,
+    ExperimentalFeatureListParams, ExperimentalFeatureListResponse, RpcError,
+};
+
+use crate::dispatch::Context;
+
+/// `experimentalFeature/list`
+pub(crate) fn list(
+    cx: &Context,
+    params: ExperimentalFeatureListParams,
+) -> Result<ExperimentalFeatureListResponse, RpcError> {
+    let loaded = loomd_config::load(&cx.app.sources.request());
+    let features = loaded
+        .and_then(|loaded| loaded.features())
+        .map_err(|error| RpcError::internal(format!("failed to reload config: {error}")))?;
+    let total = Feature::ALL.len();
+    let start = match &params.cursor {
+        None => 0,
+        Some(cursor) => cursor.parse().map_err(|_| RpcError::invalid_request(format!("invalid cursor: {cursor}")))?,
+    };
+    if start > total {
+        return Err(RpcError::invalid_request(format!("cursor {start} exceeds total feature flags {total}")));
+    }
+    let limit = params.limit.map_or(total, |limit| limit.max(1) as usize);
+    let end = total.min(start.saturating_add(limit));
+    let describe = |feature: &Feature| {
+        let presentation = feature.presentation();
+        ExperimentalFeature {
+            name: feature.name().into(),
+            stage: feature.stage(),
+            display_name: presentation.map(|shown| shown.title.into()),
+            description: presentation.map(|shown| shown.description.into()),
+            announcement: presentation.map(|shown| shown.announcement.into()),
+            enabled: features.enabled(*feature),
+            default_enabled: feature.default_enabled(),
+        }
+    };
+    Ok(ExperimentalFeatureListResponse {
+        data: Feature::ALL[start..end].iter().map(describe).collect(),
+        next_cursor: (end < total).then(|| end.to_string()),
+    })
+}
+
+/// `experimentalFeature/enablement/set`
+pub(crate) fn set_enablement(
+    cx: &Context,
+    params: ExperimentalFeatureEnablementSetParams,
+) -> Result<ExperimentalFeatureEnablementSetResponse, RpcError> {
+    let enablement = params.enablement;
+    cx.app.sources.live.enablement.set(&enablement).map_err(|error| RpcError::invalid_request(error.to_string()))?;
+    Ok(ExperimentalFeatureEnablementSetResponse { enablement })
+}

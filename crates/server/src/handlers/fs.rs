@@ -1,0 +1,182 @@
+//! `fs/*`: files on behalf of clients, with the rights of the server. Work on a path is done in the order it
+//! was asked for; work on other paths, however slow, delays nobody.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loomd_files::{Access, Deliver, FsError, Order, Owner};
+use loomd_protocol::{
+    AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
+    FsGetMetadataParams, FsGetMetadataResponse, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams,
+    FsReadFileResponse, FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams,
+    FsWatchResponse, FsWriteFileParams, FsWriteFileResponse, RpcError, ServerNotification, call,
+};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tracing::error;
+
+use crate::connections::{ConnectionId, Connections};
+use crate::dispatch::Context;
+use crate::limits;
+use crate::outbox::Notification;
+use crate::responder::Responder;
+
+/// What the file operations of all clients share.
+pub(crate) struct Files {
+    order: Order,
+    /// The right to hold a large file in memory.
+    large: Semaphore,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { order: Order::default(), large: Semaphore::new(1) }
+    }
+}
+
+/// `fs/readFile`
+pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Result<FsReadFileResponse, RpcError> {
+    let path = params.path;
+    let turn = cx.app.files.order.enter(vec![(path.to_path_buf(), Access::Read)]).await;
+    let size = blocking({
+        let path = path.clone();
+        move || Ok(std::fs::metadata(&path).map_or(0, |metadata| metadata.len()))
+    });
+    let size = size.await.unwrap_or(0);
+    let _permit = if size > limits::LARGE_FILE {
+        let permit = cx.app.files.large.acquire().await.ok();
+        cx.outbox.has_room().await;
+        permit
+    } else {
+        None
+    };
+    let named = path.clone();
+    let read = blocking(move || {
+        let data_base64 = loomd_files::read_file(&path);
+        drop(turn);
+        data_base64
+    });
+    let data_base64 = read.await.map_err(|error| wire_error(&named, &error))?;
+    Ok(FsReadFileResponse { data_base64 })
+}
+
+/// `fs/writeFile`
+pub(crate) async fn write_file(cx: &Context, params: FsWriteFileParams) -> Result<FsWriteFileResponse, RpcError> {
+    let FsWriteFileParams { path, data_base64 } = params;
+    run(cx, &path.clone(), Access::Write, move || loomd_files::write_file(&path, &data_base64)).await?;
+    Ok(FsWriteFileResponse {})
+}
+
+/// `fs/createDirectory`
+pub(crate) async fn create_directory(
+    cx: &Context,
+    params: FsCreateDirectoryParams,
+) -> Result<FsCreateDirectoryResponse, RpcError> {
+    let FsCreateDirectoryParams { path, recursive } = params;
+    let recursive = recursive.unwrap_or(true);
+    run(cx, &path.clone(), Access::Write, move || loomd_files::create_directory(&path, recursive)).await?;
+    Ok(FsCreateDirectoryResponse {})
+}
+
+/// `fs/getMetadata`
+pub(crate) async fn get_metadata(cx: &Context, params: FsGetMetadataParams) -> Result<FsGetMetadataResponse, RpcError> {
+    let path = params.path;
+    run(cx, &path.clone(), Access::Read, move || loomd_files::metadata(&path)).await
+}
+
+/// `fs/readDirectory`
+pub(crate) async fn read_directory(
+    cx: &Context,
+    params: FsReadDirectoryParams,
+) -> Result<FsReadDirectoryResponse, RpcError> {
+    let path = params.path;
+    let entries = run(cx, &path.clone(), Access::Read, move || loomd_files::read_directory(&path)).await?;
+    Ok(FsReadDirectoryResponse { entries })
+}
+
+/// `fs/remove`
+pub(crate) async fn remove(cx: &Context, params: FsRemoveParams) -> Result<FsRemoveResponse, RpcError> {
+    let FsRemoveParams { path, recursive, force } = params;
+    let (recursive, force) = (recursive.unwrap_or(true), force.unwrap_or(true));
+    run(cx, &path.clone(), Access::Write, move || loomd_files::remove(&path, recursive, force)).await?;
+    Ok(FsRemoveResponse {})
+}
+
+/// `fs/copy`
+pub(crate) async fn copy(cx: &Context, params: FsCopyParams) -> Result<FsCopyResponse, RpcError> {
+    let FsCopyParams { source_path, destination_path, recursive } = params;
+    let touches = vec![(source_path.to_path_buf(), Access::Read), (destination_path.to_path_buf(), Access::Write)];
+    let named = source_path.clone();
+    run_all(cx, touches, &named, move || loomd_files::copy(&source_path, &destination_path, recursive)).await?;
+    Ok(FsCopyResponse {})
+}
+
+/// `fs/watch`
+pub(crate) async fn watch(cx: &Context, params: FsWatchParams) -> Result<FsWatchResponse, RpcError> {
+    let FsWatchParams { path, watch_id } = params;
+    let named = path.clone();
+    cx.app.watches.watch(owner(cx), path, watch_id).await.map_err(|error| wire_error(&named, &error))
+}
+
+/// `fs/unwatch`: answered when nothing more will be told.
+pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams, responder: Responder<call::FsUnwatch>) {
+    cx.app.watches.unwatch(owner(cx), params.watch_id).await;
+    responder.answer(Ok(FsUnwatchResponse {}));
+}
+
+/// Takes what watches tell to the connections that own them.
+pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
+    Box::new(move |owner, changed| {
+        let connections = Arc::clone(&connections);
+        Box::pin(async move {
+            match Notification::new(ServerNotification::FsChanged(changed)) {
+                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
+        })
+    })
+}
+
+fn owner(cx: &Context) -> Owner {
+    Owner(cx.connection.0)
+}
+
+async fn run<T: Send + 'static>(
+    cx: &Context,
+    path: &AbsolutePathBuf,
+    access: Access,
+    work: impl FnOnce() -> Result<T, FsError> + Send + 'static,
+) -> Result<T, RpcError> {
+    run_all(cx, vec![(path.to_path_buf(), access)], path, work).await
+}
+
+/// `named` is the path that an error is about.
+async fn run_all<T: Send + 'static>(
+    cx: &Context,
+    touches: Vec<(PathBuf, Access)>,
+    named: &AbsolutePathBuf,
+    work: impl FnOnce() -> Result<T, FsError> + Send + 'static,
+) -> Result<T, RpcError> {
+    let turn = cx.app.files.order.enter(touches).await;
+    let done = blocking(move || {
+        let done = work();
+        // Here, because the work goes on when nobody waits for it any more.
+        drop(turn);
+        done
+    });
+    done.await.map_err(|error| wire_error(named, &error))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, FsError> + Send + 'static) -> Result<T, FsError> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(FsError::Io(std::io::Error::other(error))))
+}
+
+fn wire_error(path: &AbsolutePathBuf, error: &FsError) -> RpcError {
+    let kind = error.kind();
+    let rpc = match kind {
+        std::io::ErrorKind::InvalidInput => RpcError::invalid_request(error.to_string()),
+        _ => RpcError::internal(error.to_string()),
+    };
+    rpc.with_data(json!({ "path": path, "kind": format!("{kind:?}"), "osError": error.os_error() }))
+}

@@ -1,0 +1,13 @@
+//! `gitDiffToRemote`, of the first protocol generation.
+
+use std::path::PathBuf;
+
+use loomd_protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse, RpcError};
+
+pub(crate) async fn diff_to_remote(params: GitDiffToRemoteParams) -> Result<GitDiffToRemoteResponse, RpcError> {
+    let cwd = PathBuf::from(params.cwd);
+    match loomd_git::diff_to_remote(&cwd).await {
+        Some(found) => Ok(GitDiffToRemoteResponse { sha: found.sha, diff: found.diff }),
+        None => Err(RpcError::invalid_request(format!("failed to compute git diff to remote for cwd: {cwd:?}"))),
+    }
+}

@@ -1,0 +1,143 @@
+//! `fuzzyFileSearch` and its sessions.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loomd_protocol::{
+    FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
+    FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
+    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
+};
+use loomd_search::{Deliver, News, SessionError, Sessions, Trees, User};
+use tokio::task::spawn_blocking;
+use tracing::error;
+
+use crate::connections::{ConnectionId, Connections};
+use crate::dispatch::Context;
+use crate::outbox::Notification;
+use crate::responder::Responder;
+
+/// What the searches of all clients share.
+pub(crate) struct Search {
+    trees: Arc<Trees>,
+    pub sessions: Sessions,
+    tokens: Mutex<HashMap<String, Arc<AtomicBool>>>,
+}
+
+impl Search {
+    pub fn new(connections: Arc<Connections>) -> Self {
+        let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let trees = Arc::new(Trees::new(cwd));
+        let sessions = Sessions::new(Arc::clone(&trees), deliver(connections));
+        Self { trees, sessions, tokens: Mutex::default() }
+    }
+
+    /// From now on, a search with the same token is not wanted any more.
+    fn supersede(&self, token: Option<String>) -> Superseding<'_> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        if let Some(token) = &token {
+            let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(earlier) = tokens.insert(token.clone(), Arc::clone(&cancelled)) {
+                earlier.store(true, Ordering::Relaxed);
+            }
+        }
+        Superseding { search: self, token, cancelled }
+    }
+}
+
+/// A search that a later one may cancel. Dropped when it is over, or when nobody waits for it any more.
+struct Superseding<'a> {
+    search: &'a Search,
+    token: Option<String>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Drop for Superseding<'_> {
+    fn drop(&mut self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        if let Some(token) = &self.token {
+            let mut tokens = self.search.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+            if tokens.get(token).is_some_and(|latest| Arc::ptr_eq(latest, &self.cancelled)) {
+                tokens.remove(token);
+            }
+        }
+    }
+}
+
+/// `fuzzyFileSearch`
+pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Result<FuzzyFileSearchResponse, RpcError> {
+    let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
+    let search = &cx.app.search;
+    search.trees.forget_later();
+    let superseding = search.supersede(cancellation_token);
+    let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
+    let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
+    let files = files.map_err(|error| RpcError::internal(format!("the search failed: {error}")))?;
+    Ok(FuzzyFileSearchResponse { files })
+}
+
+/// `fuzzyFileSearch/sessionStart`
+pub(crate) async fn start(
+    cx: &Context,
+    params: FuzzyFileSearchSessionStartParams,
+    responder: Responder<call::FuzzyFileSearchSessionStart>,
+) {
+    let started = cx.app.search.sessions.start(user(cx), params.session_id, &params.roots);
+    responder.answer(started.map(|()| FuzzyFileSearchSessionStartResponse {}).map_err(wire_error));
+}
+
+/// `fuzzyFileSearch/sessionUpdate`
+pub(crate) async fn update(
+    cx: &Context,
+    params: FuzzyFileSearchSessionUpdateParams,
+    responder: Responder<call::FuzzyFileSearchSessionUpdate>,
+) {
+    match cx.app.search.sessions.find(user(cx), &params.session_id) {
+        Ok(session) => {
+            responder.answer(Ok(FuzzyFileSearchSessionUpdateResponse {}));
+            session.ask(params.query);
+        }
+        Err(error) => responder.answer(Err(wire_error(error))),
+    }
+}
+
+/// `fuzzyFileSearch/sessionStop`: answered when nothing more will be told.
+pub(crate) async fn stop(
+    cx: &Context,
+    params: FuzzyFileSearchSessionStopParams,
+    responder: Responder<call::FuzzyFileSearchSessionStop>,
+) {
+    cx.app.search.sessions.stop(&params.session_id).await;
+    responder.answer(Ok(FuzzyFileSearchSessionStopResponse {}));
+}
+
+fn deliver(connections: Arc<Connections>) -> Deliver {
+    Box::new(move |users, news| {
+        let connections = Arc::clone(&connections);
+        Box::pin(async move {
+            let notification = Notification::new(match news {
+                News::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
+                News::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
+            });
+            match notification {
+                Ok(notification) => {
+                    connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
+                }
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
+        })
+    })
+}
+
+fn user(cx: &Context) -> User {
+    User(cx.connection.0)
+}
+
+fn wire_error(error: SessionError) -> RpcError {
+    match error {
+        SessionError::NoId | SessionError::NotFound(_) => RpcError::invalid_request(error.to_string()),
+        SessionError::NoRoots | SessionError::TooMany => RpcError::internal(error.to_string()),
+    }
+}

@@ -1,0 +1,32 @@
+//! `windowsSandbox/setupStart`: accepted everywhere, useful on Windows.
+
+use loomd_protocol::{
+    ServerNotification, WindowsSandboxSetupCompletedNotification, WindowsSandboxSetupMode,
+    WindowsSandboxSetupStartParams, WindowsSandboxSetupStartResponse, call,
+};
+use tracing::error;
+
+use crate::dispatch::Context;
+use crate::outbox::Notification;
+use crate::responder::Responder;
+
+pub(crate) async fn start_setup(
+    cx: &Context,
+    params: WindowsSandboxSetupStartParams,
+    responder: Responder<call::WindowsSandboxSetupStart>,
+) {
+    responder.answer(Ok(WindowsSandboxSetupStartResponse { started: true }));
+    let kind = match params.mode {
+        WindowsSandboxSetupMode::Elevated => "elevated",
+        WindowsSandboxSetupMode::Unelevated => "legacy",
+    };
+    let completed = WindowsSandboxSetupCompletedNotification {
+        mode: params.mode,
+        success: false,
+        error: Some(format!("{kind} Windows sandbox setup is only supported on Windows")),
+    };
+    match Notification::new(ServerNotification::WindowsSandboxSetupCompleted(completed)) {
+        Ok(notification) => cx.app.connections.send_to([cx.connection], &notification).await,
+        Err(error) => error!(%error, "cannot serialize a notification"),
+    }
+}

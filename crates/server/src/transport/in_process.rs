@@ -1,0 +1,43 @@
+//! One client in the same process: messages pass between tasks, without bytes on a pipe.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::connection::{self, Inbound, Source};
+use crate::outbox::{Outbox, WhenFull};
+
+/// Serves a client that sends and gets whole messages, until it drops its sender, or `stop` is cancelled. Like
+/// the one on stdio it is waited for when it does not read.
+pub async fn serve_in_process(
+    app: Arc<App>,
+    from_client: mpsc::Receiver<Bytes>,
+    to_client: mpsc::Sender<Bytes>,
+    stop: CancellationToken,
+) {
+    let outbox = Arc::new(Outbox::new(WhenFull::Wait));
+    let writing = write(Arc::clone(&outbox), to_client);
+    join(connection::serve(app, "in-process", Received(from_client), outbox, stop), writing).await;
+}
+
+struct Received(mpsc::Receiver<Bytes>);
+
+impl Source for Received {
+    async fn next(&mut self) -> Option<Inbound> {
+        self.0.recv().await.map(Inbound::Message)
+    }
+}
+
+async fn write(outbox: Arc<Outbox>, to_client: mpsc::Sender<Bytes>) {
+    while let Ok(batch) = outbox.next().await {
+        for message in batch {
+            if to_client.send(message).await.is_err() {
+                return outbox.cut();
+            }
+        }
+    }
+}
