@@ -30,18 +30,7 @@ pub fn run(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
 fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
-    let cli::Overrides { config, enable, disable } = top.with(arguments.overrides);
-    let flags = Overrides::parse(&config, &enable, &disable).map_err(|error| match error {
-        unknown @ OverrideError::UnknownFeature(_) => anyhow!(unknown),
-        other => anyhow!("error parsing -c overrides: {other}"),
-    })?;
-    let sources = ConfigSources {
-        home: home()?,
-        system_file: system_file(|name| env::var_os(name)),
-        user_home: env::var_os("HOME").map(PathBuf::from),
-        flags,
-        live: LiveSources::default(),
-    };
+    let sources = sources(top.with(arguments.overrides))?;
     let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
     memory::keep_small();
     let warnings = machine_warnings(&start.loaded);
@@ -63,6 +52,22 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     Ok(served?)
 }
 
+/// Where configuration comes from, with what the command line says over it.
+pub fn sources(overrides: cli::Overrides) -> Result<ConfigSources> {
+    let cli::Overrides { config, enable, disable } = overrides;
+    let flags = Overrides::parse(&config, &enable, &disable).map_err(|error| match error {
+        unknown @ OverrideError::UnknownFeature(_) => anyhow!(unknown),
+        other => anyhow!("error parsing -c overrides: {other}"),
+    })?;
+    Ok(ConfigSources {
+        home: home()?,
+        system_file: system_file(|name| env::var_os(name)),
+        user_home: env::var_os("HOME").map(PathBuf::from),
+        flags,
+        live: LiveSources::default(),
+    })
+}
+
 /// What there is to say that is in no configuration file.
 fn machine_warnings(config: &Loaded) -> Vec<ConfigWarningNotification> {
     let set = env::var_os("OPENAI_BASE_URL").is_some_and(|value| !value.is_empty());
@@ -75,7 +80,7 @@ fn home() -> Result<AbsolutePathBuf> {
     Ok(find_home(|name| env::var_os(name))?)
 }
 
-fn runtime() -> Result<Runtime> {
+pub fn runtime() -> Result<Runtime> {
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_WORKERS));
     Ok(Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
 }

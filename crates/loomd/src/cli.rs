@@ -20,6 +20,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// List the providers that can be used here, and their models
+    Models,
     /// About the configuration file
     Config {
         #[command(subcommand)]

@@ -5,6 +5,7 @@ mod cli;
 mod generate;
 mod logging;
 mod memory;
+mod models;
 #[allow(dead_code, unused_imports, reason = "`loomd run` comes with turns")]
 mod run;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema(),
+        Command::Models => models::run(cli.overrides),
     };
     logging::flush();
     match done {

@@ -23,6 +23,7 @@ mod memory;
 mod ordering;
 mod pipelining;
 mod read_only;
+mod rehearsal;
 mod signals;
 mod threads;
 mod two_servers;
