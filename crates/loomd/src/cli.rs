@@ -1,10 +1,13 @@
 //! The command line.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
+
+use crate::run;
 
 /// An agent server for the app-server protocol.
 #[derive(Parser)]
@@ -20,6 +23,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// Run one turn from the terminal
+    Run(Box<run::Run>),
     /// About the configuration file
     Config {
         #[command(subcommand)]
@@ -32,6 +37,25 @@ pub enum ConfigTool {
     /// Print the JSON Schema of config.toml
     Schema,
 }
+
+/// A command line that can be parsed and still makes no sense.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl Usage {
+    #[allow(clippy::new_ret_no_self, reason = "it is only ever an error")]
+    pub fn new(problem: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(problem.into()))
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Changes to the configuration, as any level of the command line takes them.
 #[derive(Args, Clone, Default)]

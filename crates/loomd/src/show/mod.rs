@@ -1,0 +1,16 @@
+//! A turn in a terminal: from what the server says to text that people read. Nothing here reads or writes; whoever
+//! does asks [`Renderer::show`] what to print for each notification, and [`Renderer::status`] what to say meanwhile.
+
+mod clean;
+mod fold;
+mod items;
+mod question;
+mod render;
+mod style;
+#[cfg(test)]
+mod tests;
+mod wrap;
+
+pub use question::Asked;
+pub use render::Renderer;
+pub use style::{Paint, Style};
