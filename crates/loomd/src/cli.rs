@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::run;
+use crate::{doctor, exec, run, threads};
 
 /// An agent server for the app-server protocol.
 #[derive(Parser)]
@@ -25,6 +25,12 @@ pub enum Command {
     AppServer(Box<AppServer>),
     /// Run one turn from the terminal
     Run(Box<run::Run>),
+    /// Run one turn for a program, such as the TypeScript SDK
+    Exec(Box<exec::Exec>),
+    /// Look at threads, and tidy them up
+    Threads(threads::Threads),
+    /// Find out what is configured, what the sandbox can enforce, and whether the model answers
+    Doctor(doctor::Doctor),
     /// About the configuration file
     Config {
         #[command(subcommand)]

@@ -4,6 +4,12 @@ use anyhow::{Result, bail};
 use loomd_client::Client;
 use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
 
+/// Stands for the thread that was used last, in the folder at hand.
+pub const LAST: &str = "last";
+
+/// The same, whatever the folder. With a slash, which no id has, and few names.
+pub const LAST_ANYWHERE: &str = "last/anywhere";
+
 /// As many as the server gives at once.
 const PAGE: u32 = 100;
 
@@ -24,7 +30,8 @@ const KINDS: [ThreadSourceKind; 5] = [
 
 /// The id of a thread. `last` is the one that was used last, in this folder if one is given.
 pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
-    if name == "last" {
+    if name == LAST || name == LAST_ANYWHERE {
+        let cwd = cwd.filter(|_| name == LAST);
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
             Some(thread) => Ok(thread.id),

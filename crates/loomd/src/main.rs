@@ -2,6 +2,8 @@
 
 mod app_server;
 mod cli;
+mod doctor;
+mod exec;
 mod find;
 mod generate;
 mod logging;
@@ -9,6 +11,7 @@ mod memory;
 mod run;
 mod setup;
 mod show;
+mod threads;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -26,6 +29,9 @@ fn main() -> ExitCode {
     let Cli { overrides, command } = Cli::parse();
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
+        Command::Exec(arguments) => exec::run(overrides, *arguments),
+        Command::Threads(arguments) => threads::run(overrides, arguments),
+        Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
     };

@@ -25,6 +25,14 @@ pub enum Ending {
     Stopped,
 }
 
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub ending: Ending,
+    /// The agent's last message.
+    pub message: Option<String>,
+}
+
 /// Where the turn runs, and everything that the server says and asks.
 pub struct Stage<'a> {
     pub client: &'a Client,
@@ -34,7 +42,7 @@ pub struct Stage<'a> {
     pub keyboard: Option<Keyboard>,
 }
 
-pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Result<Ending> {
+pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Result<Ended> {
     let Stage { client, events, questions, mut keyboard } = stage;
     let mut signals = Signals::new()?;
     let mut ticks = interval(TICK);
@@ -45,7 +53,7 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
             biased;
             () = signals.next() => {
                 if stopping {
-                    return Ok(Ending::Stopped);
+                    return Ok(Ended { ending: Ending::Stopped, message: None });
                 }
                 stopping = true;
                 view.warn("interrupting", "once more to end at once")?;
@@ -82,7 +90,7 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
     while let Some(Some(event)) = events.next().now_or_never() {
         view.event(&event?)?;
     }
-    ending(turn, refused).await
+    ended(turn, refused).await
 }
 
 /// Shows a question. One that nobody can answer is refused, and `None`.
@@ -119,12 +127,15 @@ fn interrupt(client: &Client, turn: &Turn) {
     tokio::spawn(async move { client.interrupt_turn(&thread_id, &turn_id).await });
 }
 
-async fn ending(turn: Turn, refused: bool) -> Result<Ending> {
+async fn ended(turn: Turn, refused: bool) -> Result<Ended> {
     match turn.finish().await {
-        Ok(done) if done.turn.status == TurnStatus::Completed && !refused => Ok(Ending::Done),
-        Ok(_) => Ok(Ending::Stopped),
+        Ok(done) => {
+            let is_done = done.turn.status == TurnStatus::Completed && !refused;
+            let ending = if is_done { Ending::Done } else { Ending::Stopped };
+            Ok(Ended { ending, message: done.agent_message })
+        }
         // It has been shown.
-        Err(Error::TurnFailed(_)) => Ok(Ending::Failed),
+        Err(Error::TurnFailed(done)) => Ok(Ended { ending: Ending::Failed, message: done.agent_message }),
         Err(error) => Err(error.into()),
     }
 }

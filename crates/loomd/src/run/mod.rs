@@ -16,13 +16,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use loomd_client::Options;
 
-pub use args::Run;
+pub use args::{EXIT_STATUS, Run, Sandbox};
 pub use drive::{Ending, Stage, drive};
-pub use input::{folder, input, output_schema, prompt};
+pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
 pub use open::Wanted;
 pub use question::asker;
-pub use rehearsal::setup_or_rehearse;
+pub use rehearsal::{is_configured, setup_or_rehearse};
+pub use screen::{Color, Screen};
 pub use view::{JsonLines, People, View};
 
 use crate::cli::TopOverrides;
@@ -51,18 +52,18 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
         let keyboard = if json { None } else { Keyboard::open() };
         let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard };
         let turn = wanted.start(&thread).await?;
-        let ending = if json {
+        let ended = if json {
             drive(turn, stage, &mut JsonLines::new(io::stdout())).await?
         } else {
             let mut people = People::new(thread.id(), color);
-            let ending = drive(turn, stage, &mut people).await?;
+            let ended = drive(turn, stage, &mut people).await?;
             if keep {
                 people.remark(&format!("thread {}; go on with `loomd run --resume last`", thread.id()))?;
             }
-            ending
+            ended
         };
         leave(&client).await;
-        Ok(ending.into())
+        Ok(ended.ending.into())
     })
 }
 

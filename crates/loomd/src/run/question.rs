@@ -171,8 +171,12 @@ impl Handler for Asker {
         &self,
         request: CommandExecutionRequestApprovalParams,
     ) -> CommandExecutionApprovalDecision {
-        let choice = self.choose(|reply| command_question(request, reply)).await;
-        decision(choice)
+        match self.choose(|reply| command_question(request, reply)).await {
+            Choice::Accept => CommandExecutionApprovalDecision::Accept,
+            Choice::AcceptForSession => CommandExecutionApprovalDecision::AcceptForSession,
+            Choice::Decline => CommandExecutionApprovalDecision::Decline,
+            Choice::Cancel => CommandExecutionApprovalDecision::Cancel,
+        }
     }
 
     async fn approve_file_change(&self, request: FileChangeRequestApprovalParams) -> FileChangeApprovalDecision {
@@ -245,9 +249,6 @@ impl Handler for Asker {
 }
 
 fn command_question(request: CommandExecutionRequestApprovalParams, reply: oneshot::Sender<Answer>) -> Question {
-    let offered = request.available_decisions.as_deref();
-    let is_offered = |choice: &Choice| offered.is_none_or(|offered| offered.contains(&decision(*choice)));
-    let choices: Vec<Choice> = ALL.into_iter().filter(is_offered).collect();
     let (title, mut details) = match (&request.network_approval_context, &request.command) {
         (Some(network), _) => ("Let a command reach this host?", vec![network.host.clone()]),
         (None, Some(command)) => ("Run this command?", vec![command.clone()]),
@@ -263,7 +264,8 @@ fn command_question(request: CommandExecutionRequestApprovalParams, reply: onesh
         details,
         reason: request.reason,
         item_id: Some(request.item_id),
-        answers: Answers::Permission(choices),
+        // Servers propose fewer, and take all of them.
+        answers: Answers::Permission(ALL.into()),
         reply,
     }
 }
@@ -301,11 +303,54 @@ fn permission_lines(wanted: &RequestPermissionProfile) -> Vec<String> {
     lines
 }
 
-fn decision(choice: Choice) -> CommandExecutionApprovalDecision {
-    match choice {
-        Choice::Accept => CommandExecutionApprovalDecision::Accept,
-        Choice::AcceptForSession => CommandExecutionApprovalDecision::AcceptForSession,
-        Choice::Decline => CommandExecutionApprovalDecision::Decline,
-        Choice::Cancel => CommandExecutionApprovalDecision::Cancel,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(answers: Answers) -> (Question, oneshot::Receiver<Answer>) {
+        let (reply, answer) = oneshot::channel();
+        let title = "May it?".to_owned();
+        (Question { title, details: vec!["rm x\nrm y".into()], reason: None, item_id: None, answers, reply }, answer)
+    }
+
+    #[test]
+    fn a_typed_line_is_an_answer_or_means_nothing() {
+        let (may, _) = question(Answers::Permission(ALL.into()));
+        for (line, meant) in [
+            (Some("y"), Some(Answer::Choice(Choice::Accept))),
+            (Some(" Yes "), Some(Answer::Choice(Choice::Accept))),
+            (Some("s"), Some(Answer::Choice(Choice::AcceptForSession))),
+            (Some("n"), Some(Answer::Choice(Choice::Decline))),
+            (Some("c"), Some(Answer::Choice(Choice::Cancel))),
+            (Some(""), None),
+            (Some("yesterday"), None),
+            (None, Some(Answer::Refused)),
+        ] {
+            assert_eq!(may.understand(line), meant, "{line:?}");
+        }
+        assert_eq!(may.summary(), "May it? rm x");
+    }
+
+    #[test]
+    fn a_question_for_words_takes_a_number_or_words() {
+        let option = |label: &str| ToolRequestUserInputOption { label: label.into(), description: String::new() };
+        let (which, _) = question(Answers::Words(vec![option("red"), option("blue — dark")]));
+        let words = |text: &str| Some(Answer::Words(text.into()));
+        for (line, meant) in [
+            ("1", words("red")),
+            ("2", words("blue — dark")),
+            ("3", words("3")),
+            ("green", words("green")),
+            (" ", None),
+        ] {
+            assert_eq!(which.understand(Some(line)), meant, "{line:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_nobody_takes_is_refused() {
+        let (asker, questions) = asker();
+        drop(questions);
+        assert_eq!(asker.ask(|reply| Question { reply, ..question(Answers::None).0 }).await, Answer::Refused);
     }
 }

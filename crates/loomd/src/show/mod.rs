@@ -11,6 +11,7 @@ mod style;
 mod tests;
 mod wrap;
 
+pub use clean::lines;
 pub use question::Asked;
 pub use render::Renderer;
 pub use style::{Paint, Style};
