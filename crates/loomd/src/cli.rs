@@ -1,10 +1,13 @@
 //! The command line.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
+
+use crate::{doctor, exec, run, threads};
 
 /// An agent server for the app-server protocol.
 #[derive(Parser)]
@@ -22,6 +25,14 @@ pub enum Command {
     AppServer(Box<AppServer>),
     /// List the providers that can be used here, and their models
     Models,
+    /// Run one turn from the terminal
+    Run(Box<run::Run>),
+    /// Run one turn for a program, such as the TypeScript SDK
+    Exec(Box<exec::Exec>),
+    /// Look at threads, and tidy them up
+    Threads(threads::Threads),
+    /// Find out what is configured, what the sandbox can enforce, and whether the model answers
+    Doctor(doctor::Doctor),
     /// About the configuration file
     Config {
         #[command(subcommand)]
@@ -34,6 +45,25 @@ pub enum ConfigTool {
     /// Print the JSON Schema of config.toml
     Schema,
 }
+
+/// A command line that can be parsed and still makes no sense.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl Usage {
+    #[allow(clippy::new_ret_no_self, reason = "it is only ever an error")]
+    pub fn new(problem: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Self(problem.into()))
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Changes to the configuration, as any level of the command line takes them.
 #[derive(Args, Clone, Default)]

@@ -2,19 +2,24 @@
 
 mod app_server;
 mod cli;
+mod doctor;
+mod exec;
+mod find;
 mod generate;
 mod logging;
 mod memory;
 mod models;
-#[allow(dead_code, unused_imports, reason = "`loomd run` comes with turns")]
 mod run;
+mod setup;
+mod show;
+mod threads;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, ConfigTool};
+use cli::{Cli, Command, ConfigTool, Usage};
 
 #[global_allocator]
 static ALLOCATOR: memory::Allocator = memory::Allocator;
@@ -22,18 +27,31 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 fn main() -> ExitCode {
     // Commands are confined by this same program under another name, which does not come back from here.
     loomd_exec::run_if_helper();
-    let cli = Cli::parse();
-    let done = match cli.command {
-        Command::AppServer(arguments) => app_server::run(cli.overrides, *arguments),
-        Command::Config { tool: ConfigTool::Schema } => generate::config_schema(),
-        Command::Models => models::run(cli.overrides),
+    let Cli { overrides, command } = Cli::parse();
+    let done = match command {
+        Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
+        Command::Exec(arguments) => exec::run(overrides, *arguments),
+        Command::Threads(arguments) => threads::run(overrides, arguments),
+        Command::Doctor(arguments) => doctor::run(overrides, arguments),
+        Command::Run(arguments) => run::run(overrides, *arguments),
+        Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
+        Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            _ = writeln!(std::io::stderr(), "Error: {error:#}");
-            ExitCode::FAILURE
-        }
+    done.unwrap_or_else(|error| fail(&error))
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref().is_some_and(broken) {
+        // Whoever read our output has gone, and knows.
+        return ExitCode::FAILURE;
     }
+    if error.is::<Usage>() {
+        // As clap says it.
+        _ = writeln!(io::stderr(), "error: {error}");
+        return ExitCode::from(2);
+    }
+    _ = writeln!(io::stderr(), "Error: {error:#}");
+    ExitCode::FAILURE
 }

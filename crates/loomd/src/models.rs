@@ -6,20 +6,18 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use loomd_config::config_toml::ModelProvider;
-use loomd_config::load_or_default;
 use loomd_model::{AuthFile, Catalogue, Http, Identity, Provider, list_models};
 
-use crate::app_server::{runtime, sources};
 use crate::cli;
+use crate::setup::{Setup, runtime};
 
 /// Providers that take longer are not in reach for anyone who waits at a terminal.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(top: cli::TopOverrides) -> Result<()> {
-    let sources = sources(top.with(cli::Overrides::default()))?;
-    let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
+    let Setup { sources, start } = Setup::new(&top.with(cli::Overrides::default()))?;
     let account = sources.home.join("auth.json");
     let own = &start.loaded.config.model_providers;
     let built_in = ModelProvider::built_in_ids().filter(|id| !own.contains_key(*id));

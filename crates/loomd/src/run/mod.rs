@@ -1,14 +1,83 @@
-//! A turn in a terminal: from what the server says to text that people read. Nothing here reads or writes; whoever
-//! does asks [`Renderer::show`] what to print for each notification, and [`Renderer::status`] what to say meanwhile.
+//! `loomd run`: one turn from the terminal, through a client of a server in this process.
 
-mod clean;
-mod fold;
-mod items;
-mod render;
-mod style;
-#[cfg(test)]
-mod tests;
-mod wrap;
+mod args;
+mod drive;
+mod input;
+mod keyboard;
+mod open;
+mod question;
+mod rehearsal;
+mod screen;
+mod view;
 
-pub use render::Renderer;
-pub use style::Style;
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use loomd_client::Options;
+
+pub use args::{EXIT_STATUS, Run, Sandbox};
+pub use drive::{Ending, Stage, drive};
+pub use input::{folder, input, output_schema, prompt, read_stdin};
+pub use keyboard::Keyboard;
+pub use open::Wanted;
+pub use question::asker;
+pub use rehearsal::{is_configured, setup_or_rehearse};
+pub use screen::{Color, Screen};
+pub use view::{JsonLines, People, View};
+
+use crate::cli::TopOverrides;
+use crate::setup::{block_on, leave};
+
+pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
+    let Run { json, color, .. } = arguments;
+    top.profile = arguments.profile.or(top.profile);
+    let wanted = Wanted {
+        output_schema: output_schema(arguments.output_schema.as_deref())?,
+        cwd: folder(arguments.cd.as_deref())?,
+        input: input(prompt(arguments.prompt)?, &arguments.image)?,
+        resume: arguments.resume,
+        ephemeral: arguments.ephemeral,
+        model: arguments.model,
+        provider: arguments.provider,
+        sandbox: arguments.sandbox.map(Into::into),
+        ask: arguments.ask.map(Into::into),
+    };
+    let setup = setup_or_rehearse(top.with(arguments.overrides), wanted.provider.as_deref(), &wanted.cwd)?;
+    block_on(async {
+        let (asker, mut questions) = asker();
+        let options = options("loomd-run").handler(asker);
+        let (client, mut events) = setup.connect(options).await?;
+        let (thread, keep) = (wanted.open(&client).await?, !wanted.ephemeral);
+        let keyboard = if json { None } else { Keyboard::open() };
+        let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard };
+        let turn = wanted.start(&thread).await?;
+        let ended = if json {
+            drive(turn, stage, &mut JsonLines::new(io::stdout())).await?
+        } else {
+            let mut people = People::new(thread.id(), color);
+            let ended = drive(turn, stage, &mut people).await?;
+            if keep {
+                people.remark(&format!("thread {}; go on with `loomd run --resume last`", thread.id()))?;
+            }
+            ended
+        };
+        leave(&client).await;
+        Ok(ended.ending.into())
+    })
+}
+
+/// Nothing is given up because it is quiet: the server has a clock for whatever it waits for, and people have Ctrl-C.
+pub fn options(name: &str) -> Options {
+    Options::new(name, env!("CARGO_PKG_VERSION")).turn_timeout(None)
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Done => Self::SUCCESS,
+            Ending::Failed => Self::FAILURE,
+            Ending::Stopped => Self::from(3),
+        }
+    }
+}

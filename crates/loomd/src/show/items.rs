@@ -5,14 +5,30 @@ use loomd_protocol::{
     McpToolCallStatus, PatchApplyStatus, PatchChangeKind, ThreadItem, TurnPlanStep, TurnPlanStepStatus,
 };
 
-use super::clean::{Cleaner, lines};
+use super::clean::{Cleaner, lines, visible};
 use super::fold::{Fold, Folded, fold};
 use super::style::{Paint, Style};
 
-/// Output is for a glance; the agent has all of it.
-const OUTPUT: Fold = Fold { first: 2, last: 4 };
-/// A change is worth more lines than a command's output.
-const DIFF: Fold = Fold { first: 30, last: 5 };
+/// How lines beside a rule are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Block {
+    /// For a glance; the agent has all of it.
+    Output,
+    /// A change is worth more lines than a command's output.
+    Diff,
+    /// All of a change, for whoever has to allow it.
+    WholeDiff,
+}
+
+impl Block {
+    fn fold(self) -> Fold {
+        match self {
+            Self::Output => Fold { first: 2, last: 4 },
+            Self::Diff => Fold { first: 30, last: 5 },
+            Self::WholeDiff => Fold { first: usize::MAX, last: 0 },
+        }
+    }
+}
 
 /// The line that stands over an item while it runs and after; `None` for items that have none.
 pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
@@ -40,7 +56,7 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
 pub fn outcome(style: Style, item: &ThreadItem) -> String {
     match item {
         ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } => {
-            let output = block(style, &lines(aggregated_output.as_deref().unwrap_or_default()), OUTPUT);
+            let output = block(style, &lines(aggregated_output.as_deref().unwrap_or_default()), Block::Output);
             let took = took(*duration_ms);
             let end = match (status, exit_code) {
                 (CommandExecutionStatus::Completed, _) => bad_or_good(style, true, &format!("done{took}")),
@@ -51,13 +67,11 @@ pub fn outcome(style: Style, item: &ThreadItem) -> String {
             output + &end
         }
         ThreadItem::FileChange { changes, status, .. } => {
-            let changes: String = changes.iter().map(|change| change_text(style, change)).collect();
-            let end = match status {
-                PatchApplyStatus::Failed => bad_or_good(style, false, "not applied"),
-                PatchApplyStatus::Declined => bad_or_good(style, false, "not allowed"),
-                PatchApplyStatus::Completed | PatchApplyStatus::InProgress => String::new(),
-            };
-            changes + &end
+            let changes: String = changes.iter().map(|change| change_text(style, change, Block::Diff)).collect();
+            match status {
+                PatchApplyStatus::Failed | PatchApplyStatus::Declined => changes + &applied(style, *status),
+                PatchApplyStatus::Completed | PatchApplyStatus::InProgress => changes,
+            }
         }
         ThreadItem::McpToolCall { status, result, error, duration_ms, .. } => {
             let texts = result.iter().flat_map(|result| &result.content).filter_map(|part| part["text"].as_str());
@@ -65,7 +79,7 @@ pub fn outcome(style: Style, item: &ThreadItem) -> String {
                 texts.chain(error.iter().map(|error| error.message.as_str())).flat_map(lines).collect();
             let good = *status == McpToolCallStatus::Completed;
             let word = if good { "done" } else { "failed" };
-            block(style, &text, OUTPUT) + &bad_or_good(style, good, &format!("{word}{}", took(*duration_ms)))
+            block(style, &text, Block::Output) + &bad_or_good(style, good, &format!("{word}{}", took(*duration_ms)))
         }
         ThreadItem::DynamicToolCall { status, content_items, duration_ms, .. } => {
             let texts = content_items.iter().flatten().filter_map(|part| match part {
@@ -75,9 +89,28 @@ pub fn outcome(style: Style, item: &ThreadItem) -> String {
             let text: Vec<String> = texts.flat_map(lines).collect();
             let good = *status == DynamicToolCallStatus::Completed;
             let word = if good { "done" } else { "failed" };
-            block(style, &text, OUTPUT) + &bad_or_good(style, good, &format!("{word}{}", took(*duration_ms)))
+            block(style, &text, Block::Output) + &bad_or_good(style, good, &format!("{word}{}", took(*duration_ms)))
         }
         _ => String::new(),
+    }
+}
+
+/// Everything that a change would do.
+pub fn whole_change(style: Style, item: &ThreadItem) -> String {
+    match item {
+        ThreadItem::FileChange { changes, .. } => {
+            changes.iter().map(|change| change_text(style, change, Block::WholeDiff)).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What came of a change that has been shown.
+pub fn applied(style: Style, status: PatchApplyStatus) -> String {
+    match status {
+        PatchApplyStatus::Completed => bad_or_good(style, true, "changed"),
+        PatchApplyStatus::Declined => bad_or_good(style, false, "not allowed"),
+        PatchApplyStatus::Failed | PatchApplyStatus::InProgress => bad_or_good(style, false, "not applied"),
     }
 }
 
@@ -97,7 +130,7 @@ pub fn checklist(style: Style, explanation: Option<&str>, plan: &[TurnPlanStep])
     text
 }
 
-fn change_text(style: Style, change: &FileUpdateChange) -> String {
+fn change_text(style: Style, change: &FileUpdateChange, by: Block) -> String {
     let (mark, paint, moved) = match &change.kind {
         PatchChangeKind::Add => ("+", Paint::Green, None),
         PatchChangeKind::Delete => ("-", Paint::Red, None),
@@ -107,7 +140,8 @@ fn change_text(style: Style, change: &FileUpdateChange) -> String {
         Some(to) => format!("{} → {to}", change.path),
         None => change.path.clone(),
     };
-    let mut diff = lines(&change.diff);
+    let whole = by == Block::WholeDiff;
+    let mut diff = if whole { visible(&change.diff) } else { lines(&change.diff) };
     match change.kind {
         // The text of these is the whole file.
         PatchChangeKind::Add => diff.iter_mut().for_each(|line| line.insert(0, '+')),
@@ -118,20 +152,20 @@ fn change_text(style: Style, change: &FileUpdateChange) -> String {
             diff.truncate(diff.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
         }
     }
-    let path = style.paint(Paint::Bold, &style.cut(&one_line(&path), 2));
-    format!("{} {path}\n{}", style.paint(paint, mark), block(style, &diff, DIFF))
+    let path = if whole { visible(&path).join(" ") } else { style.cut(&one_line(&path), 2) };
+    format!("{} {}\n{}", style.paint(paint, mark), style.paint(Paint::Bold, &path), block(style, &diff, by))
 }
 
 /// Lines beside a rule, with the middle left out. Lines of a change have their colours.
-fn block(style: Style, lines: &[String], by: Fold) -> String {
+fn block(style: Style, lines: &[String], by: Block) -> String {
     let rule = style.paint(Paint::Dim, "│");
-    let is_diff = by.first == DIFF.first;
+    let is_diff = by != Block::Output;
     let mut text = String::new();
-    for folded in fold(lines, by) {
+    for folded in fold(lines, by.fold()) {
         let line = match folded {
             Folded::Hidden(count) => style.paint(Paint::Dim, &format!("… {count} more lines")),
             Folded::Line(line) => {
-                let shown = style.cut(line, 4);
+                let shown = if by == Block::WholeDiff { line.to_owned() } else { style.cut(line, 4) };
                 match line.as_bytes().first() {
                     Some(b'+') if is_diff => style.paint(Paint::Green, &shown),
                     Some(b'-') if is_diff => style.paint(Paint::Red, &shown),

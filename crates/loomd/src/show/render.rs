@@ -1,14 +1,15 @@
 //! What to print for each notification of a turn, in the order they come. What is printed is never taken back, so it
 //! reads the same in a terminal, in a pipe and in a file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loomd_protocol::{
     ReasoningSummaryTextDeltaNotification, ServerNotification, ThreadItem, ThreadTokenUsage, TurnPlanStep, TurnStatus,
 };
 
 use super::clean::Cleaner;
-use super::items::{checklist, outcome, title};
+use super::items::{applied, checklist, outcome, title, whole_change};
+use super::question::Asked;
 use super::style::{Paint, Style};
 use super::wrap::Wrap;
 
@@ -21,6 +22,10 @@ pub struct Renderer {
     cleaner: Cleaner,
     /// Messages whose text was printed piece by piece.
     streamed: BTreeSet<String>,
+    /// Changes to files that are not made yet.
+    changes: BTreeMap<String, ThreadItem>,
+    /// Changes that were printed with a question about them.
+    shown: BTreeSet<String>,
     plan: Vec<TurnPlanStep>,
     usage: Option<ThreadTokenUsage>,
     /// The text of a review. Some servers say it again as a message.
@@ -50,6 +55,8 @@ impl Renderer {
             text: Wrap::new(style.width()),
             cleaner: Cleaner::default(),
             streamed: BTreeSet::new(),
+            changes: BTreeMap::new(),
+            shown: BTreeSet::new(),
             plan: Vec::new(),
             usage: None,
             review: None,
@@ -111,6 +118,28 @@ impl Renderer {
         }
     }
 
+    /// A word in colour, and what there is to say about it.
+    pub fn warn(&mut self, word: &str, text: &str) -> String {
+        self.notice(word, Paint::Yellow, text)
+    }
+
+    /// Something by the way.
+    pub fn remark(&mut self, text: &str) -> String {
+        let gap = self.gap(Open::Closed);
+        gap + &self.style.paint(Paint::Dim, text) + "\n"
+    }
+
+    /// A question, and the change that it is about. Ends where the answer is typed.
+    pub fn ask(&mut self, asked: &Asked<'_>) -> String {
+        let mut out = self.gap(Open::Nothing);
+        if let Some(change) = asked.item_id.and_then(|id| self.changes.get(id)) {
+            out += &whole_change(self.style, change);
+            out.push('\n');
+            self.shown.extend(asked.item_id.map(str::to_owned));
+        }
+        out + &asked.text(self.style)
+    }
+
     /// Text of a message, as it is written.
     fn say(&mut self, item_id: &str, text: &str) -> String {
         let open = Open::Message(item_id.to_owned());
@@ -135,6 +164,10 @@ impl Renderer {
     fn start(&mut self, item: &ThreadItem) -> String {
         let Some(title) = title(self.style, item) else {
             self.status = "thinking".to_owned();
+            if let ThreadItem::FileChange { id, .. } = item {
+                self.status = "changing files".to_owned();
+                self.changes.insert(id.clone(), item.clone());
+            }
             return String::new();
         };
         self.status = match item {
@@ -160,9 +193,11 @@ impl Renderer {
                 Open::Thought(open, _) if open == id => self.close(),
                 _ => String::new(),
             },
-            ThreadItem::FileChange { .. } => {
+            ThreadItem::FileChange { id, status, .. } => {
+                self.status = "thinking".to_owned();
+                self.changes.remove(id);
                 let gap = self.gap(Open::Closed);
-                gap + &outcome(self.style, item)
+                gap + &if self.shown.remove(id) { applied(self.style, *status) } else { outcome(self.style, item) }
             }
             _ => {
                 let Some(title) = title(self.style, item) else { return String::new() };

@@ -16,7 +16,7 @@ pub enum Folded<'a> {
 
 /// Hiding a single line saves nothing, so that is not done.
 pub fn fold<'a>(lines: &'a [String], by: Fold) -> impl Iterator<Item = Folded<'a>> {
-    let hidden = lines.len().saturating_sub(by.first + by.last);
+    let hidden = lines.len().saturating_sub(by.first.saturating_add(by.last));
     let (first, last) = if hidden > 1 { (by.first, by.last) } else { (lines.len(), 0) };
     let (first, last) = (&lines[..first], &lines[lines.len() - last..]);
     let shown = |lines: &'a [String]| lines.iter().map(|line| Folded::Line(line));

@@ -66,6 +66,22 @@ pub fn lines(output: &str) -> Vec<String> {
         .collect()
 }
 
+/// The lines of a text with nothing left out: what [`lines`] would drop is written as its escape. For whoever must
+/// see everything.
+pub fn visible(text: &str) -> Vec<String> {
+    let show = |line: &str| {
+        line.chars().fold(String::with_capacity(line.len()), |mut shown, c| {
+            match c {
+                '\t' => shown.push_str(TAB),
+                c if c.is_control() || turns_direction(c) => shown.extend(c.escape_default()),
+                c => shown.push(c),
+            }
+            shown
+        })
+    };
+    text.trim_end_matches('\n').split('\n').map(show).collect()
+}
+
 fn turns_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -101,6 +117,12 @@ mod tests {
     fn progress_is_shown_as_it_ended() {
         assert_eq!(lines("10%\r50%\r100%\ndone\r\n\n"), ["100%", "done"]);
         assert_eq!(lines(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn nothing_is_hidden_from_whoever_must_see_everything() {
+        let text = "rm -rf x\rls\n\u{1b}]0;rm y\u{7}ok\u{202e}\tz\n\n";
+        assert_eq!(visible(text), [r"rm -rf x\rls", r"\u{1b}]0;rm y\u{7}ok\u{202e}    z"]);
     }
 
     proptest! {

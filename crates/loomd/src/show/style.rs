@@ -31,7 +31,7 @@ impl Style {
         self.width
     }
 
-    pub(super) fn paint(self, paint: Paint, text: &str) -> String {
+    pub fn paint(self, paint: Paint, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
         }
@@ -47,7 +47,7 @@ impl Style {
     }
 
     /// The beginning of a line, as much as fits beside `used` columns.
-    pub(super) fn cut(self, line: &str, used: usize) -> String {
+    pub fn cut(self, line: &str, used: usize) -> String {
         let Some(room) = self.width.map(|width| width.saturating_sub(used)) else { return line.to_owned() };
         let mut taken = 0;
         for (at, c) in line.char_indices() {

@@ -1,0 +1,42 @@
+//! `loomd doctor`: what is configured, what the sandbox can enforce here, and whether the model answers.
+
+mod configured;
+mod model;
+mod report;
+mod sandbox;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::cli::{Overrides, TopOverrides};
+use crate::run::{self, Color, Screen};
+use crate::setup::{Setup, block_on, leave};
+use report::{Finding, Report};
+
+#[derive(Args)]
+#[command(after_help = "Exit status: 0 when a turn could run, 1 when something is in its way.")]
+pub struct Doctor {
+    /// Do not ask the model anything
+    #[arg(long)]
+    pub offline: bool,
+    #[command(flatten)]
+    pub overrides: Overrides,
+}
+
+pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
+    let cwd = run::folder(None)?;
+    let mut report = Report::new(Screen::stdout(Color::Auto));
+    let setup = Setup::new(&top.with(arguments.overrides))?;
+    report.section("Configuration", configured::findings(&setup, &cwd))?;
+    block_on(async {
+        report.section("Sandbox", sandbox::findings().await)?;
+        let (client, events) = setup.connect(run::options("loomd-doctor")).await?;
+        // Nobody reads them.
+        drop(events);
+        report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
+        leave(&client).await;
+        Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}

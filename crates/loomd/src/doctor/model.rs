@@ -1,0 +1,48 @@
+//! Whether the model answers: the smallest turn that there is, in a thread that leaves nothing behind.
+
+use std::time::{Duration, Instant};
+
+use loomd_client::protocol::{AskForApproval, SandboxMode, ThreadStartParams};
+use loomd_client::{Client, Error};
+use tokio::time::timeout;
+
+use super::Finding::{self, Bad, Good, Odd};
+
+/// A model that takes longer for one word is no help.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const PROMPT: &str = "Reply with the one word: ready. Use no tools.";
+
+pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding> {
+    let params = ThreadStartParams {
+        cwd: Some(cwd.to_owned()),
+        approval_policy: Some(AskForApproval::Never),
+        sandbox: Some(SandboxMode::ReadOnly),
+        ephemeral: Some(true),
+        ..ThreadStartParams::default()
+    };
+    let thread = match client.start_thread(params).await {
+        Ok(thread) => thread,
+        Err(error) => return vec![Bad(format!("no thread can be started: {error}"))],
+    };
+    let settings = thread.settings();
+    let which = format!("{} of {}", settings.model, settings.model_provider);
+    if offline {
+        return vec![Good(which), Odd("not asked".to_owned())];
+    }
+    let began = Instant::now();
+    let answer = match timeout(PATIENCE, thread.run(PROMPT)).await {
+        Ok(Ok(done)) => {
+            let took = began.elapsed().as_secs_f32();
+            let tokens = done.usage.map_or(0, |usage| usage.total.total_tokens);
+            Good(format!("it answers in {took:.1}s, with {tokens} tokens"))
+        }
+        Ok(Err(Error::TurnFailed(done))) => {
+            let error = done.turn.error.map(|error| error.message).unwrap_or_default();
+            Bad(format!("it does not answer: {error}"))
+        }
+        Ok(Err(error)) => Bad(format!("it does not answer: {error}")),
+        Err(_) => Bad(format!("no answer within {PATIENCE:?}")),
+    };
+    vec![Good(which), answer]
+}

@@ -1,0 +1,155 @@
+//! `loomd exec`: one turn for a program, with the command line and the events that the TypeScript SDK knows. Like
+//! `loomd run`, but nobody is ever asked.
+
+mod args;
+mod events;
+mod translate;
+
+use std::io::{self, IsTerminal, Write, stdin};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use loomd_client::Event;
+use loomd_protocol::{AskForApproval, SandboxMode};
+
+pub use args::Exec;
+use args::{Common, Resume};
+use events::ThreadEvent;
+use translate::Translator;
+
+use crate::cli::{Overrides, TopOverrides};
+use crate::find::{LAST, LAST_ANYWHERE};
+use crate::run::{self, People, Stage, View, Wanted, asker, drive};
+use crate::setup::{Setup, block_on, leave};
+
+/// Who the program that starts us says it is.
+const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
+
+pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
+    let (common, resume, resume_prompt) = match arguments.resume {
+        None => (arguments.common, None, None),
+        Some(Resume::Resume { id, prompt, last, all, common }) => {
+            let common = arguments.common.with(common);
+            // With `--last` the one word that is there is the prompt.
+            let (id, prompt) = if last { (None, id.or(prompt)) } else { (id, prompt) };
+            let name = if all { LAST_ANYWHERE } else { LAST };
+            (common, Some(id.unwrap_or_else(|| name.to_owned())), prompt)
+        }
+    };
+    top.profile = arguments.profile.or(top.profile);
+    let (sandbox, ask) = permissions(&top, &common, arguments.sandbox.map(Into::into));
+    let wanted = Wanted {
+        output_schema: run::output_schema(arguments.output_schema.as_deref())?,
+        cwd: run::folder(arguments.cd.as_deref())?,
+        input: run::input(prompt(resume_prompt.or(arguments.prompt))?, &common.image)?,
+        resume,
+        ephemeral: common.ephemeral,
+        model: common.model,
+        provider: None,
+        sandbox,
+        ask,
+    };
+    let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
+    let setup = run::setup_or_rehearse(overrides, None, &wanted.cwd)?;
+    let (json, last_message) = (common.json, common.output_last_message);
+    let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
+    block_on(async {
+        let (asker, mut questions) = asker();
+        let options = run::options(originator.as_deref().unwrap_or("loomd-exec")).handler(asker);
+        let (client, mut events) = setup.connect(options).await?;
+        let thread = wanted.open(&client).await?;
+        let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
+        let ended = if json {
+            let mut view = SdkLines::new(io::stdout(), thread.id())?;
+            let turn = wanted.start(&thread).await?;
+            drive(turn, stage, &mut view).await?
+        } else {
+            let turn = wanted.start(&thread).await?;
+            drive(turn, stage, &mut People::new(thread.id(), arguments.color)).await?
+        };
+        if let Some(file) = last_message {
+            let message = ended.message.unwrap_or_default();
+            std::fs::write(&file, message).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        leave(&client).await;
+        Ok(ended.ending.into())
+    })
+}
+
+/// A line per event.
+struct SdkLines<W> {
+    out: W,
+    thread_id: String,
+    translator: Translator,
+}
+
+impl<W: Write> SdkLines<W> {
+    fn new(out: W, thread_id: &str) -> io::Result<Self> {
+        let mut lines = Self { out, thread_id: thread_id.to_owned(), translator: Translator::default() };
+        lines.print(&ThreadEvent::ThreadStarted { thread_id: thread_id.to_owned() })?;
+        Ok(lines)
+    }
+
+    fn print(&mut self, event: &ThreadEvent) -> io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        self.out.write_all(&line)?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> View for SdkLines<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
+            return Ok(());
+        }
+        let Some(notification) = event.notification() else { return Ok(()) };
+        self.translator.events(notification).iter().try_for_each(|event| self.print(event))
+    }
+
+    fn warn(&mut self, word: &str, text: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{word}: {text}")
+    }
+}
+
+/// Nobody can be asked, so nothing is, unless the command line says otherwise.
+fn permissions(
+    top: &TopOverrides,
+    common: &Common,
+    sandbox: Option<SandboxMode>,
+) -> (Option<SandboxMode>, Option<AskForApproval>) {
+    if common.dangerously_bypass_approvals_and_sandbox {
+        return (Some(SandboxMode::DangerFullAccess), Some(AskForApproval::Never));
+    }
+    let mut flags = top.overrides.config.iter().chain(&common.overrides.config);
+    let chosen = top.ask_for_approval.is_some() || flags.any(|flag| flag.trim_start().starts_with("approval_policy"));
+    let ask = (!chosen).then_some(AskForApproval::Never);
+    (sandbox.or(common.full_auto.then_some(SandboxMode::WorkspaceWrite)), ask)
+}
+
+/// The prompt, with stdin below it where there is both.
+fn prompt(argument: Option<String>) -> Result<String> {
+    match argument {
+        Some(text) if text != "-" && !stdin().is_terminal() => {
+            let more = run::read_stdin()?;
+            let more = more.trim_end_matches('\n');
+            Ok(if more.is_empty() { text } else { format!("{text}\n\n<stdin>\n{more}\n</stdin>") })
+        }
+        argument => run::prompt(argument),
+    }
+}
+
+/// Adds folders to those that the configuration lets commands write to.
+fn with_folders(mut overrides: Overrides, folders: &[std::path::PathBuf]) -> Result<Overrides> {
+    if folders.is_empty() {
+        return Ok(overrides);
+    }
+    let config = Setup::new(&overrides)?.start.settings.config;
+    let known = config.sandbox_workspace_write.map(|sandbox| sandbox.writable_roots).unwrap_or_default();
+    let mut roots: Vec<String> = known.iter().map(|root| root.display().to_string()).collect();
+    for folder in folders {
+        roots.push(run::folder(Some(folder))?);
+    }
+    overrides.config.push(format!("sandbox_workspace_write.writable_roots={roots:?}"));
+    Ok(overrides)
+}

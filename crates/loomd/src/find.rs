@@ -1,0 +1,108 @@
+//! Threads by what people call them: an id, the beginning of one, a name, or `last`.
+
+use anyhow::{Result, bail};
+use loomd_client::Client;
+use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
+
+/// Stands for the thread that was used last, in the folder at hand.
+pub const LAST: &str = "last";
+
+/// The same, whatever the folder. With a slash, which no id has, and few names.
+pub const LAST_ANYWHERE: &str = "last/anywhere";
+
+/// As many as the server gives at once.
+const PAGE: u32 = 100;
+
+/// More threads than this are not looked through for a name.
+const MAX_PAGES: usize = 100;
+
+/// How much of an id is enough to look for it.
+const LEAST_OF_AN_ID: usize = 4;
+
+/// Those that people talk to, whatever they talk with. Agents that were started by agents are not.
+const KINDS: [ThreadSourceKind; 5] = [
+    ThreadSourceKind::Cli,
+    ThreadSourceKind::Vscode,
+    ThreadSourceKind::Exec,
+    ThreadSourceKind::AppServer,
+    ThreadSourceKind::Unknown,
+];
+
+/// The id of a thread. `last` is the one that was used last, in this folder if one is given.
+pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    if name == LAST || name == LAST_ANYWHERE {
+        let cwd = cwd.filter(|_| name == LAST);
+        let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
+        return match client.list_threads(query).await?.data.pop() {
+            Some(thread) => Ok(thread.id),
+            None => bail!("there is no thread in this folder yet; `loomd threads list --all` shows those of others"),
+        };
+    }
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
+    let mut found = Vec::new();
+    for archived in [false, true] {
+        let all = list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?;
+        found.extend(all.into_iter().filter(|thread| is_called(thread, name)).map(|thread| thread.id));
+    }
+    match found.as_slice() {
+        [id] => Ok(id.clone()),
+        [] => bail!("no thread has an id that begins with `{name}`, or that name"),
+        several => bail!("`{name}` means several threads: {}", several.join(", ")),
+    }
+}
+
+/// A query for threads of every provider, the last used first.
+pub fn newest(cwd: Option<&str>) -> ThreadListParams {
+    ThreadListParams {
+        sort_key: Some(ThreadSortKey::UpdatedAt),
+        model_providers: Some(Vec::new()),
+        source_kinds: Some(KINDS.into()),
+        cwd: cwd.map(|cwd| CwdFilter::One(cwd.to_owned())),
+        ..ThreadListParams::default()
+    }
+}
+
+/// Up to this many threads, page by page.
+pub async fn list(client: &Client, query: ThreadListParams, limit: Option<usize>) -> Result<Vec<Thread>> {
+    let mut query = ThreadListParams { limit: Some(PAGE), ..query };
+    let mut threads = Vec::new();
+    for _ in 0..MAX_PAGES {
+        let page = client.list_threads(query.clone()).await?;
+        threads.extend(page.data);
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() || limit.is_some_and(|limit| threads.len() >= limit) {
+            break;
+        }
+    }
+    threads.truncate(limit.unwrap_or(usize::MAX));
+    Ok(threads)
+}
+
+fn is_id(text: &str) -> bool {
+    let groups: Vec<usize> = text.split('-').map(str::len).collect();
+    groups == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+fn is_called(thread: &Thread, name: &str) -> bool {
+    thread.name.as_deref() == Some(name) || name.len() >= LEAST_OF_AN_ID && thread.id.starts_with(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_known_by_its_form() {
+        for (text, is) in [
+            ("01a1df78-4c7d-70f3-8685-bec5007dd5b0", true),
+            ("01a1df78", false),
+            ("01a1df78-4c7d-70f3-8685-bec5007dd5bz", false),
+            ("my thread", false),
+            ("", false),
+        ] {
+            assert_eq!(is_id(text), is, "{text}");
+        }
+    }
+}

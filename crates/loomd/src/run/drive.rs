@@ -1,0 +1,160 @@
+//! One turn from its start to its end: what happens is shown, what is asked is answered, and Ctrl-C stops it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use futures_util::FutureExt;
+use loomd_client::protocol::TurnStatus;
+use loomd_client::{Client, Error, Events, Turn};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::keyboard::Keyboard;
+use super::question::{Answer, Question, Questions};
+use super::view::View;
+
+/// How often the line that says what is going on moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How a turn ended, for scripts: each has an exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Done,
+    Failed,
+    /// It was interrupted, or something that it asked for was refused.
+    Stopped,
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub ending: Ending,
+    /// The agent's last message.
+    pub message: Option<String>,
+}
+
+/// Where the turn runs, and everything that the server says and asks.
+pub struct Stage<'a> {
+    pub client: &'a Client,
+    pub events: &'a mut Events,
+    pub questions: &'a mut Questions,
+    /// Who answers; without one everything is refused.
+    pub keyboard: Option<Keyboard>,
+}
+
+pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Result<Ended> {
+    let Stage { client, events, questions, mut keyboard } = stage;
+    let mut signals = Signals::new()?;
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut open, mut refused, mut stopping) = (None::<Question>, false, false);
+    loop {
+        tokio::select! {
+            biased;
+            () = signals.next() => {
+                if stopping {
+                    return Ok(Ended { ending: Ending::Stopped, message: None });
+                }
+                stopping = true;
+                view.warn("interrupting", "once more to end at once")?;
+                interrupt(client, &turn);
+            }
+            Some(event) = events.next() => view.event(&event?)?,
+            event = turn.next() => match event {
+                Some(event) => _ = event?,
+                None => break,
+            },
+            () = withdrawn(&mut open) => {
+                open = None;
+                view.entered();
+            }
+            line = typed(&mut keyboard), if open.is_some() => {
+                view.entered();
+                let Some(question) = open.take() else { continue };
+                match question.understand(line.as_deref()) {
+                    Some(answer) => {
+                        refused |= answer.is_refusal();
+                        question.answer(answer);
+                    }
+                    None => open = ask(question, &mut keyboard, view)?,
+                }
+            }
+            Some(question) = questions.recv(), if open.is_none() => {
+                open = ask(question, &mut keyboard, view)?;
+                refused |= open.is_none();
+            }
+            _ = ticks.tick(), if open.is_none() => view.tick()?,
+        }
+    }
+    // Both streams have the same events; what the turn ended with may still wait in the other one.
+    while let Some(Some(event)) = events.next().now_or_never() {
+        view.event(&event?)?;
+    }
+    ended(turn, refused).await
+}
+
+/// Shows a question. One that nobody can answer is refused, and `None`.
+fn ask(question: Question, keyboard: &mut Option<Keyboard>, view: &mut impl View) -> Result<Option<Question>> {
+    match keyboard {
+        Some(keyboard) if view.can_ask() && question.can_be_answered() => {
+            keyboard.forget();
+            view.ask(&question)?;
+            Ok(Some(question))
+        }
+        _ => {
+            let why = if question.can_be_answered() { "there is nobody to ask" } else { "it cannot be answered here" };
+            view.warn("refused", &format!("{} ({why})", question.summary()))?;
+            question.answer(Answer::Refused);
+            Ok(None)
+        }
+    }
+}
+
+async fn withdrawn(question: &mut Option<Question>) {
+    match question {
+        Some(question) => question.withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn typed(keyboard: &mut Option<Keyboard>) -> Option<String> {
+    keyboard.as_mut()?.line().await
+}
+
+/// Does not wait: the turn's end says whether it worked.
+fn interrupt(client: &Client, turn: &Turn) {
+    let (client, thread_id, turn_id) = (client.clone(), turn.thread_id().to_owned(), turn.id().to_owned());
+    tokio::spawn(async move { client.interrupt_turn(&thread_id, &turn_id).await });
+}
+
+async fn ended(turn: Turn, refused: bool) -> Result<Ended> {
+    match turn.finish().await {
+        Ok(done) => {
+            let is_done = done.turn.status == TurnStatus::Completed && !refused;
+            let ending = if is_done { Ending::Done } else { Ending::Stopped };
+            Ok(Ended { ending, message: done.agent_message })
+        }
+        // It has been shown.
+        Err(Error::TurnFailed(done)) => Ok(Ended { ending: Ending::Failed, message: done.agent_message }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ctrl-C, and whatever else asks a program to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Opening the thread that a turn runs in, and starting the turn.
+
+use anyhow::Result;
+use loomd_client::protocol::{
+    AskForApproval, JsonValue, SandboxMode, ThreadResumeParams, ThreadStartParams, TurnStartParams,
+};
+use loomd_client::{Client, Input, Thread, Turn, resume};
+
+use crate::find::find;
+
+/// A turn as a command line describes it. What is `None` is the configuration's choice, or the thread's.
+pub struct Wanted {
+    pub input: Input,
+    pub output_schema: Option<JsonValue>,
+    /// The thread to go on with, as [`find`] takes it; a new one without.
+    pub resume: Option<String>,
+    pub ephemeral: bool,
+    pub model: Option<String>,
+    pub provider: Option<String>,
+    pub cwd: String,
+    pub sandbox: Option<SandboxMode>,
+    pub ask: Option<AskForApproval>,
+}
+
+impl Wanted {
+    pub async fn open(&self, client: &Client) -> Result<Thread> {
+        let Some(name) = &self.resume else {
+            let params = ThreadStartParams {
+                model: self.model.clone(),
+                model_provider: self.provider.clone(),
+                cwd: Some(self.cwd.clone()),
+                approval_policy: self.ask.clone(),
+                sandbox: self.sandbox,
+                ephemeral: self.ephemeral.then_some(true),
+                ..ThreadStartParams::default()
+            };
+            return Ok(client.start_thread(params).await?);
+        };
+        let params = ThreadResumeParams {
+            model: self.model.clone(),
+            model_provider: self.provider.clone(),
+            cwd: Some(self.cwd.clone()),
+            approval_policy: self.ask.clone(),
+            sandbox: self.sandbox,
+            // Nobody looks at them.
+            exclude_turns: true,
+            ..resume(find(client, name, Some(&self.cwd)).await?)
+        };
+        Ok(client.resume_thread(params).await?)
+    }
+
+    pub async fn start(self, thread: &Thread) -> Result<Turn> {
+        let params = TurnStartParams { output_schema: self.output_schema, ..thread.say(self.input) };
+        Ok(thread.client().start_turn(params).await?)
+    }
+}

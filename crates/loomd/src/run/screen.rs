@@ -1,0 +1,140 @@
+//! The stream that people read: what is printed on it stays, and below it there may be a line that says what is going
+//! on, which comes and goes.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+
+use clap::ValueEnum;
+use rustix::termios::tcgetwinsize;
+
+use crate::show::{Paint, Style};
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// At a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// What a terminal that does not tell its width is taken for.
+const USUAL_WIDTH: usize = 80;
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Back to the beginning of the line, and what stands there gone.
+const ERASE: &str = "\r\u{1b}[K";
+
+pub struct Screen {
+    out: Box<dyn Write>,
+    style: Style,
+    is_terminal: bool,
+    /// Whether whatever is printed next begins a line.
+    fresh: bool,
+    /// Whether the line that comes and goes is there.
+    spinning: bool,
+    frame: usize,
+}
+
+impl Screen {
+    pub fn stdout(color: Color) -> Self {
+        Self::new(io::stdout(), color)
+    }
+
+    pub fn stderr(color: Color) -> Self {
+        Self::new(io::stderr(), color)
+    }
+
+    fn new(out: impl Write + IsTerminal + rustix::fd::AsFd + 'static, color: Color) -> Self {
+        let is_terminal = out.is_terminal();
+        let style =
+            Style::new(is_terminal.then(|| width(&out)), in_colour(color, is_terminal, |name| env::var(name).ok()));
+        Self { out: Box::new(out), style, is_terminal, fresh: true, spinning: false, frame: 0 }
+    }
+
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    pub fn print(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.rest()?;
+        self.out.write_all(text.as_bytes())?;
+        self.fresh = text.ends_with('\n');
+        self.out.flush()
+    }
+
+    /// Somebody pressed the enter key, which the terminal showed.
+    pub fn entered(&mut self) {
+        self.fresh = true;
+    }
+
+    /// Shows what is going on, at a terminal and when nothing else is on its last line.
+    pub fn spin(&mut self, status: &str) -> io::Result<()> {
+        if !self.is_terminal || !self.fresh {
+            return Ok(());
+        }
+        self.frame = (self.frame + 1) % FRAMES.len();
+        let line = format!("{} {status}", FRAMES[self.frame]);
+        write!(self.out, "{ERASE}{}", self.style.paint(Paint::Dim, &line))?;
+        self.spinning = true;
+        self.out.flush()
+    }
+
+    /// Takes away the line that comes and goes.
+    pub fn rest(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.spinning) {
+            self.out.write_all(ERASE.as_bytes())?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+fn width(out: &impl rustix::fd::AsFd) -> usize {
+    match tcgetwinsize(out) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => USUAL_WIDTH,
+    }
+}
+
+/// See <https://no-color.org>.
+fn in_colour(color: Color, is_terminal: bool, env: impl Fn(&str) -> Option<String>) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+            is_terminal && !refused && env("TERM").as_deref() != Some("dumb")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_for_terminals_whose_user_wants_it() {
+        let check = |color, is_terminal, variables: &[(&str, &str)], expected| {
+            let env = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into());
+            assert_eq!(in_colour(color, is_terminal, env), expected, "{color:?} {is_terminal} {variables:?}");
+        };
+        check(Color::Auto, true, &[("TERM", "xterm")], true);
+        check(Color::Auto, true, &[], true);
+        check(Color::Auto, false, &[("TERM", "xterm")], false);
+        check(Color::Auto, true, &[("NO_COLOR", "1")], false);
+        check(Color::Auto, true, &[("NO_COLOR", "")], true);
+        check(Color::Auto, true, &[("TERM", "dumb")], false);
+        check(Color::Always, false, &[("NO_COLOR", "1")], true);
+        check(Color::Never, true, &[], false);
+    }
+}

@@ -1,0 +1,192 @@
+//! Who a turn is shown to: people, or a program that reads a line per event.
+
+use std::io::{self, Write};
+
+use loomd_client::protocol::{ServerNotification, ThreadItem, TurnStatus, encode_notification};
+use loomd_client::{Event, EventKind};
+
+use super::question::Question;
+use super::screen::{Color, Screen};
+use crate::show::Renderer;
+
+/// Sees all that happens from the handshake on.
+pub trait View {
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// Something that the server does not say.
+    fn warn(&mut self, word: &str, text: &str) -> io::Result<()>;
+
+    /// Shows a question. Only asked of those who [can ask](Self::can_ask).
+    fn ask(&mut self, _question: &Question) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether somebody could answer.
+    fn can_ask(&self) -> bool {
+        false
+    }
+
+    /// Somebody pressed the enter key.
+    fn entered(&mut self) {}
+
+    /// Called many times a second while nothing else happens.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A line of JSON per notification, as the server sends it. Other words go to stderr.
+pub struct JsonLines<W> {
+    out: W,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub fn new(out: W) -> Self {
+        Self { out }
+    }
+}
+
+impl<W: Write> View for JsonLines<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        let mut line = match &event.kind {
+            EventKind::Notification(notification) => notification.encode()?,
+            EventKind::Other { method, params } => encode_notification(method, Some(params))?,
+            _ => return Ok(()),
+        };
+        line.push(b'\n');
+        self.out.write_all(&line)?;
+        self.out.flush()
+    }
+
+    fn warn(&mut self, word: &str, text: &str) -> io::Result<()> {
+        writeln!(io::stderr(), "{word}: {text}")
+    }
+}
+
+/// Text for people. At a terminal all of it goes to stdout. Where stdout is a pipe or a file, it gets the last message
+/// of the agent and nothing else, and the rest goes to stderr.
+pub struct People {
+    thread_id: String,
+    screen: Screen,
+    renderer: Renderer,
+    /// Where the last message goes, if not to the screen.
+    answer: Option<Box<dyn Write>>,
+    /// A message that may be the last one.
+    held: Option<Event>,
+}
+
+impl People {
+    pub fn new(thread_id: &str, color: Color) -> Self {
+        let stdout = Screen::stdout(color);
+        if stdout.is_terminal() {
+            Self::on(thread_id, stdout, None)
+        } else {
+            Self::on(thread_id, Screen::stderr(color), Some(Box::new(io::stdout())))
+        }
+    }
+
+    fn on(thread_id: &str, screen: Screen, answer: Option<Box<dyn Write>>) -> Self {
+        let renderer = Renderer::new(screen.style());
+        Self { thread_id: thread_id.to_owned(), screen, renderer, answer, held: None }
+    }
+
+    /// The last words, for whoever wants to go on.
+    pub fn remark(&mut self, text: &str) -> io::Result<()> {
+        let text = self.renderer.remark(text);
+        self.screen.print(&text)
+    }
+
+    fn show(&mut self, event: &Event) -> io::Result<()> {
+        match event.notification() {
+            Some(notification) => {
+                let text = self.renderer.show(notification);
+                self.screen.print(&text)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The message was not the last one.
+    fn release(&mut self) -> io::Result<()> {
+        match self.held.take() {
+            Some(held) => self.show(&held),
+            None => Ok(()),
+        }
+    }
+}
+
+impl View for People {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        // What agents that this one started say is theirs.
+        if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
+            return Ok(());
+        }
+        let (Some(notification), Some(answer)) = (event.notification(), &mut self.answer) else {
+            return self.show(event);
+        };
+        match notification {
+            ServerNotification::AgentMessageDelta(_) => return Ok(()),
+            ServerNotification::ItemCompleted(completed) => {
+                let is_message = matches!(completed.item, ThreadItem::AgentMessage { .. });
+                self.release()?;
+                if is_message {
+                    self.held = Some(event.clone());
+                    return Ok(());
+                }
+            }
+            ServerNotification::ItemStarted(started) if !matches!(started.item, ThreadItem::AgentMessage { .. }) => {
+                self.release()?;
+            }
+            ServerNotification::TurnCompleted(completed) if completed.turn.status == TurnStatus::Completed => {
+                if let Some(text) = self.held.take().as_ref().and_then(message_text) {
+                    answer.write_all(text.as_bytes())?;
+                    answer.write_all(if text.ends_with('\n') { b"" } else { b"\n" })?;
+                    answer.flush()?;
+                }
+            }
+            ServerNotification::TurnCompleted(_) => self.release()?,
+            _ => {}
+        }
+        self.show(event)
+    }
+
+    fn warn(&mut self, word: &str, text: &str) -> io::Result<()> {
+        let text = self.renderer.warn(word, text);
+        self.screen.print(&text)
+    }
+
+    fn ask(&mut self, question: &Question) -> io::Result<()> {
+        self.release()?;
+        let text = question.show(|asked| self.renderer.ask(asked));
+        self.screen.print(&text)
+    }
+
+    fn can_ask(&self) -> bool {
+        self.screen.is_terminal()
+    }
+
+    fn entered(&mut self) {
+        self.screen.entered();
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.screen.spin(&self.renderer.status())
+    }
+}
+
+/// Nobody is left with half a line.
+impl Drop for People {
+    fn drop(&mut self) {
+        _ = self.screen.rest();
+    }
+}
+
+fn message_text(event: &Event) -> Option<&str> {
+    match event.notification()? {
+        ServerNotification::ItemCompleted(completed) => match &completed.item {
+            ThreadItem::AgentMessage { text, .. } => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}

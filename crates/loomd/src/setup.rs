@@ -1,0 +1,96 @@
+//! What every command starts from: the configuration that files and flags give, a runtime, and a server in this
+//! process with a client of it. Commands do what they do through that client, so there is one way to do it.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use loomd_client::{Client, Endpoint, Events, Options};
+use loomd_config::{Loaded, OverrideError, Overrides, Start, find_home, load_or_default, system_file};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
+use loomd_server::{App, Cloud, ConfigSources, LiveSources};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::{cli, logging};
+
+/// Turns are mostly waiting; more threads than this only cost memory.
+const MAX_WORKERS: usize = 8;
+
+/// How long a server in this process may take to let go of its client. What was answered is on disk by then.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// A configuration, read and checked.
+pub struct Setup {
+    pub sources: ConfigSources,
+    pub start: Start,
+}
+
+impl Setup {
+    pub fn new(overrides: &cli::Overrides) -> Result<Self> {
+        let cli::Overrides { config, enable, disable } = overrides;
+        let flags = Overrides::parse(config, enable, disable).map_err(|error| match error {
+            unknown @ OverrideError::UnknownFeature(_) => anyhow!(unknown),
+            other => anyhow!("error parsing -c overrides: {other}"),
+        })?;
+        let sources = ConfigSources {
+            home: home()?,
+            system_file: system_file(|name| env::var_os(name)),
+            user_home: env::var_os("HOME").map(PathBuf::from),
+            flags,
+            live: LiveSources::default(),
+        };
+        let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
+        Ok(Self { sources, start })
+    }
+
+    /// A server, with nobody connected to it. What the organisation requires is asked for first.
+    pub async fn app(self) -> Arc<App> {
+        let Self { sources, start } = self;
+        let cloud = Cloud::new(&sources.home, start.settings.config.chatgpt_base_url());
+        if cloud.applies() {
+            sources.live.managed.set(cloud.load().await);
+        }
+        let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
+        tokio::spawn(cloud.keep_up(Arc::clone(&app)));
+        app
+    }
+
+    /// A client of a server in this process, and everything that the server says.
+    pub async fn connect(self, options: Options) -> Result<(Client, Events)> {
+        Ok(Client::open(Endpoint::in_process(self.app().await), options).await?)
+    }
+}
+
+/// Takes leave of a server in this process.
+pub async fn leave(client: &Client) {
+    _ = timeout(LEAVING, client.close()).await;
+}
+
+/// Runs a command to its end. Threads that are blocked, on a terminal for instance, end with the process.
+pub fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    logging::init();
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+pub fn runtime() -> Result<Runtime> {
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_WORKERS));
+    Ok(Builder::new_multi_thread().worker_threads(workers).enable_all().build()?)
+}
+
+pub fn home() -> Result<AbsolutePathBuf> {
+    Ok(find_home(|name| env::var_os(name))?)
+}
+
+/// What there is to say that is in no configuration file.
+fn machine_warnings(config: &Loaded) -> Vec<ConfigWarningNotification> {
+    let set = env::var_os("OPENAI_BASE_URL").is_some_and(|value| !value.is_empty());
+    let summary = "The variable OPENAI_BASE_URL is deprecated. Set `openai_base_url` in config.toml instead.";
+    let warning = ConfigWarningNotification { summary: summary.into(), details: None, path: None, range: None };
+    if set && config.config.openai_base_url.is_none() { vec![warning] } else { Vec::new() }
+}
