@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod cli;
+mod commands;
 mod common;
 mod crash;
 mod every_method;
