@@ -25,7 +25,7 @@ pub enum Command {
         /// Those that were archived
         #[arg(long)]
         archived: bool,
-        /// Those whose title has this text
+        /// Those that began with a prompt that has this text
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
         /// How many

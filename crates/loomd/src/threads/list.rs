@@ -33,7 +33,7 @@ pub fn heading(style: Style, thread: &Thread, now: i64) -> String {
         ("thread", thread.id.clone()),
         ("folder", thread.cwd.clone()),
         ("model", thread.model_provider.clone()),
-        ("last used", format!("{} ago", age(now - thread.updated_at))),
+        ("last used", age(now - thread.updated_at)),
         ("file", thread.path.clone().unwrap_or_default()),
     ];
     let mut text = format!("{}\n", style.paint(Paint::Bold, &style.cut(&about(thread), 0)));

@@ -1,0 +1,62 @@
+//! `loomd doctor`: what it finds, and what it makes of it.
+
+use loomd_testkit::model::{error, message};
+use loomd_testkit::{Home, ScriptedModel};
+
+use super::{command, home};
+use crate::common::output;
+
+/// How it ends, and what it says.
+async fn doctor(home: &Home, args: &[&str]) -> (Option<i32>, String) {
+    let ended = output(&mut command(home, &[&["doctor"], args].concat())).await;
+    assert_eq!(ended.stderr, "");
+    (ended.code, ended.stdout)
+}
+
+fn check(report: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(report.lines().any(|known| known.trim_start().starts_with(line)), "no {line:?} in\n{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_answers_is_well() {
+    let model = ScriptedModel::start().await;
+    model.reply(message("ready"));
+    let (code, report) = doctor(&home(&model), &[]).await;
+    check(
+        &report,
+        &[
+            "Configuration",
+            "✓ provider scripted",
+            "Sandbox",
+            "Model",
+            "✓ scripted-model of scripted",
+            "✓ it answers in ",
+        ],
+    );
+    assert_eq!(code, Some(0), "{report}");
+}
+
+#[tokio::test]
+async fn what_is_in_the_way_is_named() {
+    let model = ScriptedModel::start().await;
+    model.reply(error(401, "invalid", "wrong key"));
+    let (code, report) = doctor(&home(&model), &[]).await;
+    check(&report, &["✗ it does not answer: "]);
+    assert_eq!(code, Some(1), "{report}");
+
+    let home = home(&model).with(r#"model_providers.scripted.env_key = "NO_SUCH_KEY_FOR_A_TEST""#);
+    let (code, report) = doctor(&home, &["--offline"]).await;
+    check(&report, &["✗ provider scripted needs NO_SUCH_KEY_FOR_A_TEST in the environment", "! not asked"]);
+    assert_eq!(code, Some(1), "{report}");
+}
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_read_is_named() {
+    let home = Home::empty();
+    home.write("config.toml", "model = 5");
+    let (code, report) = doctor(&home, &["--offline"]).await;
+    check(&report, &[&format!("✗ {}:1:9: ", home.path().join("config.toml").display())]);
+    assert_eq!(code, Some(1), "{report}");
+}

@@ -1,0 +1,112 @@
+//! `loomd exec`: the command line and the events of the program that SDKs usually start.
+
+use std::process::Stdio;
+
+use loomd_testkit::model::{error, message, shell};
+use loomd_testkit::{Home, ScriptedModel};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use super::{command, home};
+use crate::common::{Ended, in_time};
+
+/// Runs it with this on stdin.
+async fn exec(home: &Home, args: &[&str], stdin: &str) -> Ended {
+    let mut command = command(home, &[&["exec"], args].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).await.unwrap();
+    let output = in_time("the end of the program", child.wait_with_output()).await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn events(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn usage(turns: i64) -> Value {
+    json!({ "input_tokens": 10 * turns, "cached_input_tokens": 0, "cache_write_input_tokens": 0,
+        "output_tokens": 5 * turns, "reasoning_output_tokens": 0 })
+}
+
+#[tokio::test]
+async fn a_turn_and_the_next_one() {
+    let model = ScriptedModel::start().await;
+    model.reply(message("hello")).reply(message("again"));
+    let home = home(&model);
+    let ended = exec(&home, &["--experimental-json"], "hi").await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let first = events(&ended);
+    let id = first[0]["thread_id"].as_str().expect("the first event names the thread").to_owned();
+    let whole = |text: &str, turns| {
+        vec![
+            json!({ "type": "thread.started", "thread_id": id }),
+            json!({ "type": "turn.started" }),
+            json!({ "type": "item.completed", "item": { "id": "item_0", "type": "agent_message", "text": text } }),
+            json!({ "type": "turn.completed", "usage": usage(turns) }),
+        ]
+    };
+    assert_eq!(first, whole("hello", 1));
+    let ended = exec(&home, &["--experimental-json", "resume", &id], "more").await;
+    assert_eq!(events(&ended), whole("again", 2));
+    assert!(model.call(1).await.user_texts().ends_with(&["hi", "more"]));
+}
+
+#[tokio::test]
+async fn a_failed_turn_says_why() {
+    let model = ScriptedModel::start().await;
+    model.reply(error(400, "bad", "no such thing"));
+    let ended = exec(&home(&model), &["--experimental-json", "--skip-git-repo-check"], "hi").await;
+    assert_eq!(ended.code, Some(1));
+    let events = events(&ended);
+    let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["thread.started", "turn.started", "error", "turn.failed"]);
+    assert_eq!(events[2]["message"], events[3]["error"]["message"]);
+    assert!(events[3]["error"]["message"].as_str().unwrap().contains("no such thing"), "{events:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked() {
+    // What the configuration says about asking is for those who can be asked.
+    let model = ScriptedModel::start().await;
+    model.reply(shell("touch made")).reply(message("done"));
+    let home = home(&model).with(r#"approval_policy = "untrusted""#);
+    let ended = exec(&home, &["--json"], "make it").await;
+    assert_eq!((ended.code, home.work().join("made").exists()), (Some(0), true), "{}", ended.stderr);
+
+    // What the command line says about it counts.
+    model.reply(shell("touch refused")).reply(message("done"));
+    let ended = exec(&home, &["--json", "--config", r#"approval_policy="untrusted""#], "make it").await;
+    assert_eq!((ended.code, home.work().join("refused").exists()), (Some(3), false), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("refused: Run this command?"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_prompt_and_stdin_are_both_read() {
+    let model = ScriptedModel::start().await;
+    model.reply(message("done"));
+    let home = home(&model);
+    let file = home.work().join("last.txt");
+    let ended = exec(&home, &["summarise", "-o", file.to_str().unwrap()], "a log\n").await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"), "{}", ended.stderr);
+    assert_eq!(model.call(0).await.user_texts().last(), Some(&"summarise\n\n<stdin>\na log\n</stdin>"));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "done");
+}
+
+#[tokio::test]
+async fn folders_can_be_opened_for_writing() {
+    let model = ScriptedModel::start().await;
+    let home = home(&model);
+    let more = home.user().join("more");
+    std::fs::create_dir(&more).unwrap();
+    let more = more.to_str().unwrap();
+    model.reply(shell(&format!("echo x > {more}/file"))).reply(message("done"));
+    // The usual folders for temporary files would make any of ours writable.
+    let narrow =
+        ["exclude_slash_tmp=true", "exclude_tmpdir_env_var=true"].map(|key| format!("sandbox_workspace_write.{key}"));
+    let args = ["--json", "-s", "workspace-write", "--add-dir", more, "-c", &narrow[0], "-c", &narrow[1]];
+    let ended = exec(&home, &args, "write").await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(std::path::Path::new(more).join("file").exists(), "{}", ended.stdout);
+}

@@ -1,0 +1,28 @@
+//! The commands for people and scripts: `run`, `exec`, `threads`, `doctor`.
+
+mod doctor;
+mod exec;
+mod run;
+mod sdk;
+mod terminal;
+mod threads;
+
+use loomd_testkit::{Home, ScriptedModel};
+use tokio::process::Command;
+
+use crate::common::loomd;
+
+/// A home whose commands may do anything.
+fn home(model: &ScriptedModel) -> Home {
+    Home::new(model).with(r#"sandbox_mode = "danger-full-access""#)
+}
+
+/// The program with nothing of the environment that would change what it does.
+fn command(home: &Home, args: &[&str]) -> Command {
+    let mut command = loomd(home);
+    command.args(args).env("RUST_LOG", "error");
+    for name in ["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command
+}

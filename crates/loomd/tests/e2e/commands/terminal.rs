@@ -1,0 +1,204 @@
+//! `loomd run` at a terminal: wide, narrow, without colour, and with somebody who answers.
+
+use insta::assert_snapshot;
+use loomd_exec::{Command, Environment, Exit, Process, Size, Started, Stdio};
+use loomd_testkit::model::{custom_call, function_call, message, shell, streamed};
+use loomd_testkit::{Home, ScriptedModel};
+use serde_json::json;
+
+use super::home;
+use crate::common::{LOOMD, in_time};
+
+/// What is typed once the screen ends with this.
+type Typed<'a> = (&'a str, &'a str);
+
+struct Screen {
+    text: String,
+    exit: Exit,
+}
+
+/// Runs the program in a terminal of this width to its end.
+async fn at_terminal(home: &Home, cols: u16, env: &[(&str, &str)], args: &[&str], typed: &[Typed<'_>]) -> Screen {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let (codex_home, user) = (home.path().display().to_string(), home.user().display().to_string());
+    let own = [("PATH", path.as_str()), ("CODEX_HOME", &codex_home), ("HOME", &user), ("TERM", "xterm")];
+    let env: Environment = own.iter().chain(env).copied().collect();
+    let command = Command::new([&[LOOMD, "run"], args].concat(), home.work(), env);
+    let Started { mut process, stdin, mut stdout, .. } =
+        Process::start(&command, Stdio::Terminal(Size { rows: 50, cols })).await.unwrap();
+    let mut stdin = stdin.expect("a terminal has a keyboard");
+    let (mut bytes, mut buffer, mut typed) = (Vec::new(), [0; 4096], typed.iter());
+    let mut next = typed.next();
+    let reading = async {
+        loop {
+            // A terminal whose program has ended gives an error.
+            let Ok(count @ 1..) = stdout.read(&mut buffer).await else { break };
+            bytes.extend_from_slice(&buffer[..count]);
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some((prompt, line)) = next
+                && text.ends_with(prompt)
+            {
+                stdin.write_all(line.as_bytes()).await.unwrap();
+                next = typed.next();
+            }
+        }
+    };
+    in_time("the end of the program", reading).await;
+    assert_eq!(next, None, "never typed; the screen is {}", String::from_utf8_lossy(&bytes));
+    let exit = in_time("the exit of the program", process.wait()).await.unwrap();
+    Screen { text: settled(&String::from_utf8_lossy(&bytes)), exit }
+}
+
+/// What stays on the screen: without the line that comes and goes, and with what differs from run to run named.
+fn settled(text: &str) -> String {
+    let mut pieces = text.split("\r\u{1b}[K");
+    let mut left = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_spinner = piece.trim_start_matches("\u{1b}[2m").starts_with(|c| ('⠀'..='⣿').contains(&c));
+        left += if is_spinner { "" } else { piece };
+    }
+    let line = |line: &str| match line {
+        line if line.contains("go on with `loomd run") => "(how to go on)".to_owned(),
+        line => match line.split_once("✓ done, ") {
+            Some((before, _)) => format!("{before}✓ done, (a while)"),
+            None => line.replace('\u{1b}', "␛"),
+        },
+    };
+    left.replace("\r\n", "\n").lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+async fn model() -> ScriptedModel {
+    let model = ScriptedModel::start().await;
+    let plan = json!({ "plan": [
+        { "step": "Look at everything that is there", "status": "completed" },
+        { "step": "Tell", "status": "in_progress" },
+    ] });
+    model
+        .reply(
+            streamed(&["I will look at ", "everything that is there."])
+                .then(function_call("update_plan", plan, "p"))
+                .then(shell("seq 9")),
+        )
+        .reply(message("It is all there, as it should be."));
+    model
+}
+
+#[tokio::test]
+async fn a_turn_in_a_wide_terminal() {
+    let model = model().await;
+    let screen = at_terminal(&home(&model), 80, &[("NO_COLOR", "1")], &["look"], &[]).await;
+    assert_eq!(screen.exit, Exit::Code(0), "{}", screen.text);
+    assert_snapshot!(screen.text, @r"
+    I will look at everything that is there.
+
+    Plan
+      ✔ Look at everything that is there
+      ▸ Tell
+
+    $ seq 9
+      │ 1
+      │ 2
+      │ … 3 more lines
+      │ 6
+      │ 7
+      │ 8
+      │ 9
+      ✓ done, (a while)
+
+    It is all there, as it should be.
+
+    tokens: 20 in, 10 out; 0% of the window
+    (how to go on)
+    ");
+}
+
+#[tokio::test]
+async fn a_turn_in_a_narrow_terminal() {
+    let model = model().await;
+    let screen = at_terminal(&home(&model), 24, &[("NO_COLOR", "1")], &["look"], &[]).await;
+    assert_eq!(screen.exit, Exit::Code(0), "{}", screen.text);
+    assert_snapshot!(screen.text, @r"
+    I will look at
+    everything that is
+    there.
+
+    Plan
+      ✔ Look at everything …
+      ▸ Tell
+
+    $ seq 9
+      │ 1
+      │ 2
+      │ … 3 more lines
+      │ 6
+      │ 7
+      │ 8
+      │ 9
+      ✓ done, (a while)
+
+    It is all there, as it
+    should be.
+
+    tokens: 20 in, 10 out; 0% of the window
+    (how to go on)
+    ");
+}
+
+#[tokio::test]
+async fn a_turn_in_colour() {
+    let model = model().await;
+    let screen = at_terminal(&home(&model), 80, &[], &["look"], &[]).await;
+    assert!(screen.text.contains("␛[36m$␛[0m ␛[1mseq 9␛[0m"), "{}", screen.text);
+}
+
+#[tokio::test]
+async fn somebody_answers() {
+    for (typed, exit, made) in [
+        (vec![("> ", "y\r")], 0, true),
+        (vec![("> ", "s\r")], 0, true),
+        (vec![("> ", "what\r"), ("> ", "y\r")], 0, true),
+        (vec![("> ", "n\r")], 3, false),
+        (vec![("> ", "c\r")], 3, false),
+        // The end of the input, and Ctrl-C.
+        (vec![("> ", "\u{4}")], 3, false),
+        (vec![("> ", "\u{3}")], 3, false),
+    ] {
+        let model = ScriptedModel::start().await;
+        model.reply(shell("touch made")).reply(message("So be it."));
+        let home = home(&model);
+        let screen = at_terminal(&home, 80, &[("NO_COLOR", "1")], &["make it", "--ask", "untrusted"], &typed).await;
+        assert_eq!((screen.exit, home.work().join("made").exists()), (Exit::Code(exit), made), "{}", screen.text);
+        assert!(screen.text.contains("? Run this command?") && screen.text.contains("touch made"), "{}", screen.text);
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_shown_with_the_question_about_it() {
+    let model = ScriptedModel::start().await;
+    let patch = "*** Begin Patch\n*** Add File: note.txt\n+one\n+two\n*** End Patch";
+    model.reply(custom_call("apply_patch", patch, "c")).reply(message("Written."));
+    let home = home(&model);
+    let args = ["write", "--ask", "untrusted", "--model", "gpt-5.1-codex"];
+    let screen = at_terminal(&home, 80, &[("NO_COLOR", "1")], &args, &[("> ", "y\r")]).await;
+    let text = screen.text.replace(&home.work().display().to_string(), "(work)");
+    assert_eq!(screen.exit, Exit::Code(0), "{text}");
+    assert_snapshot!(text, @r"
+    + (work)/note.txt
+      │ +one
+      │ +two
+
+    ? Make this change?
+      y  yes
+      s  yes, also for the rest of the session
+      n  no
+      c  no, and stop
+    > y
+
+      ✓ changed
+
+    Written.
+
+    tokens: 20 in, 10 out; 0% of the window
+    (how to go on)
+    ");
+}
