@@ -8,11 +8,8 @@
 mod audit;
 mod bad_input;
 mod cli;
-<<<<<<< HEAD
 mod command_exec;
-=======
 mod commands;
->>>>>>> run
 mod common;
 mod crash;
 mod crash_turns;
