@@ -114,7 +114,7 @@ impl Threads {
     async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent).await;
         let Child { depth, settings, profile, family, .. } = child;
-        let loading = Loading { meta, view, settings, profile, kin: Some(Kin { depth, family }), conversation: None };
+        let loading = Loading { meta, view, settings, profile, conversation: None, kin: Some(Kin { depth, family }) };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
         self.load(loading, subscribers, First::Spawned, reply);

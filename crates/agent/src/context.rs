@@ -189,3 +189,6 @@ fn texts(role: &str, texts: Vec<String>) -> ResponseItem {
 pub(crate) fn name_of(value: impl serde::Serialize) -> Option<String> {
     serde_json::to_value(value).ok()?.as_str().map(Into::into)
 }
+
+#[cfg(test)]
+mod tests;

@@ -370,3 +370,6 @@ pub(crate) fn text_of(item: &ResponseItem) -> String {
     });
     texts.collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests;

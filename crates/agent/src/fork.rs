@@ -42,7 +42,7 @@ impl Threads {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
         };
-        let stored = match &source {
+        let mut stored = match &source {
             Source::Id(id) => {
                 if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {
                     return Err(Refusal::no_rollout(*id));
@@ -51,6 +51,9 @@ impl Threads {
             }
             Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
         };
+        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
+            stored.meta = meta;
+        }
         let copied = self.copy_stored(&stored, ephemeral, resolve).await;
         self.put_back(stored.id());
         copied
@@ -59,14 +62,15 @@ impl Threads {
     async fn copy_stored(&self, stored: &StoredThread, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
+        let Resolved { settings, profile, .. } = resolved;
         if ephemeral {
-            let mut thread = self.unstored(&meta, &resolved.settings, Keeping::Never);
+            let mut thread = self.unstored(&meta, &settings, Keeping::Never);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
-            let view = View::new(thread, Keeping::Never);
+            // It has no file to read this from.
             let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
-            let Resolved { settings, profile, .. } = resolved;
-            return Ok((Loading { meta, view, settings, profile, kin: None, conversation }, turns));
+            let view = View::new(thread, Keeping::Never);
+            return Ok((Loading { meta, view, settings, profile, conversation, kin: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.git = git::facts(&meta.cwd).await;
@@ -80,20 +84,10 @@ impl Threads {
             Ok::<_, Refusal>((turns, self.store.find(meta.id, Some(false)).await?))
         };
         let (turns, copy) = copied.await.inspect_err(|_| self.put_back(meta.id))?;
-        let mut thread = self.wire(&copy, &resolved.settings.model_provider);
+        let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Keeping::Stored);
-        Ok((
-            Loading {
-                meta,
-                view,
-                settings: resolved.settings,
-                profile: resolved.profile,
-                kin: None,
-                conversation: None,
-            },
-            turns,
-        ))
+        Ok((Loading { meta, view, settings, profile, conversation: None, kin: None }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.

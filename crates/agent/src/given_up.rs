@@ -1,15 +1,13 @@
 //! Items that nothing will come of any more.
 
 use loomd_protocol::{
-    CollabAgentToolCallStatus, CommandExecutionSource, CommandExecutionStatus, DynamicToolCallStatus,
-    McpToolCallStatus, PatchApplyStatus, ThreadItem,
+    CollabAgentToolCallStatus, CommandExecutionStatus, DynamicToolCallStatus, McpToolCallStatus, PatchApplyStatus,
+    ThreadItem,
 };
 
-/// An item that was begun, as it is when its turn is over and nothing ended it. `None` for one that goes on
-/// without its turn: a terminal in the background.
-pub(crate) fn given_up(mut item: ThreadItem) -> Option<ThreadItem> {
+/// An item that was begun, as it is when its turn is over and nothing ended it.
+pub(crate) fn given_up(mut item: ThreadItem) -> ThreadItem {
     match &mut item {
-        ThreadItem::CommandExecution { source: CommandExecutionSource::UnifiedExecStartup, .. } => return None,
         ThreadItem::CommandExecution { status, exit_code, .. } => {
             *status = CommandExecutionStatus::Failed;
             exit_code.get_or_insert(-1);
@@ -20,5 +18,5 @@ pub(crate) fn given_up(mut item: ThreadItem) -> Option<ThreadItem> {
         ThreadItem::CollabAgentToolCall { status, .. } => *status = CollabAgentToolCallStatus::Failed,
         _ => {}
     }
-    Some(item)
+    item
 }

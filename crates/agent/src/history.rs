@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use loomd_protocol::Turn;
-use loomd_store::rollout::{Event, Line, Record, TokenUsageInfo, TurnContext};
+use loomd_store::rollout::{Event, Line, Record, SessionMeta, TokenUsageInfo, TurnContext};
 use loomd_store::{Result, Store, ThreadId};
 
 use crate::turns::{Turns, interrupt_open};
@@ -14,6 +14,9 @@ const PIECE: usize = 256 * 1024;
 
 /// How far back the end of a rollout is searched. What is not there is not recent.
 const REACH: usize = 4 * 1024 * 1024;
+
+/// Where a thread says what it is.
+const HEAD: usize = 64 * 1024;
 
 /// The turns of a thread. Unless one is running, none is in progress.
 pub(crate) async fn turns(store: &dyn Store, id: ThreadId, running: bool) -> Result<Vec<Turn>> {
@@ -53,6 +56,16 @@ async fn each_line_as_it_stands(store: &dyn Store, id: ThreadId, mut take: impl 
         tokio::task::yield_now().await;
     }
     Ok(window.end())
+}
+
+/// What a thread says of itself, whole. What is listed leaves out what is long.
+pub(crate) async fn meta(store: &dyn Store, id: ThreadId) -> Result<Option<SessionMeta>> {
+    let window = store.read(id, 0, HEAD).await?;
+    let mut records = window.lines().filter_map(|(_, line)| Line::parse(line)?.decode());
+    Ok(records.find_map(|record| match record {
+        Record::SessionMeta(meta) => Some(*meta),
+        _ => None,
+    }))
 }
 
 /// The settings of the last turn.

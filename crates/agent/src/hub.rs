@@ -22,9 +22,11 @@ impl Hub {
         Self { outlet, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
     }
 
-    /// Tells those who listen.
+    /// Tells those who listen. An item ends only once, whoever says so first.
     pub async fn tell(&self, notification: ServerNotification) {
-        self.note(&notification);
+        if !self.note(&notification) {
+            return;
+        }
         let subscribers = self.subscribers.lock().await;
         if !subscribers.is_empty() {
             self.outlet.send(Audience::Only(&subscribers), notification).await;
@@ -33,9 +35,16 @@ impl Hub {
 
     /// Tells every client of the server.
     pub async fn tell_everyone(&self, notification: ServerNotification) {
+        self.tell_everyone_if(|| Some(notification)).await;
+    }
+
+    /// Tells every client of the server what there is to tell, if anything, once it is its turn to be told.
+    pub async fn tell_everyone_if(&self, news: impl FnOnce() -> Option<ServerNotification>) {
         // Held so that the order is the same for all.
         let _subscribers = self.subscribers.lock().await;
-        self.outlet.send(Audience::Everyone, notification).await;
+        if let Some(notification) = news() {
+            self.outlet.send(Audience::Everyone, notification).await;
+        }
     }
 
     /// The listeners, while nothing is told.
@@ -59,7 +68,13 @@ impl Hub {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(turn_id).cloned().unwrap_or_default()
     }
 
-    fn note(&self, notification: &ServerNotification) {
+    /// Whether something that was started, in any turn, has not completed.
+    pub fn has_open_items(&self) -> bool {
+        !self.open.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// False when there is nothing to tell: the item has ended, or never began.
+    fn note(&self, notification: &ServerNotification) -> bool {
         match notification {
             ServerNotification::ItemStarted(started) => {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,15 +82,17 @@ impl Hub {
             }
             ServerNotification::ItemCompleted(completed) => {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(items) = open.get_mut(&completed.turn_id) {
-                    let id = crate::turns::item_id(&completed.item);
-                    items.retain(|item| crate::turns::item_id(item) != id);
-                    if items.is_empty() {
-                        open.remove(&completed.turn_id);
-                    }
+                let Some(items) = open.get_mut(&completed.turn_id) else { return false };
+                let (id, before) = (crate::turns::item_id(&completed.item), items.len());
+                items.retain(|item| crate::turns::item_id(item) != id);
+                let ended = items.len() < before;
+                if items.is_empty() {
+                    open.remove(&completed.turn_id);
                 }
+                return ended;
             }
             _ => {}
         }
+        true
     }
 }

@@ -10,6 +10,7 @@ pub(crate) struct Recorder {
     store: Arc<dyn Store>,
     lease: Option<Lease>,
     batch: Batch,
+    closed: bool,
     /// How long the file is, as far as it was written here.
     pub len: u64,
 }
@@ -17,7 +18,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// `lease` is `None` for a thread of which nothing is kept.
     pub fn new(store: Arc<dyn Store>, lease: Option<Lease>, len: u64) -> Self {
-        Self { store, lease, batch: Batch::new(), len }
+        Self { store, lease, batch: Batch::new(), closed: false, len }
     }
 
     /// Takes a record; it is written with the next flush.
@@ -31,6 +32,11 @@ impl Recorder {
     /// Gives up the right to write.
     pub fn close(&mut self) {
         self.lease = None;
+        self.closed = true;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Everything noted is written when this returns. What could not be written is dropped: it was not

@@ -46,7 +46,8 @@ impl Threads {
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
             },
         };
-        match self.prepare(&stored, turns, resolve).await {
+        let mut stored = stored;
+        match self.prepare(&mut stored, turns, resolve).await {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
@@ -62,10 +63,13 @@ impl Threads {
 
     async fn prepare(
         &self,
-        stored: &StoredThread,
+        stored: &mut StoredThread,
         turns: bool,
         resolve: Resolve,
     ) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
+        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
+            stored.meta = meta;
+        }
         let last_turn = history::last_turn_context(&*self.store, stored.id()).await.map_err(unloadable)?;
         let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
         let turns = match turns {
@@ -135,14 +139,8 @@ impl Threads {
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
     let view = View::new(thread, Keeping::Stored);
-    Loading {
-        meta: stored.meta,
-        view,
-        settings: resolved.settings,
-        profile: resolved.profile,
-        kin: None,
-        conversation: None,
-    }
+    let Resolved { settings, profile, .. } = resolved;
+    Loading { meta: stored.meta, view, settings, profile, conversation: None, kin: None }
 }
 
 /// Why a rollout cannot be taken up, in known words.

@@ -24,10 +24,15 @@ use crate::given_up::given_up;
 use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
+use crate::services::Services;
+use crate::settings::Profile;
 use crate::thread::{Reply, Thread};
 use crate::tools::{Role, Toolbox};
 use crate::turn::{Ended, Inbox, Mail, Outcome, Progress, Scope, Turn, TurnCx, Work, shell_command, usage};
 use crate::view::Keeping;
+
+/// More turns than this do not wait for a running one: whoever asks for so many has lost count.
+const MAX_QUEUED: usize = 64;
 
 /// What a thread remembers between turns.
 pub(crate) struct Memory {
@@ -36,12 +41,26 @@ pub(crate) struct Memory {
     pub rate_limits: RateLimitSnapshot,
 }
 
+impl Memory {
+    pub fn new(profile: &Profile, services: &Services, conversation: Option<Conversation>) -> Self {
+        let (provider, http) = (Arc::clone(&profile.provider), Arc::clone(&services.http));
+        let session = Session::new(provider, http, profile.identity.clone());
+        Self { conversation, session, rate_limits: usage::no_limits() }
+    }
+}
+
 /// A turn that waits for its time.
 pub(crate) struct Queued {
     turn_id: String,
     work: Work,
-    /// Already answered when `None`.
-    reply: Option<Reply<WireTurn>>,
+    /// It takes the place of the running turn.
+    replaces: bool,
+}
+
+impl Queued {
+    pub fn into_turn_id(self) -> String {
+        self.turn_id
+    }
 }
 
 /// The turn that is running.
@@ -88,6 +107,11 @@ impl Running {
         self.cancel.cancel();
     }
 
+    /// It was told to end and takes nothing more in.
+    fn is_stopping(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     /// Resolves when the running turn is over; never when none is running.
     pub async fn ended(running: &mut Option<Self>) -> Result<Ended, JoinError> {
         match running {
@@ -122,7 +146,7 @@ impl Thread {
             return;
         };
         let input = match running.kind {
-            Kind::Regular => match running.inbox.put(Mail::Said(input)) {
+            Kind::Regular if !running.is_stopping() => match running.inbox.put(Mail::Said(input)) {
                 Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                 Err(Mail::Said(input)) => input,
                 Err(Mail::Happened(_)) => Vec::new(),
@@ -130,9 +154,12 @@ impl Thread {
             _ => input,
         };
         // It takes no more input: this is the next turn.
+        if self.queued.len() >= MAX_QUEUED {
+            return reply(Err(Refusal::invalid("too many turns wait for the running one")));
+        }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
-        self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, reply: None });
+        self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
     }
 
     /// Why what a turn wants to change is not allowed here, if so.
@@ -162,6 +189,7 @@ impl Thread {
             return Err(Refusal::invalid(format!("expected active turn id `{expected}` but found `{active}`")));
         }
         match running.kind {
+            _ if running.is_stopping() => return Err(none()),
             Kind::Regular => {}
             Kind::Review => return Err(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
             Kind::Compact => return Err(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
@@ -172,12 +200,13 @@ impl Thread {
     }
 
     /// Stops the running turn; answered when it has stopped. There is nothing to do when none is running.
-    pub(crate) fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
+    pub(crate) async fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
         let Some(running) = &mut self.running else { return reply(Ok(())) };
         if !turn_id.is_empty() && turn_id != running.turn_id {
             let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
-            if at.and_then(|at| self.queued.remove(at)).is_some() {
-                return reply(Ok(()));
+            if let Some(queued) = at.and_then(|at| self.queued.remove(at)) {
+                reply(Ok(()));
+                return self.tell_not_begun(queued.turn_id, None).await;
             }
             let active = &running.turn_id;
             return reply(Err(Refusal::invalid(format!("expected active turn id `{turn_id}` but found `{active}`"))));
@@ -200,13 +229,15 @@ impl Thread {
                 running.cancel();
                 let turn = shown_turn(turn_id.clone(), &work);
                 reply(Ok(turn));
-                self.queued.push_front(Queued { turn_id, work, reply: None });
+                // After what replaces it already, before what waits for it to end by itself.
+                let at = self.queued.iter().take_while(|queued| queued.replaces).count();
+                self.queued.insert(at, Queued { turn_id, work, replaces: true });
             }
         }
     }
 
     /// Something happened that the model should hear of: now if a turn is running, else with the next.
-    pub(crate) async fn inform(&mut self, item: ResponseItem) {
+    pub(crate) async fn inform(&mut self, item: Box<ResponseItem>) {
         let item = match &self.running {
             Some(running) => match running.inbox.put(Mail::Happened(item)) {
                 Ok(()) => return,
@@ -215,7 +246,7 @@ impl Thread {
             },
             None => item,
         };
-        if let Err(refusal) = self.write_down(item).await {
+        if let Err(refusal) = self.write_down(*item).await {
             tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
         }
     }
@@ -223,20 +254,22 @@ impl Thread {
     /// Writes down and shows that a command in the background has ended.
     pub(crate) async fn item_ended(&mut self, turn_id: String, item: ThreadItem, event: Event) {
         let record = Record::EventMsg(event);
-        match &self.running {
-            Some(running) => running.cx.record(&[record]).await,
-            None => {
-                if let Err(refusal) = self.append(&record).await {
-                    tracing::warn!(thread = %self.id, %refusal, "the end of a command could not be written");
-                }
+        let recorded = match &self.running {
+            Some(running) => running.cx.record_while_open(std::slice::from_ref(&record)).await,
+            None => false,
+        };
+        if !recorded {
+            self.unwritten.push(record);
+            if let Err(refusal) = self.write_rest().await {
+                tracing::warn!(thread = %self.id, %refusal, "the end of a command is written later");
             }
         }
         self.show_completed(item, turn_id).await;
     }
 
-    async fn append(&mut self, record: &Record) -> Result<(), Refusal> {
+    /// Writes down what happened between turns.
+    async fn write_rest(&mut self) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
-        recorder.note(record)?;
         recorder.flush(Durability::Flushed).await?;
         if let Some(conversation) = &mut memory.conversation {
             conversation.len = recorder.len;
@@ -262,19 +295,20 @@ impl Thread {
             && let Some(hold) = running.inbox.hold()
         {
             reply(Ok(()));
-            let (tools, inbox) = (Arc::clone(running.toolbox.cx()), Arc::clone(&running.inbox));
+            let tools = Arc::clone(running.toolbox.cx());
             tokio::spawn(async move {
                 let told = shell_command::run(&tools, command).await;
-                _ = inbox.put(Mail::Happened(told));
-                drop(hold);
+                hold.put(Mail::Happened(Box::new(told)));
             });
             return;
         }
         let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
         let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
-        if self.running.is_some() {
+        if self.queued.len() >= MAX_QUEUED {
+            reply(Err(Refusal::invalid("too many turns wait for the running one")));
+        } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
-            self.queued.push_back(Queued { turn_id, work, reply: None });
+            self.queued.push_back(Queued { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
             refuse(reply, refusal);
         }
@@ -352,15 +386,7 @@ impl Thread {
         };
         let mut memory = match self.memory.take() {
             Some(memory) => *memory,
-            None => Memory {
-                conversation: self.brought.take(),
-                session: Session::new(
-                    Arc::clone(&self.profile.provider),
-                    Arc::clone(&self.services.http),
-                    self.profile.identity.clone(),
-                ),
-                rate_limits: usage::no_limits(),
-            },
+            None => Memory::new(&self.profile, &self.services, None),
         };
         let mut len = 0;
         if keeping == Keeping::Stored {
@@ -370,7 +396,11 @@ impl Thread {
                 memory.conversation = Some(Conversation::load(&*self.store, self.id).await?);
             }
         }
-        Ok((Recorder::new(Arc::clone(&self.store), lease, len), memory))
+        let mut recorder = Recorder::new(Arc::clone(&self.store), lease, len);
+        for record in self.unwritten.drain(..) {
+            recorder.note(&record)?;
+        }
+        Ok((recorder, memory))
     }
 
     async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
@@ -417,6 +447,7 @@ impl Thread {
             }
             Err(error) => {
                 tracing::error!(thread = %self.id, %error, "a turn broke down");
+                running.cx.close().await;
                 Outcome::Failed(TurnError {
                     message: "internal error: the turn broke down".into(),
                     codex_error_info: Some(CodexErrorInfo::Other),
@@ -483,46 +514,38 @@ impl Thread {
     }
 
     async fn begin_next(&mut self) {
-        while let Some(Queued { turn_id, work, reply }) = self.queued.pop_front() {
-            match self.begin_turn(turn_id.clone(), work, reply).await {
+        while let Some(Queued { turn_id, work, .. }) = self.queued.pop_front() {
+            match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
-                Err((refusal, Some(reply))) => reply(Err(refusal)),
-                Err((refusal, None)) => self.tell_not_begun(turn_id, refusal).await,
+                Err((refusal, _)) => self.tell_not_begun(turn_id, Some(refusal)).await,
             }
         }
     }
 
-    /// A turn that was promised cannot begin.
-    async fn tell_not_begun(&self, turn_id: String, refusal: Refusal) {
-        let error = TurnError {
+    /// A turn that was promised does not begin: it cannot, or nobody wants it any more.
+    pub(crate) async fn tell_not_begun(&self, turn_id: String, refusal: Option<Refusal>) {
+        let error = refusal.map(|refusal| TurnError {
             message: refusal.to_string(),
             codex_error_info: Some(CodexErrorInfo::Other),
             additional_details: None,
-        };
+        });
         let thread_id = self.id.to_string();
-        let turn = WireTurn {
-            id: turn_id,
-            items: Vec::new(),
-            status: TurnStatus::Failed,
-            error: Some(error.clone()),
-            items_view: None,
-        };
-        self.hub
-            .tell(ServerNotification::Error(ErrorNotification {
-                error,
-                will_retry: false,
-                thread_id: thread_id.clone(),
-                turn_id: turn.id.clone(),
-            }))
-            .await;
+        if let Some(error) = error.clone() {
+            let (thread_id, turn_id) = (thread_id.clone(), turn_id.clone());
+            let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
+            self.hub.tell(ServerNotification::Error(error)).await;
+        }
+        let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
+        let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
         self.hub.tell(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
-    /// Nothing that was begun in a turn outlives it, whatever became of its task.
+    /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the
+    /// background.
     async fn complete_open_items(&self, turn_id: &str) {
         for item in self.hub.open_items(turn_id) {
-            if let Some(item) = given_up(item) {
-                self.show_completed(item, turn_id.into()).await;
+            if !self.kit.terminals.runs(crate::turns::item_id(&item)) {
+                self.show_completed(given_up(item), turn_id.into()).await;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Commands of a thread that may outlive the turn that started them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_exec::{Ended, Event, Sessions};
 use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
@@ -38,6 +38,11 @@ impl Terminals {
         self.lock().get(&id).cloned()
     }
 
+    /// Whether a session goes on behind an item.
+    pub fn runs(&self, item_id: &str) -> bool {
+        self.lock().values().any(|open| open.item_id == item_id)
+    }
+
     /// Its end has been shown.
     pub fn closed(&self, id: u32) {
         if let Some(open) = self.lock().remove(&id) {
@@ -45,18 +50,31 @@ impl Terminals {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Takes what a session prints to those who watch, for as long as it runs.
-#[derive(Clone)]
 pub(crate) struct Feed(Arc<Shared>);
+
+/// A session that never began has no end, but nothing more is to be shown of it either.
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.arrived.notify_one();
+    }
+}
 
 struct Shared {
     state: Mutex<State>,
     arrived: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Default)]
@@ -64,6 +82,8 @@ struct State {
     waiting: VecDeque<String>,
     bytes: usize,
     ended: Option<Ended>,
+    /// Nothing more will arrive.
+    closed: bool,
 }
 
 /// Whose output it is.
@@ -74,7 +94,8 @@ pub(crate) struct Names {
 }
 
 impl Feed {
-    /// The feed, and what resolves with the end when everything before it has been shown.
+    /// The feed, and what resolves with the end when everything before it has been shown; with an error when
+    /// there will be no end.
     pub fn new(hub: Arc<Hub>, names: Names) -> (Self, oneshot::Receiver<Ended>) {
         let shared = Arc::new(Shared { state: Mutex::default(), arrived: Notify::new() });
         let (done, ended) = oneshot::channel();
@@ -83,7 +104,7 @@ impl Feed {
     }
 
     pub fn take(&self, event: Event<'_>) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         match event {
             Event::Output(text) if state.bytes < WAITING_BYTES => {
                 state.bytes += text.len();
@@ -100,7 +121,7 @@ impl Feed {
 async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::Sender<Ended>) {
     loop {
         let next = {
-            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = shared.lock();
             match state.waiting.pop_front() {
                 Some(text) => {
                     state.bytes -= text.len();
@@ -111,6 +132,7 @@ async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::S
                         _ = done.send(ended);
                         return;
                     }
+                    None if state.closed => return,
                     None => None,
                 },
             }
@@ -125,8 +147,6 @@ async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::S
                 }))
                 .await;
             }
-            // Nobody will say more when this is the only one left.
-            None if Arc::strong_count(&shared) == 1 => return,
             None => shared.arrived.notified().await,
         }
     }

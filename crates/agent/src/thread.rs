@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
-use crate::conversation::Conversation;
 use crate::history;
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
@@ -31,6 +30,7 @@ use crate::settings::{Profile, Settings};
 use crate::threads::Place;
 use crate::tools::Kit;
 use crate::turn::{Work, usage};
+use crate::turns::item_id;
 use crate::view::{Keeping, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
@@ -145,6 +145,9 @@ const REMEMBERS: Duration = Duration::from_secs(300);
 /// How long a turn may take to stop when its thread is unloaded.
 const STOPPING: Duration = Duration::from_secs(10);
 
+/// How long killed commands may take to end then.
+const ENDING: Duration = Duration::from_secs(2);
+
 pub(crate) struct Thread {
     pub id: ThreadId,
     pub settings: Settings,
@@ -159,9 +162,9 @@ pub(crate) struct Thread {
     pub hub: Arc<Hub>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
-    /// What was said before the first turn, for a thread that is not stored.
-    pub brought: Option<Conversation>,
     pub running: Option<Running>,
+    /// What happened while somebody else was writing to the thread.
+    pub unwritten: Vec<Record>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
@@ -209,9 +212,9 @@ impl Thread {
                 }
             }
         }
-        ops.close();
         self.stop_turns().await;
-        self.kit.terminals.sessions.terminate_all();
+        self.stop_terminals(&mut ops).await;
+        ops.close();
         self.kit.family.set(self.id, AgentStatus::Shutdown);
         drop(place);
         self.store.release(self.id);
@@ -290,7 +293,7 @@ impl Thread {
             Op::Show { turns, reply } => reply(self.shown(turns).await),
             Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
-            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply),
+            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
             Op::Replace { work, reply } => self.replace(work, reply).await,
             Op::ItemEnded { turn_id, item, event, done } => {
                 self.item_ended(turn_id, *item, *event).await;
@@ -300,7 +303,7 @@ impl Thread {
                 reply(Ok(()));
                 self.kit.terminals.sessions.terminate_all();
             }
-            Op::Inform(item) => self.inform(*item).await,
+            Op::Inform(item) => self.inform(item).await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,
         }
@@ -318,14 +321,11 @@ impl Thread {
         if subscribers.is_empty() { Next::Unload } else { Next::Stay }
     }
 
-    /// Whether what it remembers can be read again.
-    fn can_forget(&self) -> bool {
-        self.memory.is_some() && self.view.keeping() == Keeping::Stored
-    }
-
     /// Ends the running turn before the thread is unloaded.
     async fn stop_turns(&mut self) {
-        self.queued.clear();
+        for queued in std::mem::take(&mut self.queued) {
+            self.tell_not_begun(queued.into_turn_id(), None).await;
+        }
         if let Some(running) = &self.running {
             running.cancel();
             let ended = Running::ended(&mut self.running);
@@ -333,6 +333,28 @@ impl Thread {
                 self.turn_ended(ended).await;
             }
         }
+    }
+
+    /// Ends the commands in the background before the thread is unloaded. Whatever else is asked meanwhile is
+    /// asked of a thread that is gone.
+    async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
+        self.kit.terminals.sessions.terminate_all();
+        let hub = Arc::clone(&self.hub);
+        let ended = async {
+            while hub.has_open_items()
+                && let Some(op) = ops.recv().await
+            {
+                if let Op::ItemEnded { .. } = op {
+                    self.serve(op).await;
+                }
+            }
+        };
+        _ = tokio::time::timeout(ENDING, ended).await;
+    }
+
+    /// Whether what it remembers can be read again.
+    fn can_forget(&self) -> bool {
+        self.memory.is_some() && self.view.keeping() == Keeping::Stored
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {
@@ -370,8 +392,6 @@ impl Thread {
         if self.running.is_some() {
             return Err(Refusal::invalid("Cannot rollback while a turn is in progress."));
         }
-        // What it remembers is no longer so.
-        self.memory = None;
         match self.view.keeping() {
             Keeping::Stored => {}
             Keeping::Never => return Err(Refusal::invalid("thread rollback requires a persisted rollout path")),
@@ -382,6 +402,8 @@ impl Thread {
                 )));
             }
         }
+        // What it remembers is no longer so.
+        self.memory = None;
         let store = &*self.store;
         let usage = history::last_usage(store, self.id).await?;
         let mut batch = Batch::new();
@@ -435,7 +457,10 @@ impl Thread {
             && let Some(turn) = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())
         {
             turn.status = TurnStatus::InProgress;
-            turn.items.extend(self.hub.open_items(&turn.id));
+            // What has just been written down may not have been told yet.
+            let mut open = self.hub.open_items(&turn.id);
+            open.retain(|item| turn.items.iter().all(|written| item_id(written) != item_id(item)));
+            turn.items.extend(open);
         }
     }
 

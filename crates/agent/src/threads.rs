@@ -25,6 +25,7 @@ use crate::outlet::{Audience, Outlet, Subscriber};
 use crate::paging::{self, PageRequest};
 use crate::prompts;
 use crate::refusal::Refusal;
+use crate::running::Memory;
 use crate::services::Services;
 use crate::settings::{Profile, Resolve, Resolved, Settings};
 use crate::thread::{Elicit, First, Op, Opened, Reply, Thread, name_updated};
@@ -102,10 +103,10 @@ pub(crate) struct Loading {
     pub view: View,
     pub settings: Settings,
     pub profile: Arc<Profile>,
+    /// What it knows and cannot read again.
+    pub conversation: Option<Conversation>,
     /// The agents that it belongs to; `None` for one that the user talks to.
     pub kin: Option<Kin>,
-    /// What was said before, for a thread that is not stored.
-    pub conversation: Option<Conversation>,
 }
 
 /// An agent's place among others.
@@ -134,7 +135,7 @@ impl Threads {
         let thread = self.unstored(&meta, &new.resolved.settings, keeping);
         let Resolved { settings, profile, notices, .. } = new.resolved;
         let loading =
-            Loading { meta, view: View::new(thread, keeping), settings, profile, kin: None, conversation: None };
+            Loading { meta, view: View::new(thread, keeping), settings, profile, conversation: None, kin: None };
         self.load(loading, vec![subscriber], First::Started { notices }, reply);
     }
 
@@ -513,7 +514,7 @@ impl Threads {
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
     pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, kin, conversation } = loading;
+        let Loading { meta, view, settings, profile, conversation, kin } = loading;
         let role = if kin.is_some() { Role::Child } else { Role::Main };
         let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
         let subscriber = subscribers.first().copied();
@@ -521,6 +522,7 @@ impl Threads {
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let thread = Thread {
             id,
             settings,
@@ -542,9 +544,9 @@ impl Threads {
             services: Arc::clone(&self.services),
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
-            memory: None,
-            brought: conversation,
+            memory,
             running: None,
+            unwritten: Vec::new(),
             queued: VecDeque::new(),
             elicitations: 0,
             left: None,

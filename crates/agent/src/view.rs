@@ -59,6 +59,13 @@ struct State {
     status: Status,
 }
 
+impl State {
+    fn news(&self) -> ServerNotification {
+        let (thread_id, status) = (self.thread.id.clone(), self.status.wire());
+        ServerNotification::ThreadStatusChanged(ThreadStatusChangedNotification { thread_id, status })
+    }
+}
+
 impl View {
     /// An idle thread.
     pub fn new(thread: WireThread, keeping: Keeping) -> Self {
@@ -94,25 +101,18 @@ impl View {
 
     /// Changes what the status follows from, and tells everybody if it changed.
     pub async fn change(&self, hub: &Hub, change: impl FnOnce(&mut Status)) {
-        let changed = {
+        hub.tell_everyone_if(|| {
             let mut state = self.lock();
             let before = state.status.wire();
             change(&mut state.status);
-            state.status.wire() != before
-        };
-        if changed {
-            self.tell(hub).await;
-        }
+            (state.status.wire() != before).then(|| state.news())
+        })
+        .await;
     }
 
     /// Tells everybody the status.
     pub async fn tell(&self, hub: &Hub) {
-        let (thread_id, status) = {
-            let state = self.lock();
-            (state.thread.id.clone(), state.status.wire())
-        };
-        let changed = ThreadStatusChangedNotification { thread_id, status };
-        hub.tell_everyone(ServerNotification::ThreadStatusChanged(changed)).await;
+        hub.tell_everyone_if(|| Some(self.lock().news())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -14,6 +14,8 @@ const PATH_KEYS: &[&str] = &[
     "js_repl_node_module_dirs.*",
     "js_repl_node_path",
     "log_dir",
+    "loomd.record",
+    "loomd.scenario",
     "model_catalog_json",
     "model_instructions_file",
     "model_providers.*.auth.cwd",

@@ -77,6 +77,8 @@ fn find_provider(config: &ConfigToml) -> Result<ModelProvider, ConfigError> {
     if id == "openai" {
         provider.base_url = config.openai_base_url.clone();
     }
+    let own = config.loomd.clone().unwrap_or_default();
+    (provider.record, provider.scenario) = (own.record, own.scenario);
     Ok(provider)
 }
 

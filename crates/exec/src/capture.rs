@@ -16,7 +16,7 @@ pub fn aggregate(stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
 
 /// The beginning of a stream; the rest is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Head {
+pub struct Head {
     pub bytes: Vec<u8>,
     limit: usize,
 }

@@ -1,7 +1,9 @@
 //! This program under other names: some work must be done by a process of its own, and the one program that is
 //! always at hand is this one.
+#![allow(unsafe_code)]
 
 use std::env;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,4 +34,20 @@ pub fn run_if_helper() {
 
 pub(crate) fn is_ready() -> bool {
     READY.load(Ordering::Relaxed)
+}
+
+/// Closes this descriptor and all above it when this process becomes another program.
+pub(crate) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
+    // SAFETY: closes nothing now: it only sets a flag on descriptors, whoever owns them.
+    done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) })
+}
+
+/// Closes this descriptor and all above it. Only for a helper that has opened none yet.
+pub(crate) fn close_from(first: libc::c_uint) -> io::Result<()> {
+    // SAFETY: those that are open in that range were inherited, and nothing here owns them.
+    done(unsafe { libc::close_range(first, libc::c_uint::MAX, 0) })
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

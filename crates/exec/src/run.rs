@@ -1,24 +1,20 @@
 //! One command from start to end: its output as it comes, what is kept of it, and how it ended.
 
-use std::future::pending;
-use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::time::{Instant as Deadline, sleep_until};
+use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Head, RETAINED_BYTES, aggregate};
-use crate::process::{Exit, Output, Process, Started, Stdio};
+use crate::process::{Exit, Process, Started, Stdio};
+use crate::supervise::{Sink, Supervision, supervise};
 use crate::{Command, Result};
 
 /// The most that one read, and so one piece of output, holds.
 pub(crate) const CHUNK_BYTES: usize = 8192;
 /// Pieces of one stream beyond this many are kept but no longer told.
 pub(crate) const TOLD_CHUNKS: usize = 10_000;
-/// How long output is still read after the program has ended, in case something it started holds it open.
-const DRAIN: Duration = Duration::from_secs(2);
-/// The same when nobody waits for the output any more.
-const CANCELLED_DRAIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -86,91 +82,38 @@ pub async fn run(
     command: &Command,
     limits: Limits,
     cancel: &CancellationToken,
-    mut told: impl FnMut(Stream, &[u8]) + Send,
+    told: impl FnMut(Stream, &[u8]) + Send,
 ) -> Result<Finished> {
     let begun = Instant::now();
-    let timeout = limits.timeout.and_then(|timeout| Deadline::now().checked_add(timeout));
-    let Started { mut process, stdout, stderr, .. } = Process::start(command, Stdio::Pipes { stdin: false }).await?;
-    let mut stdout = Reader::new(Some(stdout), limits.retained);
-    let mut stderr = Reader::new(stderr, limits.retained);
-    let mut outcome = None;
-    let mut exit = None;
-    // Of whatever is left to read once the program has ended.
-    let mut drained = None;
-    while exit.is_none() || stdout.open() || stderr.open() {
-        tokio::select! {
-            biased;
-            () = at(drained) => break,
-            () = cancel.cancelled(), if outcome.is_none() => {
-                outcome = Some(Outcome::Cancelled);
-                process.kill();
-                drained = Some(Deadline::now() + CANCELLED_DRAIN);
-            }
-            () = at(timeout), if outcome.is_none() && exit.is_none() => {
-                outcome = Some(Outcome::TimedOut);
-                process.kill();
-                drained = Some(Deadline::now() + DRAIN);
-            }
-            piece = stdout.read() => stdout.take(piece, |bytes| told(Stream::Stdout, bytes)),
-            piece = stderr.read() => stderr.take(piece, |bytes| told(Stream::Stderr, bytes)),
-            ended = process.wait(), if exit.is_none() => {
-                exit = Some(ended?);
-                drained = drained.or_else(|| Some(Deadline::now() + DRAIN));
-            }
-        }
-    }
-    let outcome = match (outcome, exit) {
-        (Some(outcome), _) => outcome,
-        (None, Some(exit)) => Outcome::Ended(exit),
-        (None, None) => Outcome::Cancelled,
-    };
-    Ok(Finished { outcome, stdout: stdout.kept.bytes, stderr: stderr.kept.bytes, duration: begun.elapsed() })
+    let deadline = limits.timeout.and_then(|timeout| Deadline::now().checked_add(timeout));
+    let Started { process, stdout, stderr, .. } = Process::start(command, Stdio::Pipes { stdin: false }).await?;
+    let told = Mutex::new(told);
+    let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| Kept {
+        bytes: Head::new(limits.retained),
+        stream,
+        pieces: 0,
+        told: &told,
+    });
+    let supervision = Supervision { deadline, stop: cancel, piece: CHUNK_BYTES };
+    let outcome = supervise(process, (stdout, stderr), (&mut out, &mut err), supervision).await?;
+    Ok(Finished { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
 }
 
-async fn at(deadline: Option<Deadline>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => pending().await,
-    }
+/// One stream: kept as far as it fits, and told.
+struct Kept<'a, F> {
+    bytes: Head,
+    stream: Stream,
+    pieces: usize,
+    told: &'a Mutex<F>,
 }
 
-/// One stream, until its end.
-struct Reader {
-    output: Option<Output>,
-    buffer: Vec<u8>,
-    kept: Head,
-    chunks: usize,
-}
-
-impl Reader {
-    fn new(output: Option<Output>, retained: usize) -> Self {
-        Self { output, buffer: vec![0; CHUNK_BYTES], kept: Head::new(retained), chunks: 0 }
-    }
-
-    fn open(&self) -> bool {
-        self.output.is_some()
-    }
-
-    /// How much was read into the buffer; never ready once the stream has ended.
-    async fn read(&mut self) -> io::Result<usize> {
-        match &mut self.output {
-            Some(output) => output.read(&mut self.buffer).await,
-            None => pending().await,
-        }
-    }
-
-    /// A stream that cannot be read has ended: there is nothing else to do about it.
-    fn take(&mut self, read: io::Result<usize>, told: impl FnOnce(&[u8])) {
-        match read {
-            Ok(0) | Err(_) => self.output = None,
-            Ok(length) => {
-                let piece = &self.buffer[..length];
-                self.kept.push(piece);
-                self.chunks += 1;
-                if self.chunks <= TOLD_CHUNKS {
-                    told(piece);
-                }
-            }
+impl<F: FnMut(Stream, &[u8]) + Send> Sink for Kept<'_, F> {
+    async fn take(&mut self, piece: &[u8]) {
+        self.bytes.push(piece);
+        self.pieces += 1;
+        if self.pieces <= TOLD_CHUNKS {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told(self.stream, piece);
         }
     }
 }

@@ -154,6 +154,23 @@ async fn what_decides_how_tools_behave_stays_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_link_to_a_repository_still_leads_there() {
+    let place = Place::new();
+    if looks_unconfined(&place).await {
+        return;
+    }
+    fs::create_dir(place.workspace.join("real")).unwrap();
+    fs::write(place.workspace.join("real/config"), "keep\n").unwrap();
+    std::os::unix::fs::symlink("real", place.workspace.join(".git")).unwrap();
+    let script = "cat .git/config; touch ok; touch .git/x; rm .git; mv .git y; ln -sfn / .git";
+    let done = place.run(&place.sandbox(&workspace_write(&[], false)), script).await;
+    assert_eq!(text(&done.stdout), "keep\n", "{}", text(&done.stderr));
+    assert_eq!(fs::read_link(place.workspace.join(".git")).unwrap(), Path::new("real"));
+    assert_eq!(entries(&place.workspace.join("real")), ["config"]);
+    assert!(place.workspace.join("ok").exists());
+}
+
+#[tokio::test]
 async fn a_name_is_kept_free_until_the_last_command_ends() {
     let place = Place::new();
     let sandbox = place.sandbox(&workspace_write(&[], false));

@@ -23,6 +23,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// List the providers that can be used here, and their models
+    Models,
     /// Run one turn from the terminal
     Run(Box<run::Run>),
     /// Run one turn for a program, such as the TypeScript SDK

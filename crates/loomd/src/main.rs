@@ -8,6 +8,7 @@ mod find;
 mod generate;
 mod logging;
 mod memory;
+mod models;
 mod run;
 mod setup;
 mod show;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
+        Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();
     done.unwrap_or_else(|error| fail(&error))

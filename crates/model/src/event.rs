@@ -90,6 +90,10 @@ impl Events {
         poll_fn(|cx| self.0.poll_next(cx)).await
     }
 
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        self.0.poll_next(cx)
+    }
+
     /// The next event if it has come already. `None` says nothing about the end.
     pub fn try_next_ready(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         self.0.buffered()

@@ -10,11 +10,15 @@ use loomd_protocol::{
 };
 use serde::Serialize;
 
+use crate::transcript::Seal;
+
 /// An item of the conversation: Responses JSON without the item's id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputItem {
     json: Arc<str>,
     id: Option<Arc<str>>,
+    /// Reasoning that only another wire than Responses can take back.
+    foreign: bool,
 }
 
 impl InputItem {
@@ -29,7 +33,7 @@ impl InputItem {
         let json = serde_json::to_string(&Sent::from(item)?).ok()?;
         // The id of a picture is always sent, so it stands in the JSON already.
         let id = id.or(own_id(item)).filter(|_| !matches!(item, ResponseItem::ImageGenerationCall { .. }));
-        Some(Self { json: json.into(), id: id.map(Into::into) })
+        Some(Self { json: json.into(), id: id.map(Into::into), foreign: is_foreign(item) })
     }
 
     pub fn json(&self) -> &str {
@@ -38,6 +42,10 @@ impl InputItem {
 
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign
     }
 
     /// The item again, without its id.
@@ -68,6 +76,10 @@ fn own_id(item: &ResponseItem) -> Option<&str> {
         | ResponseItem::WebSearchCall { id, .. } => id.as_deref(),
         _ => None,
     }
+}
+
+fn is_foreign(item: &ResponseItem) -> bool {
+    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(seal), .. } if Seal::is_foreign(seal))
 }
 
 /// Exactly the fields that a model is sent.

@@ -5,20 +5,32 @@
 //! Where to start: [`Session`] for calling a model, [`Request`] for what it is told, [`Catalogue`] for what
 //! is known about it.
 
+mod anthropic;
+mod call;
 mod catalogue;
+mod chat;
+mod compose;
 mod credentials;
 mod error;
 mod event;
 mod http;
+mod idle;
 mod input;
+mod list;
 mod provider;
 mod rate_limits;
+mod record;
+mod refusal;
+mod rehearsal;
 mod request;
 mod responses;
 mod retry;
 mod session;
 pub mod sse;
+mod stream;
+mod tape;
 mod tools;
+mod transcript;
 
 pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
 pub use credentials::{AuthFile, Bearer, BearerKind, BoxFuture, Credentials};
@@ -26,6 +38,7 @@ pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
 pub use http::Http;
 pub use input::InputItem;
+pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;
 pub use request::{CallHeaders, Reasoning, Request};

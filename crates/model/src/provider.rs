@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +12,20 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, WireApi};
+use loomd_protocol::AbsolutePathBuf;
 
 use crate::ModelError;
 use crate::credentials::{Bearer, Command, Credentials, Fixed};
+use crate::record::Recorder;
+use crate::rehearsal::Scenario;
 
 /// The least time that an answer gets to begin. Models think before they speak.
 const MIN_HEADERS_TIMEOUT: Duration = Duration::from_secs(300);
 
 const OPENAI: &str = "openai";
+const REHEARSAL: &str = "rehearsal";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
+const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
 
 /// Never changes, and is shared by all sessions that use it.
@@ -37,6 +43,9 @@ pub struct Provider {
     stream_idle_timeout: Duration,
     websocket_connect_timeout: Duration,
     websockets: bool,
+    /// For the rehearsal.
+    scenario: Option<Arc<Scenario>>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Provider {
@@ -50,6 +59,10 @@ impl Provider {
     ) -> Arc<Self> {
         let base_url = local_url(id, env).or_else(|| config.base_url.clone());
         let (base_url, password) = base_url.map(split_password).unzip();
+        let path = |variable: &str, configured: &Option<AbsolutePathBuf>| {
+            set(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
+        };
+        let (record, scenario) = (path("LOOMD_RECORD", &config.record), path("LOOMD_SCENARIO", &config.scenario));
         let mut headers = headers(id, config, env);
         if let Some(password) = password.flatten() {
             headers.entry(AUTHORIZATION).or_insert(password);
@@ -67,6 +80,8 @@ impl Provider {
             stream_idle_timeout: config.stream_idle_timeout(),
             websocket_connect_timeout: config.websocket_connect_timeout(),
             websockets: config.supports_websockets,
+            scenario: scenario.map(Scenario::new),
+            recorder: record.map(|path| Recorder::new(path, secrets(config, env))),
         })
     }
 
@@ -122,20 +137,42 @@ impl Provider {
         &self.headers
     }
 
+    /// The model that is built in.
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.id == REHEARSAL && self.base_url.is_none()
+    }
+
+    pub(crate) fn scenario(&self) -> Option<Arc<Scenario>> {
+        self.scenario.clone()
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.recorder.as_ref()
+    }
+
     pub(crate) fn is_openai(&self) -> bool {
         self.id == OPENAI
     }
 
+    /// Where it is reached, if the configuration says so.
+    pub(crate) fn host(&self) -> Option<String> {
+        let uri: hyper::Uri = self.base_url.as_deref()?.parse().ok()?;
+        uri.host().map(str::to_ascii_lowercase)
+    }
+
     /// Azure keeps what it is told, so it must know which item is which.
     pub(crate) fn stores_items(&self) -> bool {
-        let host = self.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
-        let host = host.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+        let host = self.host().unwrap_or_default();
         self.name.eq_ignore_ascii_case("azure") || host.split('.').skip(1).any(|label| label.starts_with("azure"))
     }
 
     /// The address of a route, in two parts: the query may hold a key and is not for messages.
     pub(crate) fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
-        let default = if bearer.is_some_and(Bearer::is_chatgpt) { CHATGPT_URL } else { OPENAI_URL };
+        let default = match self.wire {
+            WireApi::Anthropic => ANTHROPIC_URL,
+            _ if bearer.is_some_and(Bearer::is_chatgpt) => CHATGPT_URL,
+            _ => OPENAI_URL,
+        };
         let base = self.base_url.as_deref().unwrap_or(default).trim_end_matches('/');
         (format!("{base}{route}"), &self.query)
     }
@@ -221,6 +258,15 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
         }
     }
     headers
+}
+
+/// What nobody who reads a recording should learn.
+fn secrets(config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
+    let variables = config.env_key.iter().chain(config.env_http_headers.iter().flatten().map(|(_, variable)| variable));
+    let from_env = variables.filter_map(|variable| set(env, variable)).map(Secret::from);
+    let fixed =
+        config.experimental_bearer_token.iter().chain(config.http_headers.iter().flatten().map(|(_, value)| value));
+    from_env.chain(fixed.cloned()).collect()
 }
 
 fn credentials(

@@ -22,8 +22,12 @@ pub fn retry_delay(retry: u64) -> Duration {
     delay.mul_f64(1.0 - JITTER + 2.0 * JITTER * fastrand::f64())
 }
 
-/// What `Retry-After` says: seconds, or a date.
+/// What `Retry-After` says: seconds, or a date. Some providers say it in milliseconds, too, and more precisely.
 pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.trim().parse::<f64>().ok());
+    if let Some(delay) = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()) {
+        return Some(delay);
+    }
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
@@ -90,6 +94,9 @@ mod tests {
             assert_eq!(asked_by_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
         }
         assert_eq!(asked_by_header(&HeaderMap::new(), now), None);
+        let mut both = HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]);
+        both.insert("retry-after-ms", "1250".parse().unwrap());
+        assert_eq!(asked_by_header(&both, now), Some(Duration::from_millis(1250)));
     }
 
     #[test]

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use loomd_config::config_toml::WireApi;
 use loomd_protocol::ResponseItem;
 
+use crate::anthropic::Anthropic;
+use crate::call::Caller;
+use crate::chat::Chat;
 use crate::http::Http;
+use crate::rehearsal::Rehearsal;
 use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
 
@@ -25,24 +29,42 @@ pub struct Session {
 
 enum Wire {
     Responses(Box<Responses>),
-    /// The provider speaks what we do not.
-    Unknown,
+    Chat(Box<Chat>),
+    Anthropic(Box<Anthropic>),
+    Rehearsal(Rehearsal),
 }
 
 impl Session {
     pub fn new(provider: Arc<Provider>, http: Arc<Http>, identity: Identity) -> Self {
+        let caller = Caller { provider: Arc::clone(&provider), http, identity };
         let wire = match provider.wire() {
-            WireApi::Responses => Wire::Responses(Box::new(Responses::new(Arc::clone(&provider), http, identity))),
-            WireApi::Chat | WireApi::Anthropic => Wire::Unknown,
+            _ if provider.is_rehearsal() => Wire::Rehearsal(Rehearsal::new(provider.scenario())),
+            WireApi::Responses => Wire::Responses(Box::new(Responses::new(caller))),
+            WireApi::Chat => Wire::Chat(Box::new(Chat::new(caller))),
+            WireApi::Anthropic => Wire::Anthropic(Box::new(Anthropic::new(caller))),
         };
         Self { provider, wire }
     }
 
     /// Calls the model once. A request that fails before its answer begins is tried again inside.
     pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        let events = self.call(request).await;
+        match (self.provider.recorder(), events) {
+            (None, events) => events,
+            (Some(recorder), Ok(events)) => Ok(recorder.record(request, events)),
+            (Some(recorder), Err(error)) => {
+                recorder.refused(request, &error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn call(&mut self, request: &Request) -> Result<Events, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.stream(request).await,
-            Wire::Unknown => Err(self.unsupported()),
+            Wire::Chat(chat) => chat.stream(request).await,
+            Wire::Anthropic(anthropic) => anthropic.stream(request).await,
+            Wire::Rehearsal(rehearsal) => rehearsal.stream(request),
         }
     }
 
@@ -50,7 +72,9 @@ impl Session {
     pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.compact(request).await,
-            Wire::Unknown => Err(self.unsupported()),
+            _ => {
+                Err(ModelError::Unsupported(format!("provider `{}` cannot shorten a conversation", self.provider.id())))
+            }
         }
     }
 
@@ -58,26 +82,19 @@ impl Session {
     pub fn fall_back_to_http(&mut self) -> bool {
         match &mut self.wire {
             Wire::Responses(responses) => responses.fall_back_to_http(),
-            Wire::Unknown => false,
+            _ => false,
         }
     }
 
     /// Opens the websocket, if there is one, and tells the provider all but the input, so that the first
     /// turn does not wait for that. A failure shows in the first call.
     pub async fn warm_up(&mut self, request: &Request) {
-        match &mut self.wire {
-            Wire::Responses(responses) => responses.warm_up(request).await,
-            Wire::Unknown => {}
+        if let Wire::Responses(responses) = &mut self.wire {
+            responses.warm_up(request).await;
         }
     }
 
     pub fn provider(&self) -> &Arc<Provider> {
         &self.provider
-    }
-
-    fn unsupported(&self) -> ModelError {
-        let wire = format!("{:?}", self.provider.wire()).to_lowercase();
-        let provider = self.provider.id();
-        ModelError::Unsupported(format!("`wire_api = \"{wire}\"` of provider `{provider}` is not supported yet"))
     }
 }

@@ -29,6 +29,7 @@ use crate::dispatch::{Context, dispatch};
 use crate::identity;
 use crate::limits;
 use crate::outbox::{Notification, Outbox};
+use crate::processes::Processes;
 use crate::throttle::{Throttle, short};
 
 /// What a transport delivers.
@@ -67,6 +68,7 @@ pub(crate) async fn serve(
         outbox,
         client: None,
         requests: FuturesUnordered::new(),
+        processes: Arc::default(),
         oddities: Throttle::default(),
     };
     async {
@@ -115,6 +117,8 @@ struct Connection {
     client: Option<Arc<Client>>,
     /// Requests in progress.
     requests: FuturesUnordered<Answer>,
+    /// What its client runs.
+    processes: Arc<Processes>,
     /// Messages that make no sense.
     oddities: Throttle,
 }
@@ -241,6 +245,7 @@ impl Connection {
             connection: self.id,
             client: Arc::clone(client),
             outbox: Arc::clone(&self.outbox),
+            processes: Arc::clone(&self.processes),
         };
         let method = request.method();
         let work = AssertUnwindSafe(dispatch(cx, id.clone(), request)).catch_unwind();
@@ -282,6 +287,7 @@ impl Connection {
     async fn end(&mut self) {
         self.app.connections.leave(self.id);
         self.app.disconnect(self.id);
+        self.end_processes();
         let drain = async {
             while let Some(reply) = self.requests.next().await {
                 self.reply(reply);
@@ -291,6 +297,15 @@ impl Connection {
             warn!(left = self.requests.len(), "giving up on requests in progress");
         }
         self.outbox.finish();
+    }
+
+    /// The client cannot reach what it runs any more. On stdio it may still read answers, so that what needs no
+    /// further word from it comes to its end.
+    fn end_processes(&self) {
+        match self.transport {
+            "stdio" => self.processes.stop_named(),
+            _ => self.processes.stop(),
+        }
     }
 }
 
@@ -336,6 +351,7 @@ mod tests {
             outbox,
             client: None,
             requests: FuturesUnordered::new(),
+            processes: Arc::default(),
             oddities: Throttle::default(),
         }
     }

@@ -7,9 +7,11 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::handlers::{
-    config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread, turn, windows,
+    command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread, turn,
+    windows,
 };
 use crate::outbox::Outbox;
+use crate::processes::Processes;
 use crate::responder::Responder;
 
 /// What a handler may use: the server, and who asks.
@@ -19,6 +21,7 @@ pub(crate) struct Context {
     pub connection: ConnectionId,
     pub client: Arc<Client>,
     pub outbox: Arc<Outbox>,
+    pub processes: Arc<Processes>,
 }
 
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
@@ -46,6 +49,10 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
         R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,
         R::ReviewStart(p) => return later(&cx, id, |r| turn::review(&cx, p, r)).await,
+        R::CommandExec(p) => encode_answer::<call::CommandExec>(&id, command_exec::exec(&cx, p).await),
+        R::CommandExecWrite(p) => encode_answer::<call::CommandExecWrite>(&id, command_exec::write(&cx, p).await),
+        R::CommandExecResize(p) => encode_answer::<call::CommandExecResize>(&id, command_exec::resize(&cx, p).await),
+        R::CommandExecTerminate(p) => encode_answer::<call::CommandExecTerminate>(&id, command_exec::terminate(&cx, p)),
         R::ModelList(p) => encode_answer::<call::ModelList>(&id, model::list(&cx, p)),
         R::CollaborationModeList(_) => {
             encode_answer::<call::CollaborationModeList>(&id, Ok(model::collaboration_modes()))

@@ -15,6 +15,7 @@ mod identity;
 mod limits;
 pub mod listen;
 mod outbox;
+mod processes;
 mod questions;
 mod responder;
 mod shutdown;

@@ -36,6 +36,16 @@ pub(crate) const OUTBOX_MERGE: usize = 64 * 1024;
 /// Unsent bytes at which a network peer is cut, and a stdio peer makes the senders wait.
 pub(crate) const OUTBOX_FULL: usize = 64 * MIB;
 
+/// Unsent bytes above which the programs that a client runs wait with more output. That is for the client alone,
+/// so waiting for it costs nobody else anything.
+pub(crate) const OUTBOX_STREAM: usize = MIB;
+
+/// The longest piece of a program's output in one message, before it is encoded for JSON.
+pub(crate) const OUTPUT_PIECE: usize = 32 * 1024;
+
+/// What is kept of a program's output for an answer without a cap: as much as could be a message at all.
+pub(crate) const UNCAPPED_OUTPUT: usize = MAX_LINE;
+
 /// The longest message that merging makes. Clients that read by lines may not take more than 64 KiB.
 pub(crate) const MERGED_MESSAGE: usize = 32 * 1024;
 

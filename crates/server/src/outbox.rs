@@ -120,6 +120,12 @@ impl Outbox {
         self.send_now(notification);
     }
 
+    /// Queues a notification that is for this peer alone, when it has taken most of what came before.
+    pub async fn send_at_its_pace(&self, notification: &Notification) {
+        self.until(|queue| queue.bytes < limits::OUTBOX_STREAM).await;
+        self.send_now(notification);
+    }
+
     /// Queues a notification at once.
     pub fn send_now(&self, notification: &Notification) {
         self.push(match notification.delta {

@@ -74,11 +74,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
     let trust = loaded.trust;
-    let sandbox = wishes.sandbox.or(config.sandbox_mode).unwrap_or(match trust {
-        Some(_) => SandboxMode::WorkspaceWrite,
-        None => SandboxMode::ReadOnly,
-    });
-    let sandbox = requirements.sandbox_mode(sandbox);
+    let sandbox = requirements.sandbox_mode(wishes.sandbox.unwrap_or_else(|| sandbox_mode(config, trust)));
     let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
@@ -148,6 +144,24 @@ fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
         Some(path) => Ok(path),
         None => AbsolutePathBuf::new(here()?.join(path)).ok_or_else(|| Refusal::failed("no working directory")),
     }
+}
+
+/// Without a word on it, a folder that the user has decided on is worked in, and others are only looked at.
+fn sandbox_mode(config: &ConfigToml, trust: Option<TrustLevel>) -> SandboxMode {
+    config.sandbox_mode.unwrap_or(match trust {
+        Some(_) => SandboxMode::WorkspaceWrite,
+        None => SandboxMode::ReadOnly,
+    })
+}
+
+/// The policy of a folder when nobody asks for another.
+pub(crate) fn default_sandbox(
+    settings: &loomd_config::Settings,
+    trust: Option<TrustLevel>,
+    home: &AbsolutePathBuf,
+) -> SandboxPolicy {
+    let mode = settings.requirements.sandbox_mode(sandbox_mode(&settings.config, trust));
+    sandbox_policy(mode, &settings.config, home)
 }
 
 fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {

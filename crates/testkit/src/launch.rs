@@ -14,6 +14,8 @@ const REMOVED: &[&str] = &[
     "HTTPS_PROXY",
     "HTTP_PROXY",
     "LOOMD_HOME",
+    "LOOMD_RECORD",
+    "LOOMD_SCENARIO",
     "OPENAI_API_KEY",
     "all_proxy",
     "http_proxy",

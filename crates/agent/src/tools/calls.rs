@@ -5,17 +5,14 @@ use std::time::{Duration, Instant};
 
 use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem};
 use loomd_store::rollout::TruncationPolicy;
-use tokio::time::timeout;
+use tokio::time::{Instant as Deadline, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Answer, Call, SHELLS};
 use crate::settings::truncation;
 use crate::truncate::{truncate, widened};
-use crate::turn::Turn;
-
-/// How long a tool that is told to stop may take to do so.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::turn::{GRACE, Turn};
 
 /// The calls that were made and not yet answered.
 #[derive(Default)]
@@ -30,7 +27,14 @@ pub(crate) struct Calls {
 struct RunningCall {
     call: Call,
     begun: Instant,
-    work: AbortOnDropHandle<Answer>,
+    work: AbortOnDropHandle<Done>,
+}
+
+/// A call that is over.
+struct Done {
+    answer: Answer,
+    /// The turn was stopped before it was.
+    stopped: bool,
 }
 
 /// What a call waits for, and what waits for it.
@@ -66,13 +70,12 @@ impl Turn {
             for before in before {
                 before.cancelled().await;
             }
-            if cx.turn.cancel.is_cancelled() {
-                return Err("aborted".into());
-            }
-            match tool {
+            let answer = match tool {
+                _ if cx.turn.cancel.is_cancelled() => Err("aborted".into()),
                 Some(tool) => tool.run(&cx, &called).await,
                 None => Err(called.unsupported()),
-            }
+            };
+            Done { answer, stopped: cx.turn.cancel.is_cancelled() }
         });
         self.progress.calls.running.push(RunningCall {
             call,
@@ -86,13 +89,12 @@ impl Turn {
     pub(crate) async fn collect_outputs(&mut self) -> bool {
         let running = std::mem::take(&mut self.progress.calls).running;
         let called = !running.is_empty();
+        let mut deadline = None;
         for RunningCall { call, begun, work } in running {
-            let answer = self.wait_for(work).await;
-            let stopped = self.cx.cancel.is_cancelled();
-            let output = match answer {
-                _ if stopped => aborted(&call.name, begun.elapsed()).into(),
-                Ok(output) => output,
-                Err(text) => text.into(),
+            let output = match self.wait_for(work, &mut deadline).await {
+                Done { stopped: true, .. } => aborted(&call.name, begun.elapsed()).into(),
+                Done { answer: Ok(output), .. } => output,
+                Done { answer: Err(text), .. } => text.into(),
             };
             let body = fit(output.body, widened(truncation(&self.cx.model)));
             self.remember(&call.output(body)).await;
@@ -103,16 +105,21 @@ impl Turn {
         called
     }
 
-    async fn wait_for(&self, mut work: AbortOnDropHandle<Answer>) -> Answer {
-        let answer = tokio::select! {
+    /// All calls together have until `deadline` once the turn is stopped.
+    async fn wait_for(&self, mut work: AbortOnDropHandle<Done>, deadline: &mut Option<Deadline>) -> Done {
+        let done = tokio::select! {
             biased;
-            answer = &mut work => answer,
-            () = self.cx.cancel.cancelled() => match timeout(GRACE, work).await {
-                Ok(answer) => answer,
-                Err(_) => return Err("aborted".into()),
-            },
+            done = &mut work => done,
+            () = self.cx.cancel.cancelled() => {
+                let deadline = *deadline.get_or_insert_with(|| Deadline::now() + GRACE);
+                match timeout_at(deadline, work).await {
+                    Ok(done) => done,
+                    Err(_) => return Done { answer: Err("aborted".into()), stopped: true },
+                }
+            }
         };
-        answer.unwrap_or_else(|_| Err("the tool failed inside; nothing more is known".into()))
+        let broke = || Err("the tool failed inside; nothing more is known".into());
+        done.unwrap_or_else(|_| Done { answer: broke(), stopped: self.cx.cancel.is_cancelled() })
     }
 }
 

@@ -133,8 +133,14 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
         }
-        Started::Stopped(ended) => {
+        Started::Stopped(ended) if cx.terminals.sessions.contains(session.id) => {
             leave_running(cx, session, ended);
+            Err("aborted".into())
+        }
+        // The turn was stopped before there was a process that could live on.
+        Started::Stopped(_) => {
+            let (item, event) = session.failed("aborted");
+            turn.completed(item, Some(event)).await;
             Err("aborted".into())
         }
         Started::Failed(output) => {

@@ -9,6 +9,7 @@ mod apply_patch;
 mod calls;
 mod command;
 mod deltas;
+mod dynamic;
 mod exec_command;
 mod net_diff;
 mod request_permissions;
@@ -170,6 +171,9 @@ impl Toolbox {
             }
             specs.extend(tool.spec(&offer));
         }
+        if kit.role == Role::Main {
+            specs.extend(dynamic::specs(&turn.profile));
+        }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
         let Kit { services, role, terminals, ops, threads, family, depth, guard, shell_memory } = kit;
         let cx = ToolCx {
@@ -213,8 +217,10 @@ impl Toolbox {
     }
 
     fn find(&self, name: &str) -> Option<&'static dyn Tool> {
-        let (_, tool) = TOOLS.iter().find(|(known, _)| *known == name)?;
         let turn = &self.cx.turn;
+        let Some((_, tool)) = TOOLS.iter().find(|(known, _)| *known == name) else {
+            return dynamic::knows(&turn.profile, name).then_some(&dynamic::Dynamic);
+        };
         let (role, depth) = (self.cx.role, self.cx.depth);
         let offer = Offer { cx: turn, role, depth, features: turn.profile.config.features };
         tool.callable(&offer).then_some(*tool)

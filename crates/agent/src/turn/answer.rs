@@ -240,11 +240,7 @@ impl Turn {
                 if message.plan.is_none() {
                     self.cx.started(ThreadItem::Plan { id: self.plan_id(), text: String::new() }).await;
                 }
-                records.push(Record::EventMsg(Event::ItemCompleted(ItemCompleted {
-                    thread_id: self.cx.thread_id.clone(),
-                    turn_id: self.cx.turn_id.clone(),
-                    item: CompletedItem::Plan { id: self.plan_id(), text: plan.clone() },
-                })));
+                records.push(self.plan_record(plan));
             }
             if shows_text {
                 records.push(Record::EventMsg(message.event(&id).into()));
@@ -303,6 +299,9 @@ impl Turn {
                     let rest = message.visible.finish();
                     self.show_pieces(&id, &mut message, rest).await;
                     let mut records = Vec::new();
+                    if let Some(plan) = &message.plan {
+                        records.push(self.plan_record(plan));
+                    }
                     if !message.text.is_empty() {
                         records.push(Record::EventMsg(message.event(&id).into()));
                         if keep {
@@ -341,6 +340,14 @@ impl Turn {
                 }
             }
         }
+    }
+
+    fn plan_record(&self, plan: &str) -> Record {
+        Record::EventMsg(Event::ItemCompleted(ItemCompleted {
+            thread_id: self.cx.thread_id.clone(),
+            turn_id: self.cx.turn_id.clone(),
+            item: CompletedItem::Plan { id: self.plan_id(), text: plan.into() },
+        }))
     }
 
     fn plan_id(&self) -> String {

@@ -131,6 +131,19 @@ impl TurnCx {
         answered
     }
 
+    /// Has a client do something; `None` when the turn is stopped before it is done. Nobody is told that
+    /// anything is waited for.
+    pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        let Question { mut answer, open, .. } = self.hub.ask(&self.thread_id, request).await;
+        let answered = tokio::select! {
+            biased;
+            answered = &mut answer => answered.ok(),
+            () = self.cancel.cancelled() => None,
+        };
+        drop(open);
+        answered
+    }
+
     /// Shows that something has begun.
     pub async fn started(&self, item: ThreadItem) {
         self.tell(ServerNotification::ItemStarted(ItemStartedNotification {
@@ -167,6 +180,24 @@ impl TurnCx {
     pub async fn record(&self, records: &[Record]) {
         self.note(records).await;
         self.flush(Durability::Flushed).await;
+    }
+
+    /// Writes records of something that outlives turns; false when this one writes no more.
+    pub async fn record_while_open(&self, records: &[Record]) -> bool {
+        let mut recorder = self.log.recorder.lock().await;
+        if recorder.is_closed() {
+            return false;
+        }
+        let written = async {
+            for record in records {
+                recorder.note(record)?;
+            }
+            recorder.flush(Durability::Flushed).await
+        };
+        if let Err(error) = written.await {
+            self.broke(error.to_string());
+        }
+        true
     }
 
     /// Takes records that are written with the next ones.

@@ -13,7 +13,7 @@ pub(crate) enum Mail {
     /// What the user says; shown as an item.
     Said(Vec<UserInput>),
     /// Something that happened; not shown.
-    Happened(ResponseItem),
+    Happened(Box<ResponseItem>),
 }
 
 #[derive(Default)]
@@ -22,8 +22,15 @@ pub(crate) struct Inbox {
     released: Notify,
 }
 
-/// Keeps an inbox open: something is still to be put in.
+/// A promise: something is still to be put in.
 pub(crate) struct Hold(Arc<Inbox>);
+
+impl Hold {
+    /// Puts in what was promised. The turn waits for it, so that it is taken even from a closed inbox.
+    pub fn put(self, mail: Mail) {
+        self.0.lock().mail.push_back(mail);
+    }
+}
 
 impl Drop for Hold {
     fn drop(&mut self) {
@@ -83,7 +90,7 @@ impl Inbox {
         state.closed
     }
 
-    /// Closes it and gives what is left.
+    /// Closes it and gives what is left. What was promised may still come.
     pub fn close(&self) -> Vec<Mail> {
         let mut state = self.lock();
         state.closed = true;

@@ -43,6 +43,9 @@ use crate::tools::{Calls, Toolbox};
 use crate::view::{Keeping, View};
 use answer::Answer;
 
+/// How long a tool or a command that is told to stop may take to do so.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
 /// What a turn is for.
 pub(crate) enum Work {
     Answer { input: Vec<UserInput>, output_schema: Option<JsonValue> },
@@ -140,7 +143,10 @@ impl Turn {
             Work::ShellCommand { command } => self.shell_command(command).await,
         };
         // What came too late to be answered is still part of the conversation.
-        for mail in self.inbox.close() {
+        let mut late = self.inbox.close();
+        self.settle().await;
+        late.extend(self.inbox.take());
+        for mail in late {
             self.take_mail(mail).await;
         }
         let mut outcome = match done {
@@ -150,21 +156,34 @@ impl Turn {
             Err(Failure::Other(error)) => Outcome::Failed(error),
         };
         self.finish(&outcome).await;
+        if let Some(error) = self.cx.broken() {
+            outcome = Outcome::Failed(error);
+        }
         if let Outcome::Completed { last_message } = &outcome
             && answers
         {
             self.notify(last_message.as_deref());
         }
-        let mut conversation = Some(self.conversation);
-        if let Some(error) = self.cx.broken() {
-            outcome = Outcome::Failed(error);
-            conversation = None;
-        }
+        let mut conversation = Some(self.conversation).filter(|_| self.cx.broken().is_none());
         if let Some(conversation) = &mut conversation {
             conversation.len = self.cx.written().await;
         }
         self.cx.close().await;
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+    }
+
+    /// Waits for commands of the user that run beside the turn: they belong to it. Not for long when it is
+    /// stopped, because they are, too.
+    async fn settle(&self) {
+        let stopped = async {
+            self.cx.cancel.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.inbox.settled() => {}
+            () = stopped => {}
+        }
     }
 
     async fn begin(&mut self) {
@@ -232,17 +251,22 @@ impl Turn {
 
     /// Answers the user.
     async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
-        self.compact_if_full().await?;
+        if let Err(failure) = self.compact_if_full().await {
+            // It cannot be answered, but it was said.
+            self.take_input(input).await;
+            return Err(failure);
+        }
         self.tell_situation().await;
         self.take_input(input).await;
         loop {
             for mail in self.inbox.take() {
                 self.take_mail(mail).await;
             }
-            let called = self.step().await?;
+            // Nothing is done that could not be written down.
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
+            let called = self.step().await?;
             if !called {
                 tokio::select! {
                     () = self.inbox.settled() => {}
@@ -350,6 +374,10 @@ impl Turn {
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
             };
+            if let Some(limits) = error.rate_limits() {
+                self.rate_limits = limits.clone();
+                self.tell_rate_limits().await;
+            }
             if error.is_invalid_image() && self.conversation.drop_last_images("Invalid image") {
                 continue;
             }
@@ -419,10 +447,6 @@ impl Turn {
                 Some(Ok(event)) => self.take(&mut answer, event).await,
                 Some(Err(error)) => {
                     self.break_off(&mut answer, false).await;
-                    if let Some(limits) = error.rate_limits() {
-                        self.rate_limits = limits.clone();
-                        self.tell_rate_limits().await;
-                    }
                     return Err(error.into());
                 }
                 None => return Ok(()),

@@ -4,6 +4,7 @@
 mod agents;
 mod areas;
 mod defaults;
+mod loomd;
 mod mcp;
 mod otel;
 mod profile;
@@ -28,6 +29,7 @@ pub use areas::{
     BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
+pub use loomd::Loomd;
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
 pub use profile::Profile;
@@ -123,6 +125,8 @@ pub struct ConfigToml {
     pub chatgpt_base_url: Option<String>,
 
     // The server itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loomd: Option<Loomd>,
     pub profile: Option<String>,
     pub profiles: BTreeMap<String, Profile>,
     pub history: Option<History>,

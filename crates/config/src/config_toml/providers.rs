@@ -39,7 +39,54 @@ pub struct ModelProvider {
     pub requires_openai_auth: bool,
     #[serde(default)]
     pub supports_websockets: bool,
+    /// Set from `[loomd]`, whatever the provider.
+    #[serde(skip)]
+    pub record: Option<AbsolutePathBuf>,
+    /// Set from `[loomd]`; for the rehearsal.
+    #[serde(skip)]
+    pub scenario: Option<AbsolutePathBuf>,
 }
+
+/// A provider that is there for whoever has a key in the environment. A file may define the same id and wins.
+struct Keyed {
+    id: &'static str,
+    name: &'static str,
+    base_url: &'static str,
+    env_key: &'static str,
+    wire_api: WireApi,
+}
+
+const fn keyed(
+    id: &'static str,
+    name: &'static str,
+    base_url: &'static str,
+    env_key: &'static str,
+    wire_api: WireApi,
+) -> Keyed {
+    Keyed { id, name, base_url, env_key, wire_api }
+}
+
+/// The account's own provider is `openai`; it never looks at keys in the environment.
+const KEYED: &[Keyed] = &[
+    keyed("openai-api", "OpenAI API", "https://api.openai.com/v1", "OPENAI_API_KEY", WireApi::Responses),
+    keyed("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", WireApi::Anthropic),
+    keyed("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", WireApi::Chat),
+    keyed("deepseek", "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", WireApi::Chat),
+    keyed("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", WireApi::Chat),
+    keyed("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", WireApi::Chat),
+    keyed("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", WireApi::Chat),
+    keyed(
+        "gemini",
+        "Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        WireApi::Chat,
+    ),
+    keyed("moonshot", "Moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", WireApi::Chat),
+    keyed("together", "Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", WireApi::Chat),
+    keyed("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", WireApi::Chat),
+    keyed("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", WireApi::Chat),
+];
 
 /// The language that a provider speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,8 +130,21 @@ impl ModelProvider {
             "ollama" => provider("Ollama", Some("http://localhost:11434/v1")),
             "lmstudio" => provider("LM Studio", Some("http://localhost:1234/v1")),
             "rehearsal" => provider("Rehearsal", None),
-            _ => return None,
+            _ => {
+                let keyed = KEYED.iter().find(|keyed| keyed.id == id)?;
+                Self {
+                    env_key: Some(keyed.env_key.into()),
+                    wire_api: keyed.wire_api,
+                    ..provider(keyed.name, Some(keyed.base_url))
+                }
+            }
         })
+    }
+
+    /// Every id that [`ModelProvider::built_in`] knows, those of this machine last.
+    pub fn built_in_ids() -> impl Iterator<Item = &'static str> {
+        let keyed = KEYED.iter().map(|keyed| keyed.id);
+        std::iter::once("openai").chain(keyed).chain(["ollama", "lmstudio", "rehearsal"])
     }
 
     pub fn request_max_retries(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loomd_config::config_toml::ModelProvider;
+use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_config::{Feature, Settings};
 use loomd_protocol::{AskForApproval, SandboxMode};
 use serde_json::json;
@@ -58,6 +58,23 @@ fn the_selected_provider_is_looked_up() {
     assert_eq!(provider(mine), ModelProvider { name: "Mine".into(), ..ModelProvider::default() });
     assert_eq!(settings("model_provider = 'rehearsal'").provider.name, "Rehearsal");
     assert_eq!(user("model_provider = 'nope'").error(), "Model provider `nope` not found");
+}
+
+#[test]
+fn a_key_in_the_environment_is_enough_for_many_providers() {
+    let ids: Vec<_> = ModelProvider::built_in_ids().collect();
+    assert!(ids.iter().all(|id| ModelProvider::built_in(id).is_some()));
+    let anthropic = settings("model_provider = 'anthropic'").provider;
+    assert_eq!((anthropic.wire_api, anthropic.env_key.as_deref()), (WireApi::Anthropic, Some("ANTHROPIC_API_KEY")));
+    let own = "model_provider = 'groq'\n[model_providers.groq]\nname = 'Mine'\nbase_url = 'http://x/v1'";
+    assert_eq!((settings(own).provider.name, settings(own).provider.env_key), ("Mine".into(), None));
+}
+
+#[test]
+fn recordings_and_scenarios_are_for_whatever_provider_is_used() {
+    let provider = settings("model_provider = 'rehearsal'\n[loomd]\nrecord = '/tmp/r'\nscenario = 's.jsonl'").provider;
+    assert_eq!(provider.record.as_deref(), Some(std::path::Path::new("/tmp/r")));
+    assert!(provider.scenario.is_some_and(|path| path.is_absolute() && path.ends_with("s.jsonl")));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::Exit;
 use super::guard::Guard;
-use super::kill::kill_session;
+use super::kill::kill_all;
 use super::launch::{Launch, Stack};
 
 /// How often killed programs that have not ended yet are looked at again.
@@ -56,7 +56,7 @@ impl Child {
     }
 
     pub fn kill(&self) {
-        kill_session(self.group);
+        kill_all(self.group);
     }
 }
 

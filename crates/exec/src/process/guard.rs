@@ -1,85 +1,105 @@
 //! A process that ends what we started when we are gone. The kernel tells our own children, but not theirs; so
-//! this one is told every group that runs, and when it hears no more of us it ends the groups that are left.
+//! this one is told every program that runs, and when it hears no more of us it kills those that are left, with
+//! all they started.
+#![allow(unsafe_code)]
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
-use std::thread::sleep;
-use std::time::Duration;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::child::reap;
+use super::kill::kill_all;
 use super::launch::{Failed, Launch, Stack};
 use super::stdio::nothing;
 use crate::helper::{GUARD, THIS_PROGRAM, is_ready};
 use crate::{Command, Environment};
 
-/// How long programs have to end by themselves.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// Our end: started with the first program, if there can be one. What is said is a number: that of a group which
-/// starts, which the group's leader says itself, or with a minus that of a group which ended.
+/// Our end: started with the first program, if there can be one. What is said is a number: that of a program which
+/// starts, which the program says itself, or with a minus that of one which ended.
 #[derive(Debug, Default)]
-pub(super) struct Guard {
-    tell: Option<OwnedFd>,
-    tried: bool,
+pub(super) struct Guard(Option<Running>);
+
+#[derive(Debug)]
+struct Running {
+    line: UnixStream,
+    pidfd: OwnedFd,
 }
 
 impl Guard {
     /// Starts a program that the guard knows of. Without a guard, what the program starts may outlive us.
     pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, OwnedFd)> {
-        if !self.tried {
-            self.tried = true;
-            let _ = self.set_up(stack);
+        if self.0.as_ref().is_none_or(|guard| !matches!(reap(&guard.pidfd), Ok(false))) {
+            self.0 = Running::start(stack).unwrap_or_default();
         }
-        launch.start(stack, self.tell.as_ref().map(AsFd::as_fd)).map_err(|Failed { group, error }| {
+        let line = self.0.as_ref().map(|guard| guard.line.as_raw_fd());
+        launch.start(stack, line).map_err(|Failed { group, error }| {
             group.into_iter().for_each(|group| self.ended(group));
             error
         })
     }
 
     pub fn ended(&self, group: Pid) {
-        if let Some(tell) = &self.tell {
-            // A guard that is gone or does not listen is no reason to stop.
-            let _ = rustix::io::write(tell, &(-group.as_raw_pid()).to_ne_bytes());
+        if let Some(guard) = &self.0 {
+            // SAFETY: the line is open.
+            unsafe { tell(guard.line.as_raw_fd(), -group.as_raw_pid()) };
         }
     }
+}
 
-    fn set_up(&mut self, stack: &mut Stack) -> crate::Result<()> {
+impl Running {
+    fn start(stack: &mut Stack) -> crate::Result<Option<Self>> {
         if !is_ready() {
-            return Ok(());
+            return Ok(None);
         }
-        let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
-        // A guard that does not listen must not hold us up.
-        rustix::io::ioctl_fionbio(&ours, true).map_err(io::Error::from)?;
+        let (line, theirs) = UnixStream::pair()?;
         let mut command = Command::new([THIS_PROGRAM], "/", Environment::default());
         command.arg0 = Some(GUARD.into());
-        let launch = Launch::new(&command, [theirs, nothing()?, nothing()?], false)?.outliving_us();
-        launch.start(stack, None).map_err(|failed| failed.error)?;
-        self.tell = Some(ours);
-        Ok(())
+        let launch = Launch::new(&command, [theirs.into(), nothing()?, nothing()?], false)?.outliving_us();
+        let (_, pidfd) = launch.start(stack, None).map_err(|failed| failed.error)?;
+        Ok(Some(Self { line, pidfd }))
     }
+}
+
+/// Whether the guard was told. One system call, fit for a child that shares our memory.
+///
+/// # Safety
+/// The descriptor must be open.
+pub(super) unsafe fn tell(line: RawFd, number: libc::pid_t) -> bool {
+    // A guard that is gone must not be our end, and one that does not listen must not hold us up.
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the number lives until the call returns.
+    unsafe { libc::send(line, (&raw const number).cast(), size_of_val(&number), flags) > 0 }
 }
 
 /// What the guard does.
 pub(crate) fn guard() -> i32 {
-    let mut running = BTreeSet::new();
-    let mut said = [0; size_of::<i32>()];
+    // What whoever started us was given is not ours to hold.
+    let _ = crate::helper::close_from(3);
+    let mut running = BTreeMap::new();
+    let mut said = [0; size_of::<libc::pid_t>()];
     let mut us = io::stdin().lock();
     while us.read_exact(&mut said).is_ok() {
-        match i32::from_ne_bytes(said) {
-            ended if ended < 0 => running.remove(&-ended),
-            started => running.insert(started),
-        };
+        let number = libc::pid_t::from_ne_bytes(said);
+        if number < 0 {
+            running.remove(&-number);
+        } else if let Some(pid) = Pid::from_raw(number)
+            && let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
+        {
+            running.insert(number, (pid, pidfd));
+        }
     }
-    let groups: Vec<_> = running.into_iter().filter_map(Pid::from_raw).collect();
-    let alive: Vec<_> = groups.iter().filter(|group| kill_process_group(**group, Signal::TERM).is_ok()).collect();
-    if !alive.is_empty() {
-        sleep(GRACE);
-    }
-    for group in alive {
-        let _ = kill_process_group(*group, Signal::KILL);
+    // One that has ended may have left its number to another.
+    for (pid, _) in running.values().filter(|(_, pidfd)| !has_ended(pidfd)) {
+        kill_all(*pid);
     }
     0
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(pidfd, PollFlags::IN)];
+    !matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
 }

@@ -1,25 +1,64 @@
-//! Killing a program and everything it started that did not ask for a session of its own.
+//! Killing a program and everything it started.
 #![allow(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Kills the group, and what left the group but not the session, as jobs of an interactive shell do. The
-/// leader must not have been reaped, so that its number can only mean this group and session.
-pub(super) fn kill_session(leader: Pid) {
+/// What starts others as fast as we look cannot hold us for ever.
+const ROUNDS: usize = 16;
+
+/// Kills a program, its group and session, and all that descends from it, in whatever session. Only what has
+/// lost its parent and moved to a session of its own is out of reach. The program must not have been reaped,
+/// so that its number can only mean itself.
+pub(super) fn kill_all(leader: Pid) {
+    // Stopped, they start no others while we look for them.
+    let mut found = BTreeSet::from([leader.as_raw_pid()]);
+    let _ = kill_process_group(leader, Signal::STOP);
+    for _ in 0..ROUNDS {
+        let more: BTreeSet<_> =
+            found.iter().flat_map(|pid| children(*pid)).filter(|pid| !found.contains(pid)).collect();
+        if more.is_empty() {
+            break;
+        }
+        more.iter().for_each(|pid| send(*pid, Signal::STOP));
+        found.extend(more);
+    }
     // Nobody left to kill is what we want.
     let _ = kill_process_group(leader, Signal::KILL);
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        if let Some(pid) = pid
-            && session_of(pid) == leader.as_raw_pid()
-        {
-            let _ = kill_process(pid, Signal::KILL);
+    found.iter().for_each(|pid| send(*pid, Signal::KILL));
+    for _ in 0..ROUNDS {
+        let left: Vec<_> =
+            everybody().filter(|pid| !found.contains(pid) && found.contains(&session_of(*pid))).collect();
+        if left.is_empty() {
+            break;
         }
+        left.iter().for_each(|pid| send(*pid, Signal::KILL));
+        found.extend(left);
     }
 }
 
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Those whose parent is one of the process's threads. Without the files that say so, the session has to do.
+fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+fn everybody() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// 0 for the kernel's own, -1 for what is gone.
-fn session_of(pid: Pid) -> libc::pid_t {
+fn session_of(pid: i32) -> libc::pid_t {
     // SAFETY: getsid only takes a number. The safe wrapper that we know does not expect a 0.
-    unsafe { libc::getsid(pid.as_raw_pid()) }
+    unsafe { libc::getsid(pid) }
 }

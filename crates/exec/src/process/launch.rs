@@ -5,13 +5,14 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::guard::tell;
 use crate::{Command, Error};
 
 /// Where programs are looked for when the environment does not say.
@@ -39,7 +40,7 @@ struct Shared<'a> {
     env: Vec<*const c_char>,
     parent: libc::pid_t,
     /// Where the child says which group it leads, before it can start anything.
-    announce: Option<c_int>,
+    announce: Option<RawFd>,
     failure: AtomicI32,
 }
 
@@ -76,7 +77,7 @@ impl Launch {
 
     /// Starts the program, which leads a session and group of its own. The descriptor says when it ended. The
     /// number of the group is written to `announce` even when the start fails after all.
-    pub fn start(&self, stack: &mut Stack, announce: Option<BorrowedFd>) -> Result<(Pid, OwnedFd), Failed> {
+    pub fn start(&self, stack: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, OwnedFd), Failed> {
         let mut argv = vec![ptr::null(); 1];
         argv.extend(self.argv.iter().map(|word| word.as_ptr()));
         argv.push(ptr::null());
@@ -84,7 +85,6 @@ impl Launch {
         env.push(ptr::null());
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
-        let announce = announce.map(|fd| fd.as_raw_fd());
         let mut shared = Shared { launch: self, argv, env, parent, announce, failure: AtomicI32::new(0) };
         let mut pidfd: c_int = -1;
         let signals = Blocked::all();
@@ -184,7 +184,10 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
         let errno = || *libc::__errno_location();
         libc::setsid();
         let launch = shared.launch;
-        if !launch.outlives_us {
+        // Whoever is guarded is not to be told of our end as well: it would end first, and be missing when those are
+        // looked for that it started.
+        let guarded = shared.announce.is_some_and(|line| tell(line, libc::getpid()));
+        if !guarded && !launch.outlives_us {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
                 return errno();
             }
@@ -192,11 +195,6 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
                 // We were too late to be told that the parent died.
                 return libc::ESRCH;
             }
-        }
-        if let Some(announce) = shared.announce {
-            let group = libc::getpid();
-            // One that does not listen is as good as none.
-            libc::write(announce, (&raw const group).cast(), size_of_val(&group));
         }
         if launch.terminal && libc::ioctl(launch.stdio[0].as_raw_fd(), libc::TIOCSCTTY, 0) != 0 {
             return errno();

@@ -15,17 +15,17 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 pub(crate) use guard::guard;
-pub use stdio::{Input, Output, Size, Stdio};
+pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
 use crate::{Command, Result};
 
-/// A program that leads a session and a process group of its own. It is told to end when this process
-/// dies; dropped before it ended, its whole group is killed.
+/// A program that leads a session and a process group of its own. Dropped before it ended, it is killed with
+/// all it started; so it is when this process dies.
 #[derive(Debug)]
 pub struct Process {
     child: child::Child,
     ended: AsyncFd<OwnedFd>,
-    terminal: Option<stdio::Terminal>,
+    terminal: Option<Terminal>,
 }
 
 /// A program that has just been started, with our ends of what it is connected to.
@@ -81,15 +81,13 @@ impl Process {
         }
     }
 
-    /// Kills the program and all of its process group.
+    /// Kills the program and all it started.
     pub fn kill(&self) {
         self.child.kill();
     }
 
-    /// Changes the size of the terminal; `false` when there is none.
-    pub fn resize(&self, size: Size) -> io::Result<bool> {
-        let Some(terminal) = &self.terminal else { return Ok(false) };
-        stdio::set_size(terminal.get_ref(), size)?;
-        Ok(true)
+    /// The program's terminal, if it has one.
+    pub fn terminal(&self) -> Option<&Terminal> {
+        self.terminal.as_ref()
     }
 }

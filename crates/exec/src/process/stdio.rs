@@ -36,7 +36,15 @@ impl Default for Size {
     }
 }
 
-pub(super) type Terminal = Arc<AsyncFd<OwnedFd>>;
+/// Our side of a program's terminal, as long as anybody holds it.
+#[derive(Clone, Debug)]
+pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
+
+impl Terminal {
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        set_size(self.0.get_ref(), size)
+    }
+}
 
 /// Where a program's output is read.
 #[derive(Debug)]
@@ -56,7 +64,7 @@ impl Output {
             Read::Pipe(pipe) => pipe.read(buffer).await,
             Read::Terminal(terminal) => {
                 let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *buffer)?);
-                match terminal.async_io(Interest::READABLE, read).await {
+                match terminal.0.async_io(Interest::READABLE, read).await {
                     // How a terminal says that its last user is gone.
                     Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(0),
                     other => other,
@@ -83,7 +91,7 @@ impl Input {
             Write::Terminal(terminal) => {
                 while !bytes.is_empty() {
                     let write = |fd: &OwnedFd| Ok(rustix::io::write(fd, bytes)?);
-                    let written = terminal.async_io(Interest::WRITABLE, write).await?;
+                    let written = terminal.0.async_io(Interest::WRITABLE, write).await?;
                     bytes = &bytes[written..];
                 }
                 Ok(())
@@ -136,10 +144,11 @@ pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
             let theirs = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
             set_size(&terminal, size)?;
             rustix::io::ioctl_fionbio(&terminal, true)?;
-            let terminal = Arc::new(super::watch::watch(terminal, Interest::READABLE | Interest::WRITABLE)?);
+            let watched = super::watch::watch(terminal, Interest::READABLE | Interest::WRITABLE)?;
+            let terminal = Terminal(Arc::new(watched));
             let ours = Ours {
-                stdin: Some(Input(Write::Terminal(Arc::clone(&terminal)))),
-                stdout: Output(Read::Terminal(Arc::clone(&terminal))),
+                stdin: Some(Input(Write::Terminal(terminal.clone()))),
+                stdout: Output(Read::Terminal(terminal.clone())),
                 stderr: None,
                 terminal: Some(terminal),
             };
@@ -148,7 +157,7 @@ pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
     }
 }
 
-pub(super) fn set_size(terminal: &OwnedFd, size: Size) -> io::Result<()> {
+fn set_size(terminal: &OwnedFd, size: Size) -> io::Result<()> {
     let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(terminal, size)?)
 }

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
+use super::mounts::KERNEL_SWITCHES;
 use super::seccomp::network_filter;
 
 /// The program, unless it lies in the folder of the very commands that are to be confined.
@@ -22,6 +23,9 @@ pub(super) fn find(search: Option<OsString>, cwd: &Path) -> Option<PathBuf> {
 /// Becomes the confined command; only returns when that failed.
 pub(super) fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Error {
     let run = || -> io::Result<io::Error> {
+        if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
+            return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
+        }
         let mut command = std::process::Command::new(program);
         command.args(arguments(sandbox, cwd));
         let filter = if sandbox.network { None } else { Some(filter_file()?) };
@@ -42,6 +46,9 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     add("--die-with-parent", &[]);
     add("--unshare-user", &[]);
     add("--unshare-pid", &[]);
+    add("--unshare-ipc", &[]);
+    // Root would keep them all, and with them the right to undo what follows.
+    add("--cap-drop", &[Path::new("ALL")]);
     if !sandbox.network {
         add("--unshare-net", &[]);
     }
@@ -56,6 +63,10 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     }
     add("--dev", &[Path::new("/dev")]);
     add("--proc", &[Path::new("/proc")]);
+    for name in KERNEL_SWITCHES {
+        let path = Path::new("/proc").join(name);
+        add("--ro-bind-try", &[&path, &path]);
+    }
     for root in &sandbox.writable {
         add("--bind", &[&root.path, &root.path]);
         for kept in root.protected.iter().chain(&root.absent) {
@@ -80,7 +91,7 @@ fn filter_file() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WritableRoot;
+    use super::super::{Means, WritableRoot};
     use super::*;
 
     fn check(sandbox: &Sandbox, expected: &str) {
@@ -93,9 +104,12 @@ mod tests {
     fn a_sandbox_becomes_arguments() {
         let root =
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
-        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, landlock_only: false };
-        let start = "--die-with-parent --unshare-user --unshare-pid";
-        let end = "--dev /dev --proc /proc --bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";
+        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Bubblewrap };
+        let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
+        let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
+        let switches: String = switches.collect();
+        let end = "--bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";
+        let end = format!("--dev /dev --proc /proc {switches}{end}");
         check(&sandbox, &format!("{start} --unshare-net --ro-bind / / {end}"));
         sandbox.network = true;
         sandbox.readable = Some(vec!["/usr".into()]);

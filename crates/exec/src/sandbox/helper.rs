@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io;
 
 use super::namespaces::become_command;
-use super::{Sandbox, bubblewrap, landlock, namespaces, placeholder};
-use crate::helper::SANDBOX;
+use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use crate::helper::{SANDBOX, close_on_exec_from};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
@@ -30,22 +30,29 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
-    if !sandbox.landlock_only {
+    // What we were given beyond the standard streams is not for the command, which could reach out through it.
+    if let Err(error) = close_on_exec_from(3) {
+        return complain("cannot keep our descriptors from the command", &error);
+    }
+    if sandbox.means != Means::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {
             Ok(taken) => taken,
             Err(error) => return complain("cannot protect what does not exist yet", &error),
         };
-        match namespaces::run(sandbox, &cwd, argv) {
-            Ok(code) => return code,
-            // Not allowed here; there are other ways.
-            Err(_) => {
-                if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
-                    let passed = taken.pass_on();
-                    let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
-                    return complain("cannot start bubblewrap", &error);
-                }
-            }
+        if sandbox.means == Means::Best
+            && let Ok(code) = namespaces::run(sandbox, &cwd, argv)
+        {
+            return code;
+        }
+        // Not allowed here; there are other ways.
+        if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
+            let passed = taken.pass_on();
+            let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
+            return complain("cannot start bubblewrap", &error);
+        }
+        if sandbox.means == Means::Bubblewrap {
+            return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
         }
     }
     match landlock::confine(sandbox) {

@@ -35,8 +35,17 @@ pub struct Sandbox {
     readable: Option<Vec<PathBuf>>,
     writable: Vec<WritableRoot>,
     network: bool,
-    /// Whether the older way is asked for, without namespaces.
-    landlock_only: bool,
+    means: Means,
+}
+
+/// How a command is confined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Means {
+    /// By the strongest means that this system has.
+    #[default]
+    Best,
+    Bubblewrap,
+    Landlock,
 }
 
 /// A folder, or file, that may be written to, except for some things in it.
@@ -63,8 +72,15 @@ impl Sandbox {
         Ok(Command { argv, arg0: Some(SANDBOX.into()), cwd: command.cwd.clone(), env: command.env.clone() })
     }
 
+    /// Asks for the older way, without namespaces.
     pub fn with_landlock_only(mut self) -> Self {
-        self.landlock_only = true;
+        self.means = Means::Landlock;
+        self
+    }
+
+    /// Asks for bubblewrap even where we could do without.
+    pub fn with_bubblewrap_only(mut self) -> Self {
+        self.means = Means::Bubblewrap;
         self
     }
 }

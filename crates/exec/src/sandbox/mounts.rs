@@ -18,7 +18,7 @@ use super::sys::make_read_only;
 use super::{Sandbox, WritableRoot};
 
 /// What the kernel lets its owner change through files, whoever asks; covered up for commands that run as root.
-const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
+pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
 /// Where a new root is put together: some folder that is always there and that the new root replaces anyway.
 const STAGE: &str = "/dev";
@@ -53,14 +53,25 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
     std::env::set_current_dir(cwd)
 }
 
+const CLONE: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
+
 /// A copy of the mounts at a path, attached nowhere.
 pub(super) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    Ok(open_tree(CWD, path, flags)?)
+    Ok(open_tree(CWD, path, CLONE)?)
 }
 
 fn read_only_tree(path: &Path) -> io::Result<OwnedFd> {
-    let tree = clone_tree(path)?;
+    read_only(clone_tree(path)?)
+}
+
+/// Of a link, the link and not what it leads to: attached to itself it still leads there, and can be neither
+/// removed nor replaced.
+fn read_only_itself(path: &Path) -> io::Result<OwnedFd> {
+    read_only(open_tree(CWD, path, CLONE | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?)
+}
+
+fn read_only(tree: OwnedFd) -> io::Result<OwnedFd> {
     make_read_only(tree.as_fd(), c"", true)?;
     Ok(tree)
 }
@@ -97,7 +108,7 @@ impl<'a> Writable<'a> {
             }
             for kept in root.protected.iter().chain(&root.absent) {
                 let kept = inside(base, kept);
-                match read_only_tree(&kept) {
+                match read_only_itself(&kept) {
                     Ok(tree) => attach(&tree, &kept)?,
                     // Somewhere that cannot be reached cannot be written to either.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}

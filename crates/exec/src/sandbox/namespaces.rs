@@ -28,7 +28,7 @@ const FAILED: u8 = b'!';
 /// Runs the command and returns its exit code, or says that namespaces cannot be had; then nothing has run.
 pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Result<i32> {
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
-    let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID;
+    let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
     if !sandbox.network {
         namespaces |= libc::CLONE_NEWNET;
     }

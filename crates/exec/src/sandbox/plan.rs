@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-use super::{Sandbox, WritableRoot};
+use super::{Means, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Sandbox {
                 (read_only_access, roots)
             }
         };
-        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, landlock_only: false };
+        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, means: Means::default() };
         for root in roots {
             sandbox.grant_write(root);
         }
@@ -116,7 +116,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// What must not change in a writable folder, and where its repository really is.
+/// What must not change in a writable folder, where links there lead, and where its repository really is.
 fn protected(root: &Path) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
     for name in PROTECTED {
@@ -125,6 +125,9 @@ fn protected(root: &Path) -> Vec<PathBuf> {
             continue;
         }
         found.extend(git_folder(&path));
+        if path.is_symlink() {
+            found.extend(path.canonicalize().ok());
+        }
         found.insert(path);
     }
     found.into_iter().collect()

@@ -7,13 +7,13 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
+/// `getpeername` reaches nobody, and bash takes its refusal for a login from afar: it would read start-up files.
 const DENIED: &[libc::c_long] = &[
     libc::SYS_connect,
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_bind,
     libc::SYS_listen,
-    libc::SYS_getpeername,
     libc::SYS_getsockname,
     libc::SYS_shutdown,
     libc::SYS_sendto,
@@ -26,8 +26,12 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
-/// Allowed between processes of one machine only.
+/// Allowed between processes of one machine only, and only as connections: a datagram can be sent to anybody's
+/// socket with a call that a filter cannot look into.
 const LOCAL_ONLY: &[libc::c_long] = &[libc::SYS_socket, libc::SYS_socketpair];
+
+/// The rest of the argument are flags.
+const SOCK_TYPE_MASK: u64 = 0xf;
 
 /// The same calls have a second set of numbers on this architecture.
 #[cfg(target_arch = "x86_64")]
@@ -40,14 +44,22 @@ pub(super) fn deny_network() -> io::Result<()> {
     seccompiler::apply_filter(&network_filter()?).map_err(io::Error::other)
 }
 
+fn condition(argument: u8, op: SeccompCmpOp, value: libc::c_int) -> Result<SeccompRule, seccompiler::BackendError> {
+    let value = u64::from(value.unsigned_abs());
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?])
+}
+
 pub(super) fn network_filter() -> io::Result<BpfProgram> {
     let program = || -> Result<BpfProgram, seccompiler::BackendError> {
         let mut rules = Vec::new();
         for numbering in NUMBERINGS {
             rules.extend(DENIED.iter().map(|call| (call + numbering, Vec::new())));
             for call in LOCAL_ONLY {
-                let family = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, libc::AF_UNIX as u64)?;
-                rules.push((call + numbering, vec![SeccompRule::new(vec![family])?]));
+                let mut denied = vec![condition(0, SeccompCmpOp::Ne, libc::AF_UNIX)?];
+                for datagrams in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+                    denied.push(condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), datagrams)?);
+                }
+                rules.push((call + numbering, denied));
             }
         }
         let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());

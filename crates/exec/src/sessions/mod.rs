@@ -103,6 +103,11 @@ impl Sessions {
         Ok(self.poll(id, &session, begun, deadline).await)
     }
 
+    /// Whether there is a session under this id. One that is only reserved is none yet.
+    pub fn contains(&self, id: u32) -> bool {
+        self.0.contains(id)
+    }
+
     /// How many are running or have an end that nobody has seen.
     pub fn open(&self) -> usize {
         self.0.open()

@@ -92,6 +92,10 @@ impl Table {
         place.session.clone()
     }
 
+    pub fn contains(&self, id: u32) -> bool {
+        self.state().places.get(&id).is_some_and(|place| place.session.is_some())
+    }
+
     pub fn remove(&self, id: u32) {
         self.state().places.remove(&id);
     }
@@ -157,6 +161,7 @@ mod tests {
         let reserved: Vec<_> = (0..100).map(|_| table.reserve()).collect();
         let ids: std::collections::BTreeSet<_> = reserved.iter().map(Reserved::id).collect();
         assert_eq!((ids.len(), ids.iter().all(|id| IDS.contains(id)), table.open()), (100, true, 0));
+        assert!(!ids.iter().any(|id| table.contains(*id)));
         drop(reserved);
         assert!(table.state().places.is_empty());
     }

@@ -1,5 +1,7 @@
-//! A program for tests: the sandbox's helper when it is called by that name, else the owner of a command, to be
-//! killed while the command runs.
+//! A program for tests: the sandbox's helper when it is called by that name, one that tries to get out of a
+//! sandbox, or the owner of a command, to be killed while the command runs.
+
+mod attempt;
 
 use std::path::Path;
 
@@ -11,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     loomd_exec::run_if_helper();
     let mut argv: Vec<String> = std::env::args().skip(1).collect();
+    if argv.first().is_some_and(|word| word == "--attempt") {
+        return Ok(attempt::attempt(&argv[1..])?);
+    }
     let sandboxed = argv.first().is_some_and(|word| word == "--sandboxed");
     argv.drain(..usize::from(sandboxed));
     let mut command = Command::new(argv, "/", Environment::of_this_process());

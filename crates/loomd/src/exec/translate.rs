@@ -283,7 +283,7 @@ mod tests {
             json!({ "type": "turn.failed", "error": { "message": "gone" } }),
         ];
         assert_eq!(printed(&[told("gone", false), failed.clone()]), ends);
-        assert_eq!(printed(&[failed.clone()]), ends);
+        assert_eq!(printed(std::slice::from_ref(&failed)), ends);
         assert_eq!(printed(&[told("again", true), failed])[1..], ends);
         assert_eq!(
             printed(&[("turn/completed", turn("interrupted", Value::Null))]),

@@ -65,7 +65,7 @@ fn parts(name: &str) -> (u64, u64) {
 }
 
 /// Lines of rollouts that are no JSON, but for torn last ones.
-fn damaged_lines(home: &std::path::Path) -> Vec<String> {
+pub fn damaged_lines(home: &std::path::Path) -> Vec<String> {
     let mut damaged = Vec::new();
     let mut folders = vec![home.join("sessions")];
     while let Some(folder) = folders.pop() {

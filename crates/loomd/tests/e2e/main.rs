@@ -5,22 +5,29 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod bad_input;
 mod cli;
+mod command_exec;
 mod commands;
 mod common;
 mod crash;
+mod crash_turns;
 mod every_method;
+mod faults;
 mod fuzz_lines;
 mod generate;
 mod interchange;
 mod leaks;
 mod logging;
 mod memory;
+mod ordering;
 mod pipelining;
 mod read_only;
+mod rehearsal;
 mod signals;
 mod threads;
+mod two_servers;
 mod unix_socket;
 mod websocket;
 mod workspace;

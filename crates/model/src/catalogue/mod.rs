@@ -1,6 +1,7 @@
 //! What is known about models: a list that comes with us, or the one that the user has instead.
 
 mod entry;
+mod families;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ impl Catalogue {
         let known = self.entry(name).or_else(|| self.entry(name.split_once('/').filter(is_namespace)?.1));
         match known {
             Some(entry) => ModelInfo { slug: name.into(), ..entry.clone() },
-            None => ModelInfo::unknown(name),
+            None => families::find(name).unwrap_or_else(|| ModelInfo::unknown(name)),
         }
     }
 

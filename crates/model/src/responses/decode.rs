@@ -16,7 +16,7 @@ use crate::{ModelError, ModelEvent, TokenUsage};
 
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Decoded {
+pub(crate) enum Decoded {
     Event(ModelEvent),
     /// The response failed, unless the stream goes on and completes.
     Failed(ModelError),
@@ -27,7 +27,7 @@ pub(super) enum Decoded {
 }
 
 /// `url` is for the message of an error.
-pub(super) fn decode(json: &str, url: &str) -> Decoded {
+pub(crate) fn decode(json: &str, url: &str) -> Decoded {
     let Some(kind) = kind(json) else { return Decoded::Nothing };
     let event = match &*kind {
         "response.output_text.delta" => delta(json, |delta, text| {

@@ -6,7 +6,8 @@ use loomd_protocol::{JsonObject, JsonValue};
 use serde::Deserialize;
 
 use super::decode::Decoded;
-use super::refusal::Refusal;
+use super::refusal;
+use crate::refusal::Refusal;
 use crate::{ModelError, retry};
 
 /// `response.failed`.
@@ -47,7 +48,7 @@ pub(super) fn error(json: &str, url: &str) -> Decoded {
         }
         (Some(status), _) => {
             let headers = header_map(event.headers.unwrap_or_default());
-            Decoded::Refused(Refusal { status, headers: &headers, body: json, url }.into())
+            Decoded::Refused(refusal::meaning(&Refusal { status, headers: &headers, body: json, url }))
         }
         (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
     }

@@ -2,34 +2,36 @@
 
 mod answer;
 mod body;
-mod call;
 mod decode;
 mod failure;
+mod headers;
 mod reading;
 mod refusal;
 mod socket;
 mod usage_limit;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use hyper::Method;
 use loomd_protocol::ResponseItem;
 use serde::Deserialize;
 
 use self::answer::AnswerEvents;
 use self::body::{Fields, Form};
-use self::call::Call;
+pub(crate) use self::decode::{Decoded, decode};
+use self::headers::headers;
 use self::socket::{NoSocket, Slot};
-use crate::http::Http;
+use crate::call::{Call, Caller};
 use crate::sse::MAX_EVENT;
-use crate::{Events, Identity, ModelError, Provider, Request};
+use crate::{CallHeaders, Events, InputItem, ModelError, Request};
 
 const ROUTE: &str = "/responses";
 
 /// One thread's way to its model.
 pub(crate) struct Responses {
-    provider: Arc<Provider>,
-    http: Arc<Http>,
-    identity: Identity,
+    caller: Caller,
     /// `None` where there is no websocket, or none that works.
     socket: Option<Slot>,
     /// The instructions that were sent last, and their JSON. They are long and rarely change.
@@ -37,12 +39,13 @@ pub(crate) struct Responses {
 }
 
 impl Responses {
-    pub fn new(provider: Arc<Provider>, http: Arc<Http>, identity: Identity) -> Self {
-        let socket = provider.websockets().then(Slot::default);
-        Self { provider, http, identity, socket, instructions: Mutex::default() }
+    pub fn new(caller: Caller) -> Self {
+        let socket = caller.provider.websockets().then(Slot::default);
+        Self { caller, socket, instructions: Mutex::default() }
     }
 
     pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        let request = &*own(request);
         if let Some(slot) = &self.socket {
             match self.stream_over_socket(slot, request).await {
                 Ok(events) => return Ok(events),
@@ -50,12 +53,11 @@ impl Responses {
                 Err(NoSocket::Unavailable) => self.socket = None,
             }
         }
-        let stored = self.provider.stores_items();
+        let stored = self.caller.provider.stores_items();
         let fields = Fields::new(request, &self.instructions(request), Form { stored, message: false });
         let body = fields.with(&request.input, stored, ("", "")).into();
-        let call = Call { route: ROUTE, accept: "text/event-stream", headers: &request.headers, body };
-        let called = self.call(&call).await?;
-        Ok(Events::new(AnswerEvents::new(called.answer, called.url, self.provider.stream_idle_timeout())))
+        let called = self.caller.call(&self.post(ROUTE, "text/event-stream", &request.headers, body)).await?;
+        Ok(Events::new(AnswerEvents::new(called.answer, called.url, self.caller.provider.stream_idle_timeout())))
     }
 
     pub async fn compact(&self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
@@ -63,17 +65,24 @@ impl Responses {
         struct Compacted {
             output: Vec<ResponseItem>,
         }
-        let body = Fields::compaction(request).with(&request.input, self.provider.stores_items(), ("", "")).into();
-        let call = Call { route: "/responses/compact", accept: "application/json", headers: &request.headers, body };
-        let called = self.call(&call).await?;
+        let request = &*own(request);
+        let body =
+            Fields::compaction(request).with(&request.input, self.caller.provider.stores_items(), ("", "")).into();
+        let call = self.post("/responses/compact", "application/json", &request.headers, body);
+        let called = self.caller.call(&call).await?;
         let reading = called.answer.body.read(MAX_EVENT);
-        let body = match tokio::time::timeout(self.provider.stream_idle_timeout(), reading).await {
+        let body = match tokio::time::timeout(self.caller.provider.stream_idle_timeout(), reading).await {
             Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the answer")),
             Ok(body) => body.map_err(|error| ModelError::Connect { url: called.url, cause: error.to_string() })?,
         };
         let compacted: Compacted =
             serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;
         Ok(compacted.output)
+    }
+
+    fn post(&self, route: &'static str, accept: &'static str, call: &CallHeaders, body: Bytes) -> Call {
+        let (method, headers) = (Method::POST, headers(&self.caller, call));
+        Call { method, route, accept, headers, body, refused: refusal::meaning }
     }
 
     pub async fn warm_up(&mut self, request: &Request) {
@@ -101,4 +110,13 @@ impl Responses {
             }
         }
     }
+}
+
+/// The request without what only other wires understand.
+fn own(request: &Request) -> Cow<'_, Request> {
+    if !request.input.iter().any(InputItem::is_foreign) {
+        return Cow::Borrowed(request);
+    }
+    let input = request.input.iter().filter(|item| !item.is_foreign()).cloned().collect();
+    Cow::Owned(Request { input, ..request.clone() })
 }

@@ -17,12 +17,13 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::answer::response_headers;
 use super::body::{Fields, Form, push};
+use super::headers::headers;
 use super::reading::Reading;
-use super::refusal::Refusal;
-use super::{ROUTE, Responses};
+use super::{ROUTE, Responses, refusal};
 use crate::credentials::Bearer;
 use crate::event::EventSource;
 use crate::http::Stream;
+use crate::refusal::Refusal;
 use crate::sse::MAX_EVENT;
 use crate::{CallHeaders, Events, InputItem, ModelError, ModelEvent, Request, ResponseHeaders, rate_limits};
 
@@ -63,7 +64,7 @@ impl Responses {
             reading: Reading::new(
                 sent.live.url.clone(),
                 ModelEvent::Headers(headers),
-                self.provider.stream_idle_timeout(),
+                self.caller.provider.stream_idle_timeout(),
             ),
             sent: Some(sent),
             slot: Arc::clone(slot),
@@ -75,7 +76,7 @@ impl Responses {
         let (live, headers) = self.live(slot, &request.headers).await?;
         let sent = self.send(live, request, &[], false).await.map_err(NoSocket::Failed)?;
         let first = ModelEvent::Headers(headers);
-        let reading = Reading::new(sent.live.url.clone(), first, self.provider.stream_idle_timeout());
+        let reading = Reading::new(sent.live.url.clone(), first, self.caller.provider.stream_idle_timeout());
         let mut events = Events::new(SocketEvents { reading, sent: Some(sent), slot: Arc::clone(slot) });
         while let Some(event) = events.next().await {
             event.map_err(NoSocket::Failed)?;
@@ -88,19 +89,19 @@ impl Responses {
         let mut kept = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut refusals = 0;
         loop {
-            let bearer = self.provider.credentials().bearer().await.map_err(NoSocket::Failed)?;
+            let bearer = self.caller.provider.credentials().bearer().await.map_err(NoSocket::Failed)?;
             if let Some(mut live) = kept.take()
                 && live.bearer == bearer
                 && live.is_open().await
             {
                 return Ok((live, ResponseHeaders::default()));
             }
-            let (url, query) = self.provider.url(ROUTE, bearer.as_ref());
-            let mut headers = HeaderMap::new();
+            let (url, query) = self.caller.provider.url(ROUTE, bearer.as_ref());
+            let mut headers = headers(&self.caller, call);
             headers.insert(HeaderName::from_static("openai-beta"), HeaderValue::from_static(BETA));
-            self.push_headers(&mut headers, call, bearer.as_ref());
+            self.caller.push_credentials(&mut headers, bearer.as_ref());
             let opening = self.open(&url, query, headers);
-            let limit = self.provider.websocket_connect_timeout();
+            let limit = self.caller.provider.websocket_connect_timeout();
             let failed = |cause: String| NoSocket::Failed(ModelError::Connect { url: url.clone(), cause });
             match tokio::time::timeout(limit, opening).await {
                 Err(_) => return Err(failed(format!("no websocket within {} ms", limit.as_millis()))),
@@ -118,14 +119,15 @@ impl Responses {
                         && let Some(bearer) = &bearer
                     {
                         refusals += 1;
-                        let recovered = self.provider.credentials().recover(bearer, refusals).await;
+                        let recovered = self.caller.provider.credentials().recover(bearer, refusals).await;
                         if recovered.map_err(NoSocket::Failed)? {
                             continue;
                         }
                     }
                     let body = String::from_utf8_lossy(response.body().as_deref().unwrap_or_default());
                     let (status, headers) = (response.status(), response.headers());
-                    return Err(NoSocket::Failed(Refusal { status, headers, body: &body, url: &url }.into()));
+                    let refused = Refusal { status, headers, body: &body, url: &url };
+                    return Err(NoSocket::Failed(refusal::meaning(&refused)));
                 }
                 Ok(Err(error)) => return Err(failed(error.to_string())),
             }
@@ -147,7 +149,7 @@ impl Responses {
         for (name, value) in &headers {
             request.headers_mut().insert(name, value.clone());
         }
-        let stream = self.http.connect(request.uri()).await.map_err(std::io::Error::other)?;
+        let stream = self.caller.http.connect(request.uri()).await.map_err(std::io::Error::other)?;
         let config = WebSocketConfig::default().max_message_size(Some(MAX_EVENT)).max_frame_size(Some(MAX_EVENT));
         tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await
     }
@@ -160,7 +162,7 @@ impl Responses {
         input: &[InputItem],
         generate: bool,
     ) -> Result<Sent, ModelError> {
-        let stored = self.provider.stores_items();
+        let stored = self.caller.provider.stores_items();
         let fields = Fields::new(request, &self.instructions(request), Form { stored, message: true });
         let last = live.last.take().filter(|last| last.fields == fields);
         let known = last.and_then(|last| Some((last.known(input)?, last.response_id)));
@@ -179,7 +181,7 @@ impl Responses {
         }
         let tail = &input[known.map_or(0, |(known, _)| known)..];
         let message = Message::text(fields.with(tail, stored, (&before, &after)));
-        let limit: Duration = self.provider.stream_idle_timeout();
+        let limit: Duration = self.caller.provider.stream_idle_timeout();
         match tokio::time::timeout(limit, live.socket.send(message)).await {
             Ok(Ok(())) => Ok(Sent { live, fields, input: input.to_vec(), answered: Vec::new() }),
             Ok(Err(error)) => Err(ModelError::disconnected(error.to_string())),

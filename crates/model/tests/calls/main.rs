@@ -5,9 +5,11 @@
 mod credentials;
 mod errors;
 mod faults;
+mod recording;
 mod requests;
 mod routes;
 mod socket;
+mod wires;
 
 use std::sync::Arc;
 

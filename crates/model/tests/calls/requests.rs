@@ -303,17 +303,6 @@ async fn one_connection_serves_many_calls() {
 }
 
 #[tokio::test]
-async fn other_languages_are_refused_for_now() {
-    let model = ScriptedModel::start().await;
-    let chat = ModelProvider { wire_api: loomd_config::config_toml::WireApi::Chat, ..config(&model) };
-    let error = super::error(&chat).await;
-    assert_eq!(
-        (error.message(), error.retryable()),
-        ("`wire_api = \"chat\"` of provider `scripted` is not supported yet".into(), false)
-    );
-}
-
-#[tokio::test]
 async fn a_dropped_stream_cancels_its_call() {
     let model = ScriptedModel::start().await;
     let gate = loomd_testkit::Gate::new();

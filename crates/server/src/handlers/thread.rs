@@ -1,15 +1,18 @@
 //! `thread/*`
 
+use std::collections::HashSet;
+
 use loomd_agent::{NewThread, Opened, PageRequest, Refusal, Reply, Source, Subscriber};
 use loomd_protocol::{
-    Call, CodexErrorInfo, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
-    ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
-    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
-    ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
-    ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams,
-    ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse,
-    ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams, ThreadTurnsListResponse, ThreadUnarchiveParams,
-    ThreadUnarchiveResponse, ThreadUnsubscribeParams, ThreadUnsubscribeResponse, TurnError, call,
+    Call, CodexErrorInfo, DynamicTool, DynamicToolSpec, RpcError, ThreadArchiveParams, ThreadArchiveResponse,
+    ThreadDecrementElicitationParams, ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse,
+    ThreadForkParams, ThreadForkResponse, ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse,
+    ThreadItemsListParams, ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
+    ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams,
+    ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse,
+    ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams,
+    ThreadTurnsListResponse, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
+    ThreadUnsubscribeResponse, TurnError, call,
 };
 use loomd_store::{GitPatch, ListQuery, ThreadId};
 
@@ -19,6 +22,9 @@ use crate::thread_settings::{Restore, Wishes, resolver};
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder: Responder<call::ThreadStart>) {
+    if let Err(error) = check_tools(params.dynamic_tools.as_deref().unwrap_or_default()) {
+        return responder.answer(Err(error));
+    }
     let ephemeral = params.ephemeral.unwrap_or(false);
     let resolve = resolver(cx, Wishes::from(&mut params), Restore::Nothing);
     match resolve(None) {
@@ -28,6 +34,32 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder
         }
         Err(refusal) => responder.answer(Err(wire_error(refusal))),
     }
+}
+
+/// What is wrong with the tools that a client brings.
+fn check_tools(specs: &[DynamicToolSpec]) -> Result<(), RpcError> {
+    let tools = specs.iter().flat_map(|spec| match spec {
+        DynamicToolSpec::Function(tool) => std::slice::from_ref(tool),
+        DynamicToolSpec::Namespace(namespace) => &namespace.tools,
+    });
+    let mut seen = HashSet::new();
+    for DynamicTool { name, input_schema, .. } in tools {
+        let problem = if name.trim().is_empty() {
+            "dynamic tool name must not be empty".into()
+        } else if name.trim() != name {
+            format!("dynamic tool name has leading/trailing whitespace: {name}")
+        } else if name == "mcp" || name.starts_with("mcp__") {
+            format!("dynamic tool name is reserved: {name}")
+        } else if !seen.insert(name) {
+            format!("duplicate dynamic tool name: {name}")
+        } else if !(input_schema.is_object() || input_schema.is_boolean()) {
+            format!("dynamic tool input schema is not supported for {name}: a schema is an object or a boolean")
+        } else {
+            continue;
+        };
+        return Err(RpcError::invalid_request(problem));
+    }
+    Ok(())
 }
 
 /// `thread/resume`

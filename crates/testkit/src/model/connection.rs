@@ -84,7 +84,8 @@ impl Wire {
             Body::Stream(steps) => {
                 let chunked = "transfer-encoding: chunked";
                 self.write(&head(200, "text/event-stream", chunked, &reply.headers)).await?;
-                self.stream(complete(steps, &id, reply.unfinished)).await
+                let steps = if reply.raw { steps } else { complete(steps, &id, reply.unfinished) };
+                self.stream(steps).await
             }
         }
     }

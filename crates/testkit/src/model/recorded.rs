@@ -53,7 +53,8 @@ impl Recorded {
     }
 
     pub(super) fn is_model_call(&self) -> bool {
-        self.method == "POST" && (self.route().ends_with("/responses") || self.is_compaction())
+        let routes = ["/responses", "/chat/completions", "/messages"];
+        self.method == "POST" && (routes.iter().any(|route| self.route().ends_with(route)) || self.is_compaction())
     }
 
     pub(super) fn is_compaction(&self) -> bool {

@@ -12,6 +12,8 @@ pub struct Reply {
     pub(super) body: Body,
     pub(super) drip: bool,
     pub(super) unfinished: bool,
+    /// The stream of another API, to which nothing is added.
+    pub(super) raw: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -45,8 +47,13 @@ impl Reply {
         Self::new().step(Step::Event(event))
     }
 
+    /// A stream of exactly these bytes, as any other API would send them.
+    pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { raw: true, ..Self::new().bytes(bytes) }
+    }
+
     pub(super) fn of(body: Body) -> Self {
-        Self { after: Vec::new(), headers: Vec::new(), body, drip: false, unfinished: false }
+        Self { after: Vec::new(), headers: Vec::new(), body, drip: false, unfinished: false, raw: false }
     }
 
     /// Continues with the events of another reply.
@@ -56,6 +63,7 @@ impl Reply {
         self.headers.extend(next.headers);
         self.drip |= next.drip;
         self.unfinished |= next.unfinished;
+        self.raw |= next.raw;
         steps.into_iter().fold(self, Self::step)
     }
 

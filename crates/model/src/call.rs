@@ -1,5 +1,7 @@
-//! One request over HTTP: its headers, and the tries that it gets before its answer begins.
+//! One request over HTTP: its credentials, and the tries that it gets before its answer begins. The same for
+//! every wire.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -7,12 +9,11 @@ use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Method, Request as HttpRequest, StatusCode};
 
-use super::Responses;
-use super::refusal::Refusal;
 use crate::credentials::{Bearer, BearerKind};
-use crate::http::{Answer, HttpError};
+use crate::http::{Answer, Http, HttpError};
+use crate::refusal::Refusal;
 use crate::retry::{MAX_DELAY, asked_by_header, retry_delay};
-use crate::{CallHeaders, ModelError};
+use crate::{Identity, ModelError, Provider};
 
 /// How much of the body of a refusal is read.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -21,23 +22,34 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fast, and most of what there is to win.
 const ZSTD_LEVEL: i32 = 3;
 
+/// Who calls whom.
+pub(crate) struct Caller {
+    pub provider: Arc<Provider>,
+    pub http: Arc<Http>,
+    pub identity: Identity,
+}
+
 /// What is asked of the provider.
-pub(super) struct Call<'a> {
+pub(crate) struct Call {
+    pub method: Method,
     pub route: &'static str,
     pub accept: &'static str,
-    pub headers: &'a CallHeaders,
+    /// Those of the wire; what every request has comes on top.
+    pub headers: HeaderMap,
     pub body: Bytes,
+    /// What an answer that is no success means.
+    pub refused: fn(&Refusal<'_>) -> ModelError,
 }
 
 /// A success, and the address that it came from.
-pub(super) struct Called {
+pub(crate) struct Called {
     pub answer: Answer,
     pub url: String,
 }
 
-impl Responses {
+impl Caller {
     /// Sends a request until it is answered with success, or there is no use in trying.
-    pub(super) async fn call(&self, call: &Call<'_>) -> Result<Called, ModelError> {
+    pub async fn call(&self, call: &Call) -> Result<Called, ModelError> {
         let (mut retries, mut refusals) = (0, 0);
         loop {
             let bearer = self.provider.credentials().bearer().await?;
@@ -59,7 +71,7 @@ impl Responses {
                     // A longer wait is for the caller, who can tell the user about it.
                     let soon = asked.is_none_or(|delay| delay <= MAX_DELAY);
                     if !(may_retry && soon && answer.status.is_server_error()) {
-                        return Err(refusal(answer, &url).await);
+                        return Err(refusal(answer, &url, call.refused).await);
                     }
                     asked
                 }
@@ -75,19 +87,22 @@ impl Responses {
 
     fn http_request(
         &self,
-        call: &Call<'_>,
+        call: &Call,
         bearer: Option<&Bearer>,
         url: &str,
     ) -> Result<HttpRequest<Full<Bytes>>, ModelError> {
         let mut request = HttpRequest::new(Full::default());
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = call.method.clone();
         *request.uri_mut() =
             url.parse().map_err(|error| ModelError::Unsupported(format!("bad `base_url`: {error}")))?;
         let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if !call.body.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
         headers.insert(ACCEPT, HeaderValue::from_static(call.accept));
         insert(headers, USER_AGENT, &self.identity.user_agent);
-        self.push_headers(headers, call.headers, bearer);
+        headers.extend(call.headers.clone());
+        self.push_credentials(headers, bearer);
         let mut body = call.body.clone();
         if self.provider.is_openai()
             && bearer.is_some_and(Bearer::is_chatgpt)
@@ -100,29 +115,12 @@ impl Responses {
         Ok(request)
     }
 
-    /// The headers that a websocket is opened with, too. Those of the configuration have the last word.
-    pub(super) fn push_headers(&self, headers: &mut HeaderMap, call: &CallHeaders, bearer: Option<&Bearer>) {
-        let name = HeaderName::from_static;
-        insert(headers, name("originator"), &self.identity.originator);
-        insert(headers, name("session_id"), &call.session_id);
-        insert(headers, name("x-client-request-id"), &call.session_id);
-        for (name, value) in [
-            (name("x-codex-turn-metadata"), &call.turn_metadata),
-            (name("x-codex-turn-state"), &call.turn_state),
-            (name("x-codex-beta-features"), &call.beta_features),
-            (name("x-openai-subagent"), &call.subagent),
-        ] {
-            if let Some(value) = value {
-                insert(headers, name, value);
-            }
-        }
-        if self.provider.is_openai() {
-            insert(headers, name("version"), &self.identity.version);
-        }
+    /// The bearer, and the headers of the configuration, which have the last word.
+    pub fn push_credentials(&self, headers: &mut HeaderMap, bearer: Option<&Bearer>) {
         if let Some(bearer) = bearer {
             insert_secret(headers, AUTHORIZATION, &format!("Bearer {}", bearer.token.reveal()));
             if let BearerKind::Chatgpt { account_id: Some(account) } = &bearer.kind {
-                insert_secret(headers, name("chatgpt-account-id"), account);
+                insert_secret(headers, HeaderName::from_static("chatgpt-account-id"), account);
             }
         }
         for (name, value) in self.provider.headers() {
@@ -132,14 +130,15 @@ impl Responses {
 }
 
 /// What a refusal means, when its body has been read as far as it can be.
-pub(super) async fn refusal(answer: Answer, url: &str) -> ModelError {
+async fn refusal(answer: Answer, url: &str, refused: fn(&Refusal<'_>) -> ModelError) -> ModelError {
     let body = tokio::time::timeout(REFUSAL_TIMEOUT, answer.body.read(MAX_REFUSAL)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    Refusal { status: answer.status, headers: &answer.headers, body: &String::from_utf8_lossy(&body), url }.into()
+    let body = String::from_utf8_lossy(&body);
+    refused(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
 }
 
 /// Leaves out what HTTP cannot carry.
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(crate) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
         && !value.is_empty()
     {

@@ -1,0 +1,251 @@
+//! Conversations rebuilt from records, and what of them is sent.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn replay(lines: &[Value]) -> Conversation {
+    let mut replay = Replay::default();
+    for line in lines {
+        let line = line.to_string();
+        replay.line(&Line::parse(line.as_bytes()).unwrap());
+    }
+    replay.finish(0)
+}
+
+/// What is sent, each item in a few words.
+fn sent(conversation: &Conversation, images: bool) -> Vec<String> {
+    let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
+    let part = |part: &Value| if part["type"] == "input_image" { "(image)".into() } else { word(&part["text"]) };
+    let parts = |parts: &Value| parts.as_array().into_iter().flatten().map(part).collect::<Vec<_>>().join("+");
+    let items = conversation.input(images).into_iter().map(|item| json!(item.decode().unwrap()));
+    items
+        .map(|item| match word(&item["type"]).as_str() {
+            "message" => format!("{}: {}", word(&item["role"]), parts(&item["content"])),
+            "function_call" | "custom_tool_call" => format!("call {}", word(&item["call_id"])),
+            kind if kind.ends_with("_output") && item["output"].is_array() => {
+                format!("output {}: {}", word(&item["call_id"]), parts(&item["output"]))
+            }
+            kind if kind.ends_with("_output") => {
+                format!("output {}: {}", word(&item["call_id"]), word(&item["output"]))
+            }
+            kind => kind.into(),
+        })
+        .collect()
+}
+
+fn line(kind: &str, payload: Value) -> Value {
+    json!({ "timestamp": "2025-03-04T05:06:07.000Z", "type": kind, "payload": payload })
+}
+
+fn event(payload: Value) -> Value {
+    line("event_msg", payload)
+}
+
+fn begin(turn: &str) -> Value {
+    event(json!({ "type": "task_started", "turn_id": turn }))
+}
+
+fn end(turn: &str) -> Value {
+    event(json!({ "type": "task_complete", "turn_id": turn }))
+}
+
+fn rolled_back(turns: u32) -> Value {
+    event(json!({ "type": "thread_rolled_back", "num_turns": turns }))
+}
+
+fn said(role: &str, text: &str) -> Value {
+    let kind = if role == "assistant" { "output_text" } else { "input_text" };
+    line("response_item", json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] }))
+}
+
+fn user(text: &str) -> Value {
+    said("user", text)
+}
+
+fn call(id: &str) -> Value {
+    line("response_item", json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": id }))
+}
+
+fn output(id: &str) -> Value {
+    line("response_item", json!({ "type": "function_call_output", "call_id": id, "output": "found" }))
+}
+
+fn compacted(kept: &[&str]) -> Value {
+    let kept = kept.iter().map(|text| user(text)["payload"].clone()).collect::<Vec<_>>();
+    line("compacted", json!({ "message": "", "replacement_history": kept }))
+}
+
+fn settings(cwd: &str) -> Value {
+    let sandbox = json!({ "type": "danger-full-access" });
+    line(
+        "turn_context",
+        json!({ "cwd": cwd, "approval_policy": "never", "sandbox_policy": sandbox, "model": "m", "summary": "auto" }),
+    )
+}
+
+/// A turn in which the user says its name and is answered.
+fn turn(name: &str) -> Vec<Value> {
+    vec![begin(name), settings(&format!("/{name}")), user(name), said("assistant", &format!("re {name}")), end(name)]
+}
+
+fn check(lines: &[Vec<Value>], expected: &[&str]) {
+    assert_eq!(sent(&replay(&lines.concat()), true), expected);
+}
+
+#[test]
+fn turns_that_are_taken_back_are_forgotten() {
+    let [a, b, c] = ["a", "b", "c"].map(turn);
+    check(&[a.clone(), b.clone(), vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
+    check(&[a.clone(), b.clone(), vec![rolled_back(2)]], &[]);
+    check(&[a.clone(), vec![rolled_back(9)], b.clone()], &["user: b", "assistant: re b"]);
+    check(&[a.clone(), b.clone(), vec![rolled_back(1)], c, vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
+    check(&[a, b, vec![rolled_back(0)]], &["user: a", "assistant: re a", "user: b", "assistant: re b"]);
+}
+
+#[test]
+fn what_was_said_into_a_turn_goes_with_it() {
+    let steered = vec![begin("b"), user("b"), call("1"), output("1"), user("steered"), end("b")];
+    check(&[turn("a"), steered, vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
+    let stopped = vec![
+        begin("b"),
+        user("b"),
+        user("<turn_aborted>\nx\n</turn_aborted>"),
+        event(json!({
+            "type": "turn_aborted", "turn_id": "b", "reason": "interrupted"
+        })),
+    ];
+    check(&[turn("a"), stopped, vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
+    // Old files do not say where turns begin.
+    check(&[vec![user("a"), said("assistant", "x"), user("b"), rolled_back(1)]], &["user: a", "assistant: x"]);
+}
+
+#[test]
+fn a_summary_is_taken_back_with_the_turn_that_made_it() {
+    let [a, b, c] = ["a", "b", "c"].map(turn);
+    let within = vec![begin("d"), compacted(&["a", "b", "summary"]), user("d"), end("d")];
+    let lines = [a.clone(), b.clone(), within, c.clone()];
+    check(&lines, &["user: a", "user: b", "user: summary", "user: d", "user: c", "assistant: re c"]);
+    let back = |turns: u32| [lines.concat(), vec![rolled_back(turns)]];
+    check(&back(1), &["user: a", "user: b", "user: summary", "user: d"]);
+    check(&back(2), &["user: a", "assistant: re a", "user: b", "assistant: re b"]);
+    check(&back(3), &["user: a", "assistant: re a"]);
+    // Two summaries, both taken back, and the conversation goes on.
+    let again = vec![begin("e"), compacted(&["again"]), compacted(&["and again"]), user("e"), end("e")];
+    let lines = [lines.concat(), again, vec![rolled_back(3)], c];
+    check(&lines, &["user: a", "assistant: re a", "user: b", "assistant: re b", "user: c", "assistant: re c"]);
+}
+
+#[test]
+fn the_settings_that_the_model_knows_follow() {
+    let cwd = |lines: &[Vec<Value>]| replay(&lines.concat()).baseline.map(|known| known.cwd);
+    assert_eq!(cwd(&[turn("a"), turn("b")]).as_deref(), Some("/b"));
+    assert_eq!(cwd(&[turn("a"), turn("b"), vec![rolled_back(1)]]).as_deref(), Some("/a"));
+    assert_eq!(cwd(&[turn("a"), vec![rolled_back(1)]]), None);
+    assert_eq!(cwd(&[turn("a"), vec![begin("c"), compacted(&["x"]), end("c")]]), None, "they have to be told again");
+    assert_eq!(cwd(&[turn("a"), vec![begin("c"), compacted(&["x"]), end("c")], turn("b")]).as_deref(), Some("/b"));
+}
+
+#[test]
+fn calls_and_outputs_are_sent_in_pairs() {
+    check(
+        &[vec![user("a"), output("0"), call("1"), call("2"), output("2"), user("b")]],
+        &["user: a", "call 1", "output 1: aborted", "call 2", "output 2: found", "user: b"],
+    );
+    let custom = json!({ "type": "custom_tool_call", "name": "apply_patch", "input": "x", "call_id": "c" });
+    check(&[vec![line("response_item", custom)]], &["call c", "output c: aborted"]);
+    check(&[vec![said("system", "secret"), said("developer", "be brief")]], &["developer: be brief"]);
+}
+
+#[test]
+fn images_are_only_sent_to_models_that_see() {
+    let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,AA==" });
+    let shown = json!({ "type": "message", "role": "user", "content": [
+        { "type": "input_text", "text": "look" }, image ] });
+    let viewed = json!({ "type": "function_call_output", "call_id": "1", "output": [image] });
+    let lines = [line("response_item", shown), call("1"), line("response_item", viewed)];
+    let mut conversation = replay(&lines);
+    assert_eq!(sent(&conversation, true), ["user: look+(image)", "call 1", "output 1: (image)"]);
+    let omitted = images::OMITTED;
+    let blind = [format!("user: look+{omitted}"), "call 1".into(), format!("output 1: {omitted}")];
+    assert_eq!(sent(&conversation, false), blind);
+
+    assert!(conversation.drop_last_images("Invalid image"));
+    assert_eq!(sent(&conversation, true), ["user: look+(image)", "call 1", "output 1: Invalid image"]);
+    assert!(!conversation.drop_last_images("Invalid image"), "there are no more in the last output");
+}
+
+#[test]
+fn the_oldest_goes_with_its_partner() {
+    let mut conversation = replay(&[call("1"), user("a"), output("1"), user("b")]);
+    assert!(conversation.drop_oldest());
+    assert_eq!(sent(&conversation, true), ["user: a", "user: b"]);
+    assert!(conversation.drop_oldest() && conversation.drop_oldest() && !conversation.drop_oldest());
+    assert!(conversation.is_empty());
+}
+
+#[test]
+fn only_what_the_user_said_counts_as_said() {
+    let lines = [
+        user("# AGENTS.md instructions for /w\n\nx"),
+        user("<environment_context>\n</environment_context>"),
+        user("one"),
+        user("<user_shell_command>\nls\n</user_shell_command>"),
+        user("two"),
+        user(&crate::prompts::summary_message("old")),
+    ];
+    assert_eq!(replay(&lines).user_texts(), ["one", "two"]);
+}
+
+/// A turn: what happens in it, in order.
+fn any_turn() -> impl Strategy<Value = Vec<Value>> {
+    let step = prop_oneof![
+        "[a-c]{1,3}".prop_map(|text| vec![said("assistant", &text)]),
+        "[0-9]{4}".prop_map(|id| vec![call(&id), output(&id)]),
+        "[0-9]{4}".prop_map(|id| vec![call(&id)]),
+        "[a-c]{1,3}".prop_map(|text| vec![user(&text)]),
+        "[a-c]{1,3}".prop_map(|text| vec![compacted(&["kept", &text])]),
+        "[a-c]{1,3}".prop_map(|text| vec![settings(&format!("/{text}"))]),
+    ];
+    (prop::collection::vec(step, 0..6), 0usize..6).prop_map(|(steps, at)| {
+        let mut lines = vec![begin("t")];
+        let at = at.min(steps.len());
+        lines.extend(steps[..at].concat());
+        lines.push(user("said"));
+        lines.extend(steps[at..].concat());
+        lines.push(end("t"));
+        lines
+    })
+}
+
+proptest! {
+    #[test]
+    fn taking_turns_back_leaves_what_was_before_them(
+        turns in prop::collection::vec(any_turn(), 1..7), back in 1usize..8, later in any_turn(),
+    ) {
+        let kept = turns.len().saturating_sub(back);
+        let taken_back = [turns.concat(), vec![rolled_back(u32::try_from(back).unwrap())]].concat();
+        let same = |left: &[Value], right: &[Value]| {
+            let (left, right) = (replay(left), replay(right));
+            let cwd = |conversation: &Conversation| conversation.baseline.as_ref().map(|known| known.cwd.clone());
+            (sent(&left, true), cwd(&left)) == (sent(&right, true), cwd(&right))
+        };
+        let before = turns[..kept].concat();
+        prop_assert!(same(&taken_back, &before));
+        prop_assert!(same(&[taken_back, later.clone()].concat(), &[before, later].concat()));
+    }
+
+    #[test]
+    fn whatever_is_recorded_is_sent_in_pairs(turns in prop::collection::vec(any_turn(), 0..5)) {
+        let sent = sent(&replay(&turns.concat()), false);
+        let ids = |prefix: &str| {
+            let ids = sent.iter().filter_map(|item| item.strip_prefix(prefix));
+            let mut ids: Vec<_> = ids.map(|rest| rest.split(':').next().unwrap()).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(ids("call "), ids("output "));
+    }
+}

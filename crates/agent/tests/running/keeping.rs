@@ -1,0 +1,180 @@
+//! What a thread remembers, in memory and on disk.
+
+use std::time::Duration;
+
+use loomd_agent::Source;
+use loomd_protocol::Thread;
+use loomd_store::{FileStore, Options, Store};
+use loomd_testkit::Gate;
+use loomd_testkit::model::{added, failed, function_call, message, reasoning, text_delta};
+use serde_json::json;
+
+use crate::world::{ME, World, answered, input, until};
+
+/// Longer than an idle thread keeps what it can read again.
+const LONG: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+async fn a_thread_of_which_nothing_is_kept_remembers_while_it_is_loaded() {
+    for ephemeral in [true, false] {
+        let world = World::new().await;
+        let id = world.start(ephemeral).await;
+        world.ask(id, "first").await;
+        tokio::time::pause();
+        tokio::time::sleep(LONG).await;
+        tokio::time::resume();
+        world.ask(id, "second").await;
+        assert_eq!(world.last_call().await, ["first", "second"], "ephemeral: {ephemeral}");
+    }
+}
+
+#[tokio::test]
+async fn a_rollback_that_is_refused_changes_nothing() {
+    let world = World::new().await;
+    let id = world.start(true).await;
+    world.ask(id, "first").await;
+    let rolled_back = answered::<Thread>(async |reply| world.threads.roll_back(id, 1, reply).await).await;
+    assert_eq!(
+        rolled_back.expect_err("there is nothing to roll back to").to_string(),
+        "thread rollback requires a persisted rollout path"
+    );
+    world.ask(id, "second").await;
+    assert_eq!(world.last_call().await, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn a_copy_of_which_nothing_is_kept_knows_what_was_said_before() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    world.ask(id, "first").await;
+    let opened = answered(async |reply| {
+        world.threads.fork(Source::Id(id), true, world.resolve(), ME, reply).await;
+    });
+    let copy = opened.await.expect("a copy").thread.id.parse().expect("an id");
+    world.ask(copy, "second").await;
+    assert_eq!(world.last_call().await, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn what_was_said_is_kept_when_there_is_no_room_to_answer_it() {
+    let world = World::with("model_auto_compact_token_limit = 10").await;
+    let id = world.start(false).await;
+    world.ask(id, "first").await;
+    world.model.reply(failed("insufficient_quota", "pay"));
+    assert_eq!(world.ask(id, "second").await, "failed");
+    assert_eq!(
+        world.stored(id).await.last(),
+        Some(&("failed".to_owned(), vec!["userMessage".to_owned()])),
+        "what was said is there"
+    );
+}
+
+#[tokio::test]
+async fn what_was_shown_of_an_answer_that_broke_off_is_written_down() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": [] }));
+    let plan = text_delta("Well:\n<proposed_plan>\n- one\n");
+    world.model.reply(reasoning(&["why"], &[]).then(begun).then(plan).close());
+    let mode = json!({ "mode": "plan", "settings": { "model": "scripted-model" } });
+    let turn = world.say_with(id, json!({ "input": input("plan"), "collaborationMode": mode })).await.expect("a turn");
+    assert_eq!(world.ended(&turn).await, "failed");
+    let shown = world.heard.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect::<Vec<_>>();
+    assert_eq!(shown, ["userMessage", "reasoning", "plan", "agentMessage"]);
+    let stored = world.stored(id).await;
+    let kinds = ["userMessage", "reasoning", "plan", "agentMessage"].map(String::from);
+    assert_eq!(stored, [("failed".to_owned(), kinds.to_vec())]);
+}
+
+#[tokio::test]
+async fn nothing_more_is_done_when_nothing_can_be_written_down() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    world.ask(id, "first").await;
+    let path = world.threads.read(id, false, "").await.expect("a thread").path.expect("a path");
+    let (kept, gone) = (std::fs::read(&path).expect("a rollout"), std::fs::remove_file(&path));
+    gone.expect("it can be deleted");
+    std::fs::create_dir(&path).expect("something that cannot be written to");
+    let calls = world.model.calls().len();
+    let refused = world.say(id, "second").await;
+    if let Ok(turn) = refused {
+        assert_eq!(world.ended(&turn).await, "failed");
+    }
+    assert_eq!(world.model.calls().len(), calls, "the model is not asked about what cannot be kept");
+    std::fs::remove_dir(&path).expect("it is empty");
+    std::fs::write(&path, kept).expect("a rollout");
+    assert_eq!(world.ask(id, "third").await, "completed");
+    assert_eq!(world.last_call().await, ["first", "third"]);
+}
+
+#[tokio::test]
+async fn the_model_is_not_asked_about_what_could_not_be_written_down() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let sessions = world.home.write("sessions", "in the way");
+    assert_eq!(world.ask(id, "first").await, "failed");
+    assert_eq!(world.model.calls().len(), 0);
+    std::fs::remove_file(sessions).expect("it can be removed");
+    assert_eq!(world.ask(id, "second").await, "completed");
+    assert_eq!(world.last_call().await, ["second"]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_command_in_the_background_is_written_down_whenever_it_comes() {
+    for round in 0..12 {
+        let world = World::new().await;
+        let id = world.start(false).await;
+        let fifo = world.home.work().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        let arguments = json!({ "cmd": "read x < fifo", "login": false, "yield_time_ms": 1 });
+        let gate = Gate::new();
+        world.model.reply(function_call("exec_command", arguments, "call_b")).reply(message("left").after(&gate));
+        let turn = world.say(id, "start it").await.expect("a turn");
+        world.model.call(1).await;
+        let end = tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n"));
+        // The turn ends at about the same time.
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        gate.open();
+        end.await.expect("a task").expect("a pipe");
+        world.ended(&turn).await;
+        world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+        let items = world.stored(id).await.remove(0).1;
+        assert!(items.contains(&"commandExecution".to_owned()), "{round}: {items:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_ends_while_somebody_else_writes_is_written_down_later() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let fifo = world.home.work().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let arguments = json!({ "cmd": "read x < fifo", "login": false, "yield_time_ms": 1 });
+    world.model.reply(function_call("exec_command", arguments, "call_b"));
+    world.ask(id, "start it").await;
+    let other = FileStore::new(Options { home: world.home.path(), sqlite_home: None });
+    let lease = other.lease(id).await.expect("no turn is running");
+    tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
+    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    drop(lease);
+    world.ask(id, "and now?").await;
+    let items = world.stored(id).await.remove(0).1;
+    assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
+}
+
+#[tokio::test]
+async fn a_thread_that_is_unloaded_ends_its_commands_in_the_background() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let arguments = json!({ "cmd": "sleep 60", "login": false, "yield_time_ms": 1 });
+    world.model.reply(function_call("exec_command", arguments, "call_b"));
+    world.ask(id, "start it").await;
+    world.threads.close_all().await;
+    let item = world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    assert_eq!(item["item"]["status"], "failed");
+    let items = world.stored(id).await.remove(0).1;
+    assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
+    until("free thread", async || !world.threads.is_loaded(id)).await;
+}

@@ -1,0 +1,5 @@
+//! Turns of loaded threads: how they follow each other, what can be said to them, and what is left of them.
+
+mod control;
+mod keeping;
+mod world;

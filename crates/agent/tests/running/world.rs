@@ -1,0 +1,236 @@
+//! Threads with a store, a scripted model and somebody who listens, and no server around them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loomd_agent::{
+    Audience, NewThread, Opened, Outlet, Profile, Question, Refusal, Reply, Resolve, Resolved, Sending, Services,
+    Settings, Subscriber, Threads,
+};
+use loomd_config::{LoadRequest, Overrides};
+use loomd_exec::Environment;
+use loomd_model::{Catalogue, Http, Identity, Provider};
+use loomd_protocol::{
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, RequestId, SandboxPolicy, ServerNotification,
+    ServerRequest, Turn, TurnStartParams, UserInput,
+};
+use loomd_store::{FileStore, Options, ThreadId};
+use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+
+pub const ME: Subscriber = Subscriber(1);
+
+pub struct World {
+    pub model: ScriptedModel,
+    pub home: Home,
+    pub threads: Threads,
+    pub heard: Arc<Heard>,
+}
+
+/// All that was told, in order, as method and params.
+#[derive(Default)]
+pub struct Heard {
+    told: Mutex<Vec<(String, Value)>>,
+    arrived: Notify,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// With more configuration.
+    pub async fn with(config: &str) -> Self {
+        let model = ScriptedModel::start().await;
+        let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
+        let heard = Arc::new(Heard::default());
+        let store = FileStore::new(Options { home: home.path(), sqlite_home: None });
+        let services = Services::new(home.path(), Http::new(&|_| None), Environment::of_this_process());
+        let threads = Threads::new(Arc::new(store), Arc::clone(&heard) as Arc<dyn Outlet>, Arc::new(services));
+        Self { model, home, threads, heard }
+    }
+
+    fn resolved(&self) -> Resolved {
+        let home = AbsolutePathBuf::new(self.home.path()).expect("an absolute path");
+        let flags = Overrides::default();
+        let loaded = loomd_config::load(&LoadRequest::new(&home, &flags)).expect("a configuration");
+        let config = loomd_config::resolve(&loaded).expect("a configuration");
+        let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
+        Resolved {
+            settings: Settings {
+                model: "scripted-model".into(),
+                model_provider: config.config.model_provider().to_owned(),
+                service_tier: None,
+                cwd: self.home.work().to_string_lossy().into_owned(),
+                approval_policy: AskForApproval::Never,
+                approvals_reviewer: ApprovalsReviewer::User,
+                sandbox: SandboxPolicy::DangerFullAccess,
+                reasoning_effort: None,
+                summary: None,
+                personality: None,
+                mode: ModeKind::Default,
+                mode_instructions: None,
+            },
+            profile: Arc::new(Profile {
+                provider,
+                catalogue: Arc::new(Catalogue::bundled()),
+                base_instructions: None,
+                developer_instructions: None,
+                dynamic_tools: Vec::new(),
+                raw_events: false,
+                rule_folders: Vec::new(),
+                client: "test".into(),
+                identity: Identity::default(),
+                config,
+            }),
+            originator: "test".into(),
+            cli_version: "0".into(),
+            notices: Vec::new(),
+        }
+    }
+
+    pub fn resolve(&self) -> Resolve {
+        let resolved = self.resolved();
+        Box::new(|_| Ok(resolved))
+    }
+
+    /// A new thread.
+    pub async fn start(&self, ephemeral: bool) -> ThreadId {
+        let new = NewThread { resolved: self.resolved(), ephemeral };
+        let opened: Opened = answered(async |reply| self.threads.start(new, ME, reply)).await.expect("a thread");
+        opened.thread.id.parse().expect("an id")
+    }
+
+    /// Says something; the turn in which it is answered.
+    pub async fn say(&self, id: ThreadId, text: &str) -> Result<String, Refusal> {
+        self.say_with(id, json!({ "input": input(text) })).await
+    }
+
+    /// With params beside the thread's id.
+    pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
+        params["threadId"] = json!(id.to_string());
+        let params: TurnStartParams = serde_json::from_value(params).expect("params");
+        let turn: Turn = answered(async |reply| self.threads.start_turn(id, params, reply).await).await?;
+        Ok(turn.id)
+    }
+
+    /// Says something and waits until it has been answered; how the turn ended.
+    pub async fn ask(&self, id: ThreadId, text: &str) -> String {
+        let turn = self.say(id, text).await.expect("a turn");
+        self.ended(&turn).await
+    }
+
+    pub async fn steer(&self, id: ThreadId, turn: &str, text: &str) -> Result<String, Refusal> {
+        answered(async |reply| self.threads.steer(id, turn.into(), input(text), reply).await).await
+    }
+
+    pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
+        answered(async |reply| self.threads.interrupt(id, turn.into(), reply).await).await
+    }
+
+    pub async fn compact(&self, id: ThreadId) -> String {
+        let turn: Result<Turn, _> = answered(async |reply| self.threads.compact(id, reply).await).await;
+        turn.expect("a turn").id
+    }
+
+    /// How a turn ended, when it has.
+    pub async fn ended(&self, turn: &str) -> String {
+        let end = self.heard.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
+        end["turn"]["status"].as_str().expect("a status").to_owned()
+    }
+
+    /// What the user said, as the model was told in its newest call.
+    pub async fn last_call(&self) -> Vec<String> {
+        let calls = self.model.calls();
+        let call = calls.last().expect("a call");
+        call.user_texts().into_iter().filter(|text| !text.starts_with('<')).map(Into::into).collect()
+    }
+
+    /// The turns of a stored thread, each with the types of its items.
+    pub async fn stored(&self, id: ThreadId) -> Vec<(String, Vec<String>)> {
+        let thread = self.threads.read(id, true, "").await.expect("a stored thread");
+        let kinds = |turn: &Turn| turn.items.iter().map(|item| word(&json!(item)["type"])).collect();
+        thread.turns.iter().map(|turn| (word(&json!(turn.status)), kinds(turn))).collect()
+    }
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+pub fn input(text: &str) -> Vec<UserInput> {
+    vec![UserInput::Text { text: text.into(), text_elements: Vec::new() }]
+}
+
+/// What is answered to a request; fails when nothing is.
+pub async fn answered<T: Send + 'static>(ask: impl AsyncFnOnce(Reply<T>)) -> Result<T, Refusal> {
+    let (answer, answered) = oneshot::channel();
+    let reply: Reply<T> = Box::new(|result| _ = answer.send(result));
+    in_time("answer", async {
+        ask(reply).await;
+        answered.await.expect("every request is answered")
+    })
+    .await
+}
+
+pub async fn in_time<F: Future>(what: &str, work: F) -> F::Output {
+    tokio::time::timeout(TIMEOUT, work).await.unwrap_or_else(|_| panic!("no {what} within {TIMEOUT:?}"))
+}
+
+/// Looks again and again until something has come true.
+pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let looking = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    in_time(what, looking).await;
+}
+
+impl Heard {
+    /// Everything so far.
+    pub fn all(&self) -> Vec<(String, Value)> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Params of all that were told so far.
+    pub fn of(&self, method: &str) -> Vec<Value> {
+        self.all().into_iter().filter(|(told, _)| told == method).map(|(_, params)| params).collect()
+    }
+
+    /// The first notification like this, past or future.
+    pub async fn find(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let found = async {
+            loop {
+                let arrived = self.arrived.notified();
+                if let Some(params) = self.of(method).into_iter().find(&wanted) {
+                    return params;
+                }
+                arrived.await;
+            }
+        };
+        match tokio::time::timeout(TIMEOUT, found).await {
+            Ok(params) => params,
+            Err(_) => panic!("no {method} like this within {TIMEOUT:?}: {:#?}", self.all()),
+        }
+    }
+}
+
+impl Outlet for Heard {
+    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
+        let json = notification.encode().expect("a notification");
+        let mut told: Value = serde_json::from_slice(&json).expect("JSON");
+        let told = (word(&told["method"]), told["params"].take());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        self.arrived.notify_waiters();
+        Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> Question {
+        let (_, answer) = oneshot::channel();
+        Question { id: RequestId::Integer(0), answer, open: Box::new(()) }
+    }
+
+    fn ask_again(&self, _: &str, _: Subscriber) {}
+}

@@ -1,0 +1,252 @@
+//! What is tried. A script got out when the world around its workspace has changed, or when it says "escaped",
+//! which is also what the secrets of that world say.
+
+/// What a script may do, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    ReadOnly,
+    Workspace,
+    WorkspaceAndNetwork,
+    /// The workspace and a folder in it, each named as a writable root.
+    NestedRoots,
+    /// The workspace, and reading only what programs need.
+    RestrictedReads,
+}
+
+/// What it takes for an attempt to work without a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    Nothing,
+    Root,
+    /// Something that kernels may be built without, or set up to refuse.
+    Kernel,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    pub name: &'static str,
+    pub policy: Policy,
+    pub need: Need,
+    /// Changes the world before it counts.
+    pub setup: &'static str,
+    /// Run one after the other, each in a sandbox of its own.
+    pub scripts: &'static [&'static str],
+}
+
+const fn attempt(policy: Policy, name: &'static str, scripts: &'static [&'static str]) -> Attempt {
+    Attempt { name, policy, need: Need::Nothing, setup: "", scripts }
+}
+
+const fn write(name: &'static str, scripts: &'static [&'static str]) -> Attempt {
+    attempt(Policy::Workspace, name, scripts)
+}
+
+impl Attempt {
+    const fn needs(mut self, need: Need) -> Self {
+        self.need = need;
+        self
+    }
+
+    const fn after(mut self, setup: &'static str) -> Self {
+        self.setup = setup;
+        self
+    }
+}
+
+use Need::{Kernel, Root};
+use Policy::{NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+
+pub const ATTEMPTS: &[Attempt] = &[
+    // By path.
+    write("overwrite a file", &["echo x > $O/victim"]),
+    write("append to a file", &["echo x >> $O/victim"]),
+    write("make a file", &["touch $O/new"]),
+    write("remove a file", &["rm -f $O/victim"]),
+    write("rename a file", &["mv $O/victim $O/renamed"]),
+    write("make a folder", &["mkdir $O/new"]),
+    write("remove a folder", &["rmdir $O/empty"]),
+    write("make a pipe", &["mkfifo $O/new"]),
+    write("change a mode", &["chmod 777 $O/victim"]),
+    write("change a time", &["touch -d @1 $O/victim"]),
+    write("cut a file", &["truncate -s 0 $O/victim"]),
+    write(
+        "cut a file while opening it for reading",
+        &["perl -MFcntl -e 'sysopen F, \"$ENV{O}/victim\", O_RDONLY|O_TRUNC'"],
+    ),
+    write("go up and over", &["touch ../outside/new"]),
+    write("go there first", &["cd $O && touch new"]),
+    write("over too many dots", &["touch ../../../../../../../../../../../../../$O/new"]),
+    write("through the root of proc", &["touch /proc/self/root$O/new"]),
+    write("through the working directory of proc", &["touch /proc/self/cwd/../outside/new"]),
+    write("through the root of another process", &["touch /proc/$B/root$O/new"]),
+    write("through the working directory of another process", &["touch /proc/$B/cwd/new"]),
+    write("through an open file of another process", &["echo x > /proc/$B/fd/9"]),
+    write("open again for writing what was opened for reading", &["exec 3<$O/victim; echo x > /proc/self/fd/3"]),
+    write("through a folder held open", &["exec 3<$O; cd /proc/self/fd/3 && touch new"]),
+    write("through a descriptor that was left open", &["echo x >&$FD"]),
+    attempt(WorkspaceAndNetwork, "write outside where only the network is granted", &["touch $O/new"]),
+    attempt(ReadOnly, "write to the workspace where nothing may be written", &["echo escaped > $W/new && cat $W/new"]),
+    attempt(ReadOnly, "write to /tmp where nothing may be written", &["f=$(mktemp) && rm $f && echo escaped"]),
+    attempt(ReadOnly, "write to other people's shared memory files", &["echo x > $SHM"]),
+    // By links.
+    write("a symbolic link to a folder", &["ln -s $O link && touch link/new"]),
+    write("a symbolic link to a file", &["ln -s $O/victim link && echo x > link"]),
+    write("a symbolic link to what is not there yet", &["ln -s $O/new link && echo x > link"]),
+    write("a chain of symbolic links", &["ln -s .. a && ln -s a/outside b && touch b/new"]),
+    write("a hard link to a file", &["ln $O/victim hard && echo x > hard"]),
+    write("a hard link put outside", &["touch f && ln f $O/new"]),
+    write("a file moved outside", &["touch f && mv f $O/new"]),
+    write("a folder moved over another", &["mkdir d && chmod 700 d && mv -T d $O/empty"]),
+    write("a link planted in one command and used by the next", &["ln -s $O later", "touch later/new"]),
+    attempt(NestedRoots, "a writable root turned into a link", &["mv inner old; ln -s $O inner", "touch inner/new"]),
+    attempt(NestedRoots, "a writable root removed for a link", &["rm -rf inner; ln -s $O inner", "touch inner/new"]),
+    // What decides how tools behave.
+    write("a hook for git", &["echo x > .git/hooks/pre-commit"]),
+    write("another configuration for git", &["echo x >> .git/config"]),
+    write("git's folder removed", &["rm -rf .git"]),
+    write("git's folder replaced", &["mv .git old && mkdir .git && touch .git/new"]),
+    write("git's folder by another name", &["ln -s .git g && touch g/new"]),
+    write("git's folder through proc", &["touch /proc/self/cwd/.git/new"]),
+    write("git's configuration by a hard link", &["ln .git/config c && echo x > c"]),
+    write("git's folder under what covers it", &["umount -l .git 2> /dev/null; touch .git/new"]),
+    write("git's folder moved with its parent", &["mkdir d; mv -T ../workspace d/w 2> /dev/null || touch .git/new"]),
+    write("a link to git's folder replaced", &["rm -f .git && mkdir .git && touch .git/new"])
+        .after("mv .git real && ln -s real .git"),
+    write("what a link to git's folder leads to", &["touch real/new && echo escaped"])
+        .after("mv .git real && ln -s real .git"),
+    write("a repository elsewhere", &["echo x >> repo/config && echo escaped"])
+        .after("mv .git repo && echo 'gitdir: repo' > .git"),
+    write("a file that says where the repository is", &["echo 'gitdir: evil' > .git"])
+        .after("mv .git repo && echo 'gitdir: repo' > .git"),
+    write("the project's settings", &["echo x >> .codex/config.toml"]),
+    write("the project's settings where there were none", &["mkdir .codex; echo x > .codex/config.toml"])
+        .after("rm -r .codex"),
+    write("a link for the project's settings", &["rmdir .codex; ln -s $W .codex"]).after("rm -r .codex"),
+    write("the project's skills", &["touch .agents/new"]),
+    // By mounts and namespaces.
+    write("mount the outside inside", &["mkdir m && mount --bind $O m && touch m/new; umount m"]).needs(Root),
+    write("mount something over the outside", &["mount -t tmpfs none $O && touch $O/new; umount $O && echo escaped"])
+        .needs(Root),
+    write(
+        "a namespace where everything is ours",
+        &["unshare -Urm sh -c 'mount -o remount,bind,rw /; umount -l /proc; touch $O/new'"],
+    )
+    .needs(Kernel),
+    attempt(
+        WorkspaceAndNetwork,
+        "the same with the network granted",
+        &["unshare -Urm sh -c 'mount -o remount,bind,rw /; touch $O/new; touch .git/new'"],
+    )
+    .needs(Kernel),
+    write("the namespaces of another process", &["nsenter -t $B -m touch $O/new"]).needs(Root),
+    write("another root", &["chroot /proc/$B/root touch $O/new"]).needs(Root),
+    write("another root in a namespace of our own", &["unshare -r chroot /proc/self/root touch $O/new"]).needs(Kernel),
+    write("a copy of the mounts", &["$ATTEMPT open-tree"]).needs(Root),
+    write("a new file system", &["$ATTEMPT fsopen"]).needs(Root),
+    // By devices and the kernel.
+    write(
+        "the disk itself",
+        &["for d in /dev/vd? /dev/sd? /dev/nvme?n?; do head -c 1 $d > /dev/null && echo escaped; done"],
+    )
+    .needs(Kernel),
+    write("a device made by hand", &["mknod n c 1 5 && head -c 1 n > /dev/null && echo escaped"]).needs(Root),
+    write("the memory of the machine", &["mknod n c 1 1 && head -c 1 n > /dev/null && echo escaped"]).needs(Kernel),
+    write("the log of the kernel", &["dd if=/dev/kmsg of=/dev/null bs=8192 count=1 && echo escaped"]).needs(Kernel),
+    write("a switch of the kernel", &["f=/proc/sys/vm/overcommit_memory; v=$(cat $f) && echo $v > $f && echo escaped"])
+        .needs(Root),
+    write("the keys of the kernel", &["echo h > /proc/sysrq-trigger && echo escaped"]).needs(Kernel),
+    write(
+        "a group of processes",
+        &["mkdir /sys/fs/cgroup/loomd-escape && rmdir /sys/fs/cgroup/loomd-escape && echo escaped"],
+    )
+    .needs(Kernel),
+    write("somebody else's terminal", &["echo x > $PTS"]),
+    write("the name of the machine", &["hostname $(hostname) && echo escaped"]).needs(Root),
+    write("io_uring", &["$ATTEMPT io-uring"]).needs(Kernel),
+    write("a program for the kernel", &["$ATTEMPT bpf"]).needs(Kernel),
+    // By other processes.
+    write("kill another process", &["kill -9 $B"]),
+    write("kill another group", &["kill -9 -- -$B"]),
+    write("kill by descriptor", &["$ATTEMPT pidfd-kill $B"]).needs(Kernel),
+    write("stop another process", &["kill -STOP $B"]),
+    write("slow another process down", &["renice -n 5 -p $B && echo escaped"]),
+    write("take another process's files away", &["prlimit --pid $B --nofile=32:32 && echo escaped"]),
+    write("change what another process dumps", &["echo 0 > /proc/$B/coredump_filter && echo escaped"]),
+    write("trace another process", &["$ATTEMPT ptrace $B"]).needs(Kernel),
+    write("trace at all", &["$ATTEMPT ptrace-me"]).needs(Kernel),
+    write("read another process's memory", &["head -c 0 /proc/$B/mem && echo escaped"]).needs(Kernel),
+    write(
+        "read another process's environment",
+        &["tr '\\0' '\\n' < /proc/$B/environ | grep -x escaped=yes && echo escaped"],
+    ),
+    write(
+        "read the server's environment",
+        &["tr '\\0' '\\n' < /proc/$SERVER/environ | grep -q ^CARGO && echo escaped"],
+    ),
+    write("read the server's command line", &["tr '\\0' '\\n' < /proc/$SERVER/cmdline | grep -q . && echo escaped"]),
+    write("shared memory by number", &["perl -e 'shmwrite($ENV{SYSV}, \"x\", 0, 1) and print \"escaped\\n\"'"])
+        .needs(Kernel),
+    write(
+        "a queue by number",
+        &["perl -e 'msgsnd($ENV{QUEUE}, pack(\"l! a*\", 1, \"x\"), 0) and print \"escaped\\n\"'"],
+    )
+    .needs(Kernel),
+    // By privileges.
+    write("give a file away", &["touch f && chown 1 f && echo escaped"]).needs(Root),
+    write("a program that belongs to somebody else", &["[ $($O/somebody -u) = 1 ] && echo escaped"]).needs(Root),
+    write("become somebody else", &["setpriv --reuid 1 --clear-groups true && echo escaped"]).needs(Root),
+    write("read what only others may", &["cat $O/theirs"]).needs(Root),
+    // By the network.
+    write("tcp over ipv4", &["exec 3<>/dev/tcp/127.0.0.1/$TCP4"]),
+    write("tcp over ipv6", &["exec 3<>/dev/tcp/::1/$TCP6"]).needs(Kernel),
+    write("udp over ipv4", &["echo x > /dev/udp/127.0.0.1/$UDP4"]),
+    write("udp over ipv6", &["echo x > /dev/udp/::1/$UDP6"]).needs(Kernel),
+    write(
+        "udp without connecting",
+        &[
+            "perl -MSocket -e 'socket S, AF_INET, SOCK_DGRAM, 0; send S, \"x\", 0, pack_sockaddr_in($ENV{UDP4}, inet_aton \"127.0.0.1\")'",
+        ],
+    ),
+    write(
+        "wait for others to connect",
+        &[
+            "perl -MSocket -e 'socket S, AF_INET, SOCK_STREAM, 0 and bind S, pack_sockaddr_in(0, INADDR_ANY) and listen S, 1 and print \"escaped\\n\"'",
+        ],
+    ),
+    write(
+        "a socket of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un $ENV{SOCKET}'"],
+    ),
+    write(
+        "a socket without a file",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un \"\\0$ENV{ABSTRACT}\"'"],
+    ),
+    write(
+        "a datagram of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_DGRAM, 0; send S, \"x\", 0, pack_sockaddr_un $ENV{DATAGRAM}'"],
+    ),
+    write("a datagram that is addressed late", &["$ATTEMPT sendmsg $DATAGRAM"]),
+    write("a datagram out of a pair", &["$ATTEMPT pair-sendmsg $DATAGRAM"]),
+    write("a descriptor handed over", &["$ATTEMPT receive $SOCKET"]),
+    write("the kernel's own sockets", &["$ATTEMPT socket netlink"]).needs(Kernel),
+    write("raw packets", &["$ATTEMPT socket packet"]).needs(Kernel),
+    write("raw ip", &["$ATTEMPT socket raw"]).needs(Kernel),
+    write("the host of a virtual machine", &["$ATTEMPT socket vsock"]).needs(Kernel),
+    write("the ciphers of the kernel", &["$ATTEMPT socket alg"]).needs(Kernel),
+    write("a pair of sockets that are not of the machine", &["$ATTEMPT socket tipc"]).needs(Kernel),
+    write("a socket through the 32-bit door", &["$ATTEMPT socket-32"]).needs(Kernel),
+    // By reading.
+    attempt(RestrictedReads, "read a secret", &["cat $O/secret"]),
+    attempt(RestrictedReads, "read a secret through proc", &["cat /proc/self/root$O/secret"]),
+    attempt(
+        RestrictedReads,
+        "read a secret through another process",
+        &["cat /proc/$B/root$O/secret /proc/$B/cwd/secret"],
+    ),
+    attempt(RestrictedReads, "read a secret that another process has open", &["cat /proc/$B/fd/8"]),
+    attempt(RestrictedReads, "read a secret through a link", &["ln -s $O/secret s; cat s"]),
+    attempt(RestrictedReads, "read a secret through a hard link", &["ln $O/secret s && cat s"]),
+    attempt(RestrictedReads, "learn that a secret exists", &["test -e $O/secret && echo escaped"]),
+    attempt(RestrictedReads, "list what is outside", &["ls $O | grep -q secret && echo escaped"]),
+    attempt(RestrictedReads, "read a secret with a program of the system", &["perl -pe 1 $O/secret"]),
+];

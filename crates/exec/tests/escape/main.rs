@@ -1,0 +1,106 @@
+//! Ways out of a sandbox, each tried three times: without one, where it must work, or the attempt would prove
+//! nothing; in the built-in sandbox and in bubblewrap, where it must not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+mod attempts;
+mod world;
+
+use std::path::Path;
+
+use attempts::{ATTEMPTS, Attempt, Need};
+use loomd_exec::sandbox::Sandbox;
+use loomd_exec::{Limits, run};
+use tokio_util::sync::CancellationToken;
+use world::World;
+
+/// So many attempts must have been shown to work without a sandbox.
+const ENOUGH: usize = 60;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    Nothing,
+    BuiltIn,
+    Bubblewrap,
+}
+
+/// Whether an attempt got out, and what it said.
+async fn escapes(attempt: &Attempt, means: Means) -> (bool, String) {
+    let world = World::new(attempt.setup);
+    let before = world.snapshot();
+    let mut said = String::new();
+    for script in attempt.scripts {
+        // Anew for each script, as the server does it: the first may have changed what paths mean.
+        let sandbox = world.sandbox(attempt.policy);
+        let command = world.command(script);
+        let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
+        let wrap = |sandbox: Sandbox| sandbox.wrap(&command, Some(helper)).unwrap();
+        let command = match means {
+            Means::Nothing => command,
+            Means::BuiltIn => wrap(sandbox),
+            Means::Bubblewrap => wrap(sandbox.with_bubblewrap_only()),
+        };
+        let done = run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap();
+        said += &String::from_utf8_lossy(&done.aggregated());
+    }
+    let told = said.lines().any(|line| line == "escaped");
+    (told || world.snapshot() != before || world.was_reached(), said)
+}
+
+fn possible(attempt: &Attempt) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if attempt.need == Need::Root && !root {
+        eprintln!("skipped: {}: only root could do it without a sandbox", attempt.name);
+    }
+    attempt.need != Need::Root || root
+}
+
+async fn all_fail(means: Means) {
+    // A sandbox that lets nothing run would pass all the rest.
+    let fine = Attempt { scripts: &["echo x > $W/new && echo escaped"], ..ATTEMPTS[0] };
+    let (_, said) = escapes(&fine, means).await;
+    assert_eq!(said, "escaped\n", "what is allowed works in {means:?}");
+    let mut escaped = Vec::new();
+    for attempt in ATTEMPTS.iter().filter(|attempt| possible(attempt)) {
+        let (out, said) = escapes(attempt, means).await;
+        if out {
+            escaped.push(format!("{}: {said}", attempt.name));
+        }
+    }
+    assert!(escaped.is_empty(), "out of {means:?}: {escaped:#?}");
+}
+
+#[tokio::test]
+async fn every_attempt_succeeds_without_a_sandbox() {
+    let (mut shown, mut failed) = (0, Vec::new());
+    for attempt in ATTEMPTS.iter().filter(|attempt| possible(attempt)) {
+        let (out, said) = escapes(attempt, Means::Nothing).await;
+        match attempt.need {
+            _ if out => shown += 1,
+            Need::Kernel => eprintln!("not to be shown here: {}: {said}", attempt.name),
+            Need::Nothing | Need::Root => failed.push(format!("{}: {said}", attempt.name)),
+        }
+    }
+    assert!(failed.is_empty(), "these prove nothing: {failed:#?}");
+    assert!(shown >= ENOUGH, "only {shown} attempts could be shown to work without a sandbox");
+}
+
+#[tokio::test]
+async fn every_attempt_fails_in_the_built_in_sandbox() {
+    all_fail(Means::BuiltIn).await;
+}
+
+#[tokio::test]
+async fn every_attempt_fails_in_bubblewrap() {
+    let version = std::process::Command::new("bwrap").arg("--version").output();
+    if version.is_err() {
+        return eprintln!("skipped: bubblewrap is not installed here");
+    }
+    all_fail(Means::Bubblewrap).await;
+}
+
+#[test]
+fn attempts_have_names_of_their_own() {
+    let names: std::collections::BTreeSet<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
+    assert_eq!(names.len(), ATTEMPTS.len());
+    assert!(names.len() >= ENOUGH);
+}

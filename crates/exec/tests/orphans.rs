@@ -1,0 +1,152 @@
+//! That nothing outlives its owner: trees of processes, some in sessions of their own, are cancelled, dropped,
+//! timed out, or lose the process that started them, at random moments. All are looked for by a variable that
+//! each inherits.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_exec::{Command, Environment, Limits, run};
+use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+const TREE: &str = "sleep 1000 & setsid sleep 1000 & (sleep 1000; :) & setsid sh -c 'sleep 1000 & wait' & \
+                    sh -c 'exec setsid sleep 1000' & wait";
+const MARK: &str = "LOOMD_TREE";
+/// So many trees at a time; more would only wait for each other.
+const AT_ONCE: u64 = 8;
+/// How long a process that was killed may take to go, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A number that no other tree has, and how long its tree is left alone.
+fn next() -> (String, Duration) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let random = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (format!("{}-{count}", std::process::id()), Duration::from_micros(random % 20_000))
+}
+
+fn tree(mark: &str) -> Command {
+    let mut env = Environment::of_this_process();
+    env.set(MARK, mark);
+    Command::new(["sh", "-c", TREE], "/", env)
+}
+
+fn confined(command: &Command) -> Command {
+    let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
+    let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap();
+    sandbox.wrap(command, Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).unwrap()
+}
+
+/// The processes of a tree.
+fn members(mark: &str) -> BTreeSet<String> {
+    let wanted = format!("{MARK}={mark}");
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let of_tree = entries.filter(|entry| {
+        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    });
+    of_tree.map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+async fn nothing_is_left(mark: &str) {
+    let gone = async {
+        while !members(mark).is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if timeout(PATIENCE, gone).await.is_err() {
+        let left = members(mark);
+        let names = left.iter().map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
+        panic!("left of {mark}: {:?}", names.collect::<Vec<_>>());
+    }
+}
+
+/// Does something to many trees, a few at a time.
+async fn many<F: Future<Output = ()> + Send + 'static>(trees: u64, act: impl Fn(String, Duration) -> F) {
+    let mut running = JoinSet::new();
+    for _ in 0..trees {
+        if running.len() as u64 >= AT_ONCE {
+            running.join_next().await.unwrap().unwrap();
+        }
+        let (mark, pause) = next();
+        running.spawn(act(mark, pause));
+    }
+    while let Some(done) = running.join_next().await {
+        done.unwrap();
+    }
+}
+
+fn unlimited() -> Limits {
+    Limits { timeout: None, ..Limits::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_tree_is_there_to_be_killed() {
+    let (mark, _) = next();
+    let command = tree(&mark);
+    let work = tokio::spawn(async move { run(&command, unlimited(), &CancellationToken::new(), |_, _| {}).await });
+    while members(&mark).len() < 7 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    work.abort();
+    nothing_is_left(&mark).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_cancelled_dropped_or_late_is_gone_with_all_it_started() {
+    let ways = Arc::new(AtomicU64::new(0));
+    many(240, |mark, pause| {
+        let way = ways.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let command = if way % 4 == 3 { confined(&tree(&mark)) } else { tree(&mark) };
+            let cancel = CancellationToken::new();
+            match way % 3 {
+                0 => drop(timeout(pause, run(&command, unlimited(), &cancel, |_, _| {})).await),
+                1 => {
+                    let limits = Limits { timeout: Some(pause), ..Limits::default() };
+                    run(&command, limits, &cancel, |_, _| {}).await.unwrap();
+                }
+                _ => {
+                    let work = run(&command, unlimited(), &cancel, |_, _| {});
+                    let (done, ()) = tokio::join!(work, async {
+                        sleep(pause).await;
+                        cancel.cancel();
+                    });
+                    done.unwrap();
+                }
+            }
+            nothing_is_left(&mark).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_loses_its_owner_is_gone_with_all_it_started() {
+    let ways = Arc::new(AtomicU64::new(0));
+    many(260, |mark, pause| {
+        let way = ways.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let mut owner = std::process::Command::new(env!("CARGO_BIN_EXE_exec-fixture"));
+            if way % 4 == 3 {
+                owner.arg("--sandboxed");
+            }
+            let mut owner = owner.args(["sh", "-c", TREE]).env(MARK, &mark).stdin(Stdio::null()).spawn().unwrap();
+            // Now and then long enough for the whole tree.
+            sleep(if way.is_multiple_of(2) { pause } else { 3 * pause }).await;
+            owner.kill().unwrap();
+            owner.wait().unwrap();
+            nothing_is_left(&mark).await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,107 @@
+//! The server may be killed at any moment of a turn: what it had shown as done is there afterwards, and the
+//! thread goes on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use loomd_testkit::model::{Reply, function_call, message, reasoning, shell, streamed};
+use loomd_testkit::{Home, ScriptedModel, Server, Signal};
+use serde_json::{Value, json};
+
+use crate::audit::settled;
+use crate::common::initialized;
+use crate::crash::damaged_lines;
+
+/// How often the server is killed.
+const KILLS: usize = 40;
+
+/// Turns of about this many messages are run before each kill.
+const MESSAGES: usize = 60;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_shown_as_done_survives_a_kill_at_any_moment_of_a_turn() {
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut shown = BTreeMap::new();
+    let thread = {
+        let server = initialized(&home).await;
+        let thread = server.start_thread(Default::default()).await.id;
+        server.run_turn(&thread, "begin").await;
+        note_completed(&server, &thread, &mut shown);
+        thread
+    };
+    for kill in 0..KILLS {
+        for _ in 0..8 {
+            model.reply(anything(&mut random));
+        }
+        let mut server = initialized(&home).await;
+        server.request("thread/resume", json!({ "threadId": thread })).await.expect("the thread can be taken up");
+        let heard = server.messages().len();
+        let last = heard + random.usize(0..MESSAGES);
+        let talk = async {
+            for number in 0.. {
+                server.run_turn(&thread, &format!("turn {kill}-{number}")).await;
+            }
+        };
+        let enough = async {
+            while server.messages().len() < last {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            () = talk => {}
+            () = enough => {}
+        }
+        server.signal(Signal::KILL);
+        server.wait_exit().await;
+        // What it said before it died may be on its way.
+        server.closed().await;
+        note_completed(&server, &thread, &mut shown);
+    }
+
+    let server = initialized(&home).await;
+    let resumed = server.request("thread/resume", json!({ "threadId": thread })).await.expect("the thread is fine");
+    let stored = items(resumed["thread"]["turns"].as_array().expect("turns"));
+    let lost: Vec<_> = shown.iter().filter(|(key, item)| stored.get(*key) != Some(*item)).collect();
+    assert_eq!(lost, [], "of {} items that were shown as done", shown.len());
+    assert_eq!(damaged_lines(&home.path()), [] as [String; 0]);
+    for unused in 0..model.unused() {
+        let turn = server.run_turn(&thread, "use up what was not asked for").await;
+        assert_eq!(json!(turn)["status"], "completed", "{unused}: {turn:?}");
+    }
+    model.reply(message("still here"));
+    assert_eq!(json!(server.run_turn(&thread, "and now?").await)["status"], "completed");
+    assert_eq!(settled(&server).await, [] as [String; 0]);
+}
+
+fn anything(random: &mut fastrand::Rng) -> Reply {
+    let id = format!("call_{}", random.u64(..));
+    let session = json!({ "cmd": "echo session", "login": false });
+    match random.u8(0..6) {
+        0 => message("done"),
+        1 => streamed(&["one ", "two ", "three"]),
+        2 => reasoning(&["thinking"], &["hard"]).then(message("thought")),
+        3 => streamed(&["let me see"]).then(shell("echo command")),
+        4 => function_call("exec_command", session, &id),
+        _ => shell("true").then(function_call("exec_command", session, &id)),
+    }
+}
+
+/// What an item is known by: its turn and its id.
+type Key = (String, String);
+
+fn note_completed(server: &Server, thread: &str, shown: &mut BTreeMap<Key, Value>) {
+    for mut done in server.notifications("item/completed") {
+        if done["threadId"] == *thread {
+            let key = (done["turnId"].to_string(), done["item"]["id"].to_string());
+            shown.insert(key, done["item"].take());
+        }
+    }
+}
+
+fn items(turns: &[Value]) -> BTreeMap<Key, Value> {
+    let of = |turn: &Value| turn["items"].as_array().cloned().unwrap_or_default();
+    let all = turns.iter().flat_map(|turn| of(turn).into_iter().map(move |item| (turn["id"].to_string(), item)));
+    all.map(|(turn, item)| ((turn, item["id"].to_string()), item)).collect()
+}

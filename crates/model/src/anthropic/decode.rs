@@ -1,0 +1,309 @@
+//! From the events of a message to ours. Blocks come one after the other, so each is passed on when it ends.
+
+use std::collections::HashSet;
+
+use loomd_protocol::JsonValue;
+use serde::Deserialize;
+
+use super::refusal;
+use crate::compose::{Composer, Place, fresh};
+use crate::stream::Decode;
+use crate::transcript::{Names, Seal};
+use crate::{ModelError, TokenUsage};
+
+pub(super) struct Decoder {
+    names: Names,
+    /// The ids that calls have had in this conversation.
+    taken: HashSet<String>,
+    id: String,
+    usage: Usage,
+    block: Option<Open>,
+    stop: Option<Stop>,
+    completed: bool,
+}
+
+/// A block that is not only text.
+enum Open {
+    Thinking,
+    Call { id: String, name: String, input: JsonValue, json: String },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    MessageStart {
+        message: Message,
+    },
+    ContentBlockStart {
+        content_block: Block,
+    },
+    ContentBlockDelta {
+        delta: Delta,
+    },
+    ContentBlockStop,
+    MessageDelta {
+        delta: Stop,
+        usage: Option<Usage>,
+    },
+    MessageStop,
+    Error {
+        error: JsonValue,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    id: String,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: JsonValue,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Stop {
+    stop_reason: Option<String>,
+    stop_details: Option<StopDetails>,
+}
+
+#[derive(Deserialize)]
+struct StopDetails {
+    category: Option<String>,
+    explanation: Option<String>,
+}
+
+/// Counted from the beginning of the answer; what is not said again stays.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    input_tokens: Option<i64>,
+    cache_creation_input_tokens: Option<i64>,
+    cache_read_input_tokens: Option<i64>,
+    output_tokens: Option<i64>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    thinking_tokens: i64,
+}
+
+impl Decoder {
+    pub fn new(names: Names, taken: HashSet<String>) -> Self {
+        let (id, usage) = (String::new(), Usage::default());
+        Self { names, taken, id, usage, block: None, stop: None, completed: false }
+    }
+
+    fn start(&mut self, block: Block, to: &mut Composer) {
+        match block {
+            Block::Text { text } => {
+                to.close();
+                to.text(text);
+            }
+            Block::Thinking { thinking, signature } => {
+                to.close();
+                to.begin_reasoning(Place::Summary);
+                to.reasoning(thinking, Place::Summary);
+                if !signature.is_empty() {
+                    to.seal(Seal::Thinking { signature });
+                }
+                self.block = Some(Open::Thinking);
+            }
+            Block::RedactedThinking { data } => to.sealed(&Seal::RedactedThinking { data }),
+            Block::ToolUse { id, name, input } => {
+                to.close();
+                self.block = Some(Open::Call { id, name, input, json: String::new() });
+            }
+            Block::Other => to.close(),
+        }
+    }
+
+    fn delta(&mut self, delta: Delta, to: &mut Composer) {
+        match (delta, &mut self.block) {
+            (Delta::Text { text }, _) => to.text(text),
+            (Delta::Thinking { thinking }, Some(Open::Thinking)) => to.reasoning(thinking, Place::Summary),
+            (Delta::Signature { signature }, Some(Open::Thinking)) => to.seal(Seal::Thinking { signature }),
+            (Delta::InputJson { partial_json }, Some(Open::Call { json, .. })) => json.push_str(&partial_json),
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, to: &mut Composer) {
+        match self.block.take() {
+            Some(Open::Call { id, name, input, json }) => {
+                let id = if id.is_empty() || self.taken.contains(&id) { fresh("call") } else { id };
+                self.taken.insert(id.clone());
+                let whole = || if input.is_object() { input.to_string() } else { "{}".into() };
+                let arguments = if json.trim().is_empty() { whole() } else { json };
+                to.item(self.names.call(&name, arguments, id));
+            }
+            Some(Open::Thinking) | None => to.close(),
+        }
+    }
+
+    fn complete(&mut self, to: &mut Composer) -> Result<(), ModelError> {
+        let (reason, details) = self.stop.take().map_or((None, None), |stop| (stop.stop_reason, stop.stop_details));
+        match reason.as_deref() {
+            Some("max_tokens") => {
+                let message = "Incomplete response returned, reason: max_output_tokens";
+                return Err(ModelError::disconnected(message));
+            }
+            Some("model_context_window_exceeded") => return Err(ModelError::ContextWindowExceeded),
+            Some("refusal") => return Err(refused(details)),
+            _ => {}
+        }
+        to.complete(std::mem::take(&mut self.id), self.usage.total());
+        self.completed = true;
+        Ok(())
+    }
+}
+
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
+        let Ok(event) = serde_json::from_str::<Event>(data) else { return Ok(()) };
+        match event {
+            Event::MessageStart { message } => {
+                self.id = message.id;
+                self.usage.take(message.usage);
+            }
+            Event::ContentBlockStart { content_block } => self.start(content_block, to),
+            Event::ContentBlockDelta { delta } => self.delta(delta, to),
+            Event::ContentBlockStop => self.stop(to),
+            Event::MessageDelta { delta, usage } => {
+                self.usage.take(usage);
+                self.stop = Some(delta);
+            }
+            Event::MessageStop => return self.complete(to),
+            Event::Error { error } => return Err(refusal::in_stream(&error)),
+            Event::Other => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Composer) -> Result<(), ModelError> {
+        match self.completed {
+            true => Ok(()),
+            false => Err(ModelError::disconnected("stream closed before the answer was finished")),
+        }
+    }
+
+    fn stray(&self, body: &str) -> Option<ModelError> {
+        let body: JsonValue = serde_json::from_str(body).ok()?;
+        body.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
+    }
+}
+
+/// The provider stepped in. Asking the same again would lead to the same.
+fn refused(details: Option<StopDetails>) -> ModelError {
+    let (category, explanation) = details.map_or((None, None), |details| (details.category, details.explanation));
+    let category = category.map(|category| format!(" ({category})")).unwrap_or_default();
+    let explanation = explanation.map(|words| format!(": {words}")).unwrap_or_else(|| ".".into());
+    ModelError::InvalidPrompt(format!("The model declined to answer{category}{explanation}"))
+}
+
+impl Usage {
+    fn take(&mut self, newer: Option<Self>) {
+        let Some(newer) = newer else { return };
+        self.input_tokens = newer.input_tokens.or(self.input_tokens);
+        self.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens = newer.cache_read_input_tokens.or(self.cache_read_input_tokens);
+        self.output_tokens = newer.output_tokens.or(self.output_tokens);
+        self.output_tokens_details = newer.output_tokens_details.or(self.output_tokens_details.take());
+    }
+
+    /// Here the cache is counted beside the rest of the input; elsewhere it is a part of it.
+    fn total(&self) -> Option<TokenUsage> {
+        let output_tokens = self.output_tokens?;
+        let cached_input_tokens = self.cache_read_input_tokens.unwrap_or(0);
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let input_tokens = self.input_tokens.unwrap_or(0).saturating_add(cached_input_tokens).saturating_add(written);
+        Some(TokenUsage {
+            total_tokens: input_tokens.saturating_add(output_tokens),
+            input_tokens,
+            cached_input_tokens,
+            output_tokens,
+            reasoning_output_tokens: self.output_tokens_details.as_ref().map_or(0, |details| details.thinking_tokens),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::compose::tests::decode;
+
+    const EVENTS: &[&str] = &[
+        r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"a"}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"d"}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"x"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#,
+        r#"{"type":"message_stop"}"#,
+        r#"{"type":"ping"}"#,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+        r#"{"type":7}"#,
+    ];
+
+    proptest! {
+        #[test]
+        fn whatever_a_provider_sends_the_events_are_well_formed(
+            events in proptest::collection::vec(proptest::sample::select(EVENTS), 0..16),
+        ) {
+            let events: Vec<_> = events.into_iter().map(str::to_owned).collect();
+            decode(Decoder::new(Names::default(), HashSet::new()), &events);
+        }
+    }
+}

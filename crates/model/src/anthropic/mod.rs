@@ -1,0 +1,54 @@
+//! Anthropic Messages. One request, one stream of events about the blocks of a message. Thinking goes back to
+//! the model as it came, with its signature; see [`crate::transcript`] for how it is kept.
+
+mod body;
+mod decode;
+mod models;
+mod refusal;
+
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method};
+
+use self::decode::Decoder;
+use crate::call::{Call, Caller};
+use crate::stream::StreamEvents;
+use crate::transcript::{Names, Transcript};
+use crate::{Events, ModelError, Request};
+
+const ROUTE: &str = "/messages";
+
+/// The version that the provider's own libraries ask for.
+pub(crate) const VERSION: &str = "2026-10-21";
+
+/// One thread's way to its model.
+pub(crate) struct Anthropic {
+    caller: Caller,
+}
+
+impl Anthropic {
+    pub fn new(caller: Caller) -> Self {
+        Self { caller }
+    }
+
+    pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
+        let names = Names::new(&request.tools);
+        let transcript = Transcript::new(&request.input);
+        let body = body::body(request, &transcript, &names).to_string().into();
+        let call = Call {
+            method: Method::POST,
+            route: ROUTE,
+            accept: "text/event-stream",
+            headers: headers(),
+            body,
+            refused: refusal::meaning,
+        };
+        let called = self.caller.call(&call).await?;
+        let decoder = Decoder::new(names, transcript.call_ids);
+        Ok(Events::new(StreamEvents::new(decoder, called.answer, self.caller.provider.stream_idle_timeout())))
+    }
+}
+
+/// Those that every request has.
+pub(crate) fn headers() -> HeaderMap {
+    HeaderMap::from_iter([(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))])
+}

@@ -1,0 +1,209 @@
+//! The body of a request.
+
+use loomd_protocol::{JsonObject, JsonValue, ServiceTier};
+use serde_json::json;
+
+use super::quirks::{CallIds, Quirks, Reasoning};
+use crate::Request;
+use crate::transcript::{Block, Names, Output, Part, Seal, Transcript, Turn, WireTool, common_id, digest};
+
+/// The name that the schema of an answer goes by.
+const SCHEMA_NAME: &str = "codex_output_schema";
+
+/// Stands in the output of a call whose pictures follow in the user's place.
+const SEE_BELOW: &str = "(The picture follows.)";
+
+const MAX_CALL_ID: usize = 40;
+
+/// The fields that reasoning may go back in.
+const FIELDS: &[&str] = &["reasoning_content", "reasoning"];
+
+pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, quirks: &Quirks) -> JsonValue {
+    let mut body = JsonObject::new();
+    let mut put = |name: &str, value: JsonValue| _ = body.insert(name.into(), value);
+    put("model", request.model.as_str().into());
+    put("messages", messages(request, transcript, quirks));
+    put("stream", true.into());
+    if quirks.stream_options {
+        put("stream_options", json!({ "include_usage": true }));
+    }
+    if !names.tools.is_empty() {
+        put("tools", tools(names));
+        put("tool_choice", "auto".into());
+        // Not every model takes a no, and calls that come at once can be made one after the other.
+        if request.parallel_tool_calls {
+            put("parallel_tool_calls", true.into());
+        }
+    }
+    if let Some(effort) = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_ref()) {
+        put("reasoning_effort", quirks.effort(effort.as_str()).into());
+    }
+    match &request.output_schema {
+        Some(schema) if quirks.schemas => {
+            let schema = json!({ "name": SCHEMA_NAME, "strict": true, "schema": schema });
+            put("response_format", json!({ "type": "json_schema", "json_schema": schema }));
+        }
+        Some(_) => put("response_format", json!({ "type": "json_object" })),
+        None => {}
+    }
+    if quirks.cache_key && !request.prompt_cache_key.is_empty() {
+        put("prompt_cache_key", request.prompt_cache_key.as_str().into());
+    }
+    if quirks.openai_fields {
+        if let Some(verbosity) = request.verbosity {
+            put("verbosity", json!(verbosity));
+        }
+        if let Some(tier) = &request.service_tier {
+            put("service_tier", if *tier == ServiceTier::Fast { "priority" } else { tier.as_str() }.into());
+        }
+    }
+    body.into()
+}
+
+fn tools(names: &Names) -> JsonValue {
+    let tool = |tool: &WireTool| {
+        let mut function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
+        if tool.strict {
+            function["strict"] = true.into();
+        }
+        json!({ "type": "function", "function": function })
+    };
+    names.tools.iter().map(tool).collect()
+}
+
+fn messages(request: &Request, transcript: &Transcript, quirks: &Quirks) -> JsonValue {
+    let mut messages = Messages { list: Vec::new(), quirks };
+    let role = if quirks.developer { "developer" } else { "system" };
+    let mut instructions = vec![&*request.instructions];
+    instructions.extend(transcript.preamble.iter().map(String::as_str));
+    let told;
+    if let Some(schema) = request.output_schema.as_ref().filter(|_| !quirks.schemas) {
+        told = format!("Answer with nothing but JSON that follows this JSON Schema:\n{schema}");
+        instructions.push(&told);
+    }
+    instructions.retain(|text| !text.trim().is_empty());
+    if !instructions.is_empty() {
+        messages.list.push(json!({ "role": role, "content": instructions.join("\n\n") }));
+    }
+    // What was thought before the user said something new is of no more use.
+    let current = transcript.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap_or(0);
+    for (index, turn) in transcript.turns.iter().enumerate() {
+        match turn {
+            Turn::User(parts) => messages.user(parts),
+            Turn::Developer(text) if quirks.developer => {
+                messages.list.push(json!({ "role": role, "content": text }));
+            }
+            Turn::Developer(text) => messages.user(&[Part::Text(text.clone())]),
+            Turn::Assistant(blocks) => messages.assistant(blocks, index > current),
+            Turn::Outputs(outputs) => messages.outputs(outputs),
+        }
+    }
+    messages.list.into()
+}
+
+struct Messages<'a> {
+    list: Vec<JsonValue>,
+    quirks: &'a Quirks,
+}
+
+impl Messages<'_> {
+    /// Joined with what the user said right before: not every model takes two messages in a row.
+    fn user(&mut self, parts: &[Part]) {
+        let mut content = match self.list.last_mut() {
+            Some(last) if last["role"] == "user" => {
+                let last = self.list.pop().unwrap_or_default();
+                match &last["content"] {
+                    JsonValue::Array(parts) => parts.clone(),
+                    text => vec![json!({ "type": "text", "text": text })],
+                }
+            }
+            _ => Vec::new(),
+        };
+        content.extend(parts.iter().map(|part| match part {
+            Part::Text(text) => json!({ "type": "text", "text": text }),
+            Part::Image { url } => json!({ "type": "image_url", "image_url": { "url": url } }),
+        }));
+        // Plain text where it can be: not every server takes parts.
+        let texts: Option<Vec<&str>> = content.iter().map(|part| part["text"].as_str()).collect();
+        let content = texts.map_or_else(|| JsonValue::Array(content.clone()), |texts| texts.join("\n\n").into());
+        self.list.push(json!({ "role": "user", "content": content }));
+    }
+
+    fn assistant(&mut self, blocks: &[Block], current: bool) {
+        let (mut text, mut calls, mut details) = (Vec::new(), Vec::new(), Vec::new());
+        let mut message = JsonObject::from_iter([("role".to_owned(), "assistant".into())]);
+        for block in blocks {
+            match block {
+                Block::Text(said) => text.push(said.as_str()),
+                Block::Call(call) => calls.push(json!({
+                    "id": self.call_id(&call.id),
+                    "type": "function",
+                    "function": { "name": call.name, "arguments": JsonValue::Object(call.arguments.clone()).to_string() },
+                })),
+                Block::Reasoning { seal: Some(Seal::Details(all)), .. } if self.quirks.reasoning == Reasoning::Details => {
+                    details.extend(all.as_array().into_iter().flatten().cloned());
+                }
+                Block::Reasoning { text, seal: Some(Seal::Field(field)) }
+                    if current && self.quirks.reasoning != Reasoning::Forgotten && FIELDS.contains(&&**field) =>
+                {
+                    let known = message.get(field).and_then(JsonValue::as_str).unwrap_or_default();
+                    let joined = format!("{known}{text}");
+                    message.insert(field.clone(), joined.into());
+                }
+                Block::Reasoning { .. } => {}
+            }
+        }
+        if text.is_empty() && calls.is_empty() {
+            return;
+        }
+        message.insert("content".into(), if text.is_empty() { JsonValue::Null } else { text.join("\n\n").into() });
+        if !calls.is_empty() {
+            message.insert("tool_calls".into(), calls.into());
+        }
+        if !details.is_empty() {
+            message.insert("reasoning_details".into(), details.into());
+        }
+        self.list.push(message.into());
+    }
+
+    /// Outputs are text here; pictures follow in the user's place.
+    fn outputs(&mut self, outputs: &[Output]) {
+        let mut pictures = Vec::new();
+        for output in outputs {
+            let texts = output.parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(text.as_str()),
+                Part::Image { .. } => None,
+            });
+            let mut text = texts.collect::<Vec<_>>().join("\n");
+            let images = output.parts.iter().filter(|part| matches!(part, Part::Image { .. }));
+            let before = pictures.len();
+            pictures.extend(images.cloned());
+            if pictures.len() > before && text.is_empty() {
+                text = SEE_BELOW.into();
+            }
+            self.list.push(json!({ "role": "tool", "tool_call_id": self.call_id(&output.id), "content": text }));
+        }
+        if !pictures.is_empty() {
+            self.user(&pictures);
+        }
+    }
+
+    /// The id of a call as this provider takes it. The same id always becomes the same.
+    fn call_id(&self, id: &str) -> String {
+        match self.quirks.call_ids {
+            CallIds::Common => common_id(id, MAX_CALL_ID),
+            CallIds::Nine if id.len() == 9 && id.chars().all(|char| char.is_ascii_alphanumeric()) => id.into(),
+            CallIds::Nine => {
+                const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+                let mut rest = digest(id);
+                (0..9)
+                    .map(|_| {
+                        let digit = DIGITS[(rest % 36) as usize];
+                        rest /= 36;
+                        char::from(digit)
+                    })
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One chunk of an answer, as far as it is read. Fields that servers fill with something else than expected
+//! are as good as missing.
+
+use loomd_protocol::JsonValue;
+use serde::{Deserialize, Deserializer};
+
+use crate::TokenUsage;
+
+#[derive(Deserialize, Debug)]
+pub(super) struct Chunk {
+    #[serde(default, deserialize_with = "or_default")]
+    pub id: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub choices: Vec<Choice>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub usage: Option<Usage>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub x_groq: Option<XGroq>,
+    pub error: Option<JsonValue>,
+}
+
+/// Groq's own corner.
+#[derive(Deserialize, Debug)]
+pub(super) struct XGroq {
+    #[serde(default, deserialize_with = "or_default")]
+    pub usage: Option<Usage>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub error: Option<String>,
+}
+
+#[derive(Deserialize, Debug)]
+pub(super) struct Choice {
+    #[serde(default, deserialize_with = "or_default")]
+    pub delta: Delta,
+    #[serde(default, deserialize_with = "or_default")]
+    pub finish_reason: Option<String>,
+    /// Some servers tell an error here.
+    pub error: Option<JsonValue>,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+pub(super) struct Delta {
+    /// Text, or a list of parts.
+    pub content: JsonValue,
+    #[serde(deserialize_with = "or_default")]
+    pub refusal: Option<String>,
+    /// DeepSeek, llama.cpp, LM Studio, vLLM.
+    #[serde(deserialize_with = "or_default")]
+    pub reasoning_content: Option<String>,
+    /// OpenRouter, Groq, Ollama, newer vLLM.
+    #[serde(deserialize_with = "or_default")]
+    pub reasoning: Option<String>,
+    /// OpenRouter.
+    #[serde(deserialize_with = "or_default")]
+    pub reasoning_details: Vec<JsonValue>,
+    #[serde(deserialize_with = "or_default")]
+    pub tool_calls: Vec<CallDelta>,
+}
+
+#[derive(Deserialize, Debug)]
+pub(super) struct CallDelta {
+    #[serde(default, deserialize_with = "or_default")]
+    pub index: Option<u64>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub id: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub function: FunctionDelta,
+}
+
+#[derive(Deserialize, Debug, Default)]
+pub(super) struct FunctionDelta {
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: Option<String>,
+    /// Text, but some servers send the object itself.
+    #[serde(default)]
+    pub arguments: JsonValue,
+}
+
+#[derive(Deserialize, Debug)]
+pub(super) struct Usage {
+    #[serde(default, deserialize_with = "or_default")]
+    prompt_tokens: i64,
+    #[serde(default, deserialize_with = "or_default")]
+    completion_tokens: i64,
+    #[serde(default, deserialize_with = "or_default")]
+    total_tokens: Option<i64>,
+    #[serde(default, deserialize_with = "or_default")]
+    prompt_tokens_details: PromptDetails,
+    #[serde(default, deserialize_with = "or_default")]
+    completion_tokens_details: CompletionDetails,
+    /// DeepSeek.
+    #[serde(default, deserialize_with = "or_default")]
+    prompt_cache_hit_tokens: i64,
+}
+
+#[derive(Deserialize, Debug, Default)]
+struct PromptDetails {
+    #[serde(default, deserialize_with = "or_default")]
+    cached_tokens: i64,
+}
+
+#[derive(Deserialize, Debug, Default)]
+struct CompletionDetails {
+    #[serde(default, deserialize_with = "or_default")]
+    reasoning_tokens: i64,
+}
+
+impl From<Usage> for TokenUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            total_tokens: usage.total_tokens.unwrap_or(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
+            input_tokens: usage.prompt_tokens,
+            cached_input_tokens: usage.prompt_tokens_details.cached_tokens.max(usage.prompt_cache_hit_tokens),
+            output_tokens: usage.completion_tokens,
+            reasoning_output_tokens: usage.completion_tokens_details.reasoning_tokens,
+        }
+    }
+}
+
+/// Null, and what has another type than expected, is the default.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either<T> {
+        Expected(T),
+        Other(serde::de::IgnoredAny),
+    }
+    Ok(match Either::deserialize(deserializer)? {
+        Either::Expected(value) => value,
+        Either::Other(_) => T::default(),
+    })
+}

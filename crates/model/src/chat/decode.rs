@@ -1,0 +1,307 @@
+//! From chunks to events. Text and reasoning are passed on as they come; calls are put together and passed on
+//! when the model has stopped, because their pieces may come in any order.
+
+use std::collections::HashSet;
+
+use loomd_protocol::JsonValue;
+
+use super::chunk::{CallDelta, Choice, Chunk};
+use super::refusal;
+use super::think::{Said, Think};
+use crate::compose::{Composer, Place, fresh};
+use crate::stream::Decode;
+use crate::transcript::{Names, Seal};
+use crate::{ModelError, TokenUsage};
+
+const REASONING_CONTENT: &str = "reasoning_content";
+const REASONING: &str = "reasoning";
+/// Stands for no field at all: the reasoning came between the text.
+const IN_TEXT: &str = "text";
+
+pub(super) struct Decoder {
+    names: Names,
+    /// The ids that calls have had in this conversation.
+    taken: HashSet<String>,
+    id: Option<String>,
+    calls: Vec<PartialCall>,
+    details: Vec<JsonValue>,
+    think: Think,
+    usage: Option<TokenUsage>,
+    finish: Option<String>,
+    /// Something came that a model said.
+    begun: bool,
+    completed: bool,
+}
+
+struct PartialCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Decoder {
+    pub fn new(names: Names, taken: HashSet<String>) -> Self {
+        Self {
+            names,
+            taken,
+            id: None,
+            calls: Vec::new(),
+            details: Vec::new(),
+            think: Think::default(),
+            usage: None,
+            finish: None,
+            begun: false,
+            completed: false,
+        }
+    }
+
+    fn choice(&mut self, choice: Choice, to: &mut Composer) -> Result<(), ModelError> {
+        let delta = choice.delta;
+        // Some servers say the same in two fields.
+        match (delta.reasoning_content.filter(|text| !text.is_empty()), delta.reasoning) {
+            (Some(text), _) => self.reason(text, REASONING_CONTENT, to),
+            (None, Some(text)) => self.reason(text, REASONING, to),
+            (None, None) => {}
+        }
+        if !delta.reasoning_details.is_empty() {
+            self.detail(delta.reasoning_details, to);
+        }
+        match delta.content {
+            JsonValue::String(text) => self.say(&text, to),
+            JsonValue::Array(parts) => {
+                for part in parts {
+                    self.part(&part, to);
+                }
+            }
+            _ => {}
+        }
+        if let Some(refusal) = delta.refusal {
+            self.say(&refusal, to);
+        }
+        for call in delta.tool_calls {
+            self.call(call);
+        }
+        if let Some(error) = choice.error.filter(|error| !error.is_null()) {
+            return Err(refusal::in_stream(&error));
+        }
+        if choice.finish_reason.is_some() {
+            self.finish = choice.finish_reason;
+        }
+        Ok(())
+    }
+
+    fn reason(&mut self, text: String, field: &str, to: &mut Composer) {
+        self.begun |= !text.is_empty();
+        to.reasoning(text, Place::Content);
+        // Details say it better, so they stay.
+        if self.details.is_empty() {
+            to.seal(Seal::Field(field.into()));
+        }
+    }
+
+    /// Pieces of the same detail are joined: they go back as if they had come whole.
+    fn detail(&mut self, details: Vec<JsonValue>, to: &mut Composer) {
+        for detail in details {
+            let same = |known: &&mut JsonValue| {
+                known["index"] == detail["index"] && known["type"] == detail["type"] && !detail["index"].is_null()
+            };
+            match self.details.iter_mut().rev().find(same) {
+                Some(known) => join(known, detail),
+                None => self.details.push(detail),
+            }
+        }
+        self.begun = true;
+        to.begin_reasoning(Place::Content);
+        to.seal(Seal::Details(self.details.clone().into()));
+    }
+
+    fn say(&mut self, text: &str, to: &mut Composer) {
+        self.begun |= !text.is_empty();
+        for said in self.think.push(text) {
+            self.said(said, to);
+        }
+    }
+
+    fn said(&mut self, said: Said, to: &mut Composer) {
+        match said {
+            Said::Thought(text) => self.reason(text, IN_TEXT, to),
+            Said::Text(text) => to.text(text),
+        }
+    }
+
+    /// A part of a content that is a list: text, or thoughts that are lists of texts.
+    fn part(&mut self, part: &JsonValue, to: &mut Composer) {
+        match part["type"].as_str() {
+            Some("thinking") => {
+                let thoughts = part["thinking"].as_array().into_iter().flatten();
+                for text in thoughts.filter_map(|thought| thought["text"].as_str()) {
+                    self.reason(text.into(), IN_TEXT, to);
+                }
+            }
+            _ => self.say(part["text"].as_str().unwrap_or_default(), to),
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta) {
+        self.begun = true;
+        let id = delta.id.unwrap_or_default();
+        let name = delta.function.name.unwrap_or_default();
+        let arguments = match delta.function.arguments {
+            JsonValue::String(text) => text,
+            JsonValue::Null => String::new(),
+            object => object.to_string(),
+        };
+        // Whoever sends no index, or always the same, tells calls apart by their id.
+        let known = match delta.index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == delta.index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let another = |call: &PartialCall| !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty();
+        match known.map(|at| &mut self.calls[at]).filter(|call| !another(call)) {
+            Some(call) => {
+                if call.id.is_empty() {
+                    call.id = id;
+                }
+                // The name may come again with every piece.
+                if call.name != name {
+                    call.name.push_str(&name);
+                }
+                call.arguments.push_str(&arguments);
+            }
+            None => self.calls.push(PartialCall { index: delta.index, id, name, arguments }),
+        }
+    }
+
+    fn complete(&mut self, to: &mut Composer) -> Result<(), ModelError> {
+        if let Some(said) = self.think.finish() {
+            self.said(said, to);
+        }
+        match self.finish.as_deref() {
+            Some("length") => return Err(incomplete("max_output_tokens")),
+            Some("content_filter") => return Err(incomplete("content_filter")),
+            Some("error") => return Err(ModelError::disconnected("the provider failed in the middle of the answer")),
+            _ => {}
+        }
+        self.calls.sort_by_key(|call| call.index);
+        for PartialCall { id, name, arguments, .. } in std::mem::take(&mut self.calls) {
+            let id = if id.is_empty() || self.taken.contains(&id) { fresh("call") } else { id };
+            self.taken.insert(id.clone());
+            let arguments = if arguments.trim().is_empty() { "{}".into() } else { arguments };
+            to.item(self.names.call(&name, arguments, id));
+        }
+        to.complete(self.id.take().unwrap_or_default(), self.usage.take());
+        self.completed = true;
+        Ok(())
+    }
+}
+
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
+        if data.trim() == "[DONE]" {
+            // Some servers never say why they stop.
+            return if self.begun { self.complete(to) } else { self.end(to) };
+        }
+        let Ok(chunk) = serde_json::from_str::<Chunk>(data) else { return Ok(()) };
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(refusal::in_stream(&error));
+        }
+        self.id = self.id.take().or(chunk.id);
+        if let Some(usage) = chunk.usage {
+            self.usage = Some(usage.into());
+        }
+        if let Some(own) = chunk.x_groq {
+            if let Some(error) = own.error {
+                return Err(ModelError::disconnected(error));
+            }
+            self.usage = self.usage.take().or(own.usage.map(Into::into));
+        }
+        // Only one answer was asked for.
+        chunk.choices.into_iter().next().map_or(Ok(()), |choice| self.choice(choice, to))
+    }
+
+    fn end(&mut self, to: &mut Composer) -> Result<(), ModelError> {
+        match self.completed {
+            true => Ok(()),
+            false if self.finish.is_some() => self.complete(to),
+            false => Err(ModelError::disconnected("stream closed before the answer was finished")),
+        }
+    }
+
+    fn stray(&self, body: &str) -> Option<ModelError> {
+        let body: JsonValue = serde_json::from_str(body).ok()?;
+        body.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
+    }
+}
+
+fn incomplete(reason: &str) -> ModelError {
+    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
+}
+
+/// Texts grow; anything else is what was said last.
+fn join(known: &mut JsonValue, piece: JsonValue) {
+    let (Some(known), JsonValue::Object(piece)) = (known.as_object_mut(), piece) else { return };
+    for (name, value) in piece {
+        match (known.get_mut(&name), value) {
+            (_, JsonValue::Null) => {}
+            (Some(JsonValue::String(text)), JsonValue::String(more))
+                if matches!(&*name, "text" | "summary" | "data") =>
+            {
+                text.push_str(&more);
+            }
+            (_, value) => _ = known.insert(name, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::compose::tests::decode;
+
+    fn value() -> impl Strategy<Value = JsonValue> {
+        prop_oneof![
+            Just(JsonValue::Null),
+            Just(json!(7)),
+            Just(json!({})),
+            Just(json!([1, "x"])),
+            "(<think>|</think>|a|b c|){1,3}".prop_map(JsonValue::from),
+            Just(json!([{ "type": "thinking", "thinking": [{ "text": "t" }] }, { "type": "text", "text": "u" }])),
+            Just(json!([{ "index": 0, "id": "c", "function": { "name": "f", "arguments": "{" } }])),
+            Just(json!([{ "index": 0, "function": { "arguments": "}" } }, { "id": "d" }, {}])),
+            Just(json!([{ "type": "reasoning.text", "text": "t", "index": 0 }])),
+        ]
+    }
+
+    fn chunk() -> impl Strategy<Value = String> {
+        let field = prop_oneof![
+            Just("content"),
+            Just("reasoning"),
+            Just("reasoning_content"),
+            Just("reasoning_details"),
+            Just("tool_calls"),
+            Just("refusal"),
+        ];
+        let delta = proptest::collection::vec((field, value()), 0..3)
+            .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<JsonValue>());
+        let finish = prop_oneof![
+            6 => Just(JsonValue::Null), 1 => Just(json!("stop")), 1 => Just(json!("length")), 1 => Just(json!(3)),
+        ];
+        prop_oneof![
+            12 => (delta, finish).prop_map(|(delta, finish)| json!({ "choices": [{ "delta": delta, "finish_reason": finish }] }).to_string()),
+            1 => value().prop_map(|value| json!({ "choices": value, "usage": value, "id": value }).to_string()),
+            1 => Just("[DONE]".to_owned()),
+            1 => Just("{".to_owned()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_provider_sends_the_events_are_well_formed(chunks in proptest::collection::vec(chunk(), 0..12)) {
+            decode(Decoder::new(Names::default(), HashSet::new()), &chunks);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Chat Completions: the language of most providers and local servers. One request, one stream of chunks; what
+//! they do differently stands in the table of [`quirks`].
+
+mod body;
+mod chunk;
+mod decode;
+mod quirks;
+mod refusal;
+mod think;
+
+use hyper::{HeaderMap, Method};
+
+use self::decode::Decoder;
+use self::quirks::Quirks;
+use crate::call::{Call, Caller};
+use crate::stream::StreamEvents;
+use crate::transcript::{Names, Transcript};
+use crate::{Events, ModelError, Request};
+
+const ROUTE: &str = "/chat/completions";
+
+/// One thread's way to its model.
+pub(crate) struct Chat {
+    caller: Caller,
+    quirks: &'static Quirks,
+}
+
+impl Chat {
+    pub fn new(caller: Caller) -> Self {
+        let quirks = Quirks::of(caller.provider.id(), caller.provider.host().as_deref());
+        Self { caller, quirks }
+    }
+
+    pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
+        let names = Names::new(&request.tools);
+        let transcript = Transcript::new(&request.input);
+        let body = body::body(request, &transcript, &names, self.quirks).to_string().into();
+        let call = Call {
+            method: Method::POST,
+            route: ROUTE,
+            accept: "text/event-stream",
+            headers: HeaderMap::new(),
+            body,
+            refused: refusal::meaning,
+        };
+        let called = self.caller.call(&call).await?;
+        let decoder = Decoder::new(names, transcript.call_ids);
+        Ok(Events::new(StreamEvents::new(decoder, called.answer, self.caller.provider.stream_idle_timeout())))
+    }
+}

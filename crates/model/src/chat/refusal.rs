@@ -1,0 +1,41 @@
+//! What a refusal, or an error in the middle of a stream, means. Servers agree on little but the status, so
+//! words are looked at, too.
+
+use loomd_protocol::JsonValue;
+
+use crate::refusal::{ErrorDetail, Refusal, is_bad_image, is_too_long};
+use crate::{ModelError, retry};
+
+pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
+    let error = ErrorDetail::parse_any(refusal.body);
+    let said = |code: &str| error.code.as_deref() == Some(code) || error.kind.as_deref() == Some(code);
+    match refusal.status.as_u16() {
+        400 | 413 | 422 | 500 if is_too_long(refusal.body) => ModelError::ContextWindowExceeded,
+        400 | 422 if is_bad_image(refusal.body) => ModelError::InvalidImage,
+        400 | 413 | 422 => refusal.bad_request(&error),
+        402 => ModelError::QuotaExceeded,
+        429 if said("insufficient_quota") || said("billing_hard_limit_reached") => ModelError::QuotaExceeded,
+        429 => refusal.too_many_requests(),
+        500 => ModelError::HighDemand { retry_after: refusal.retry_after() },
+        503 | 529 if said("server_is_overloaded") || said("slow_down") || said("overloaded_error") => {
+            ModelError::Overloaded
+        }
+        _ => refusal.unexpected(&error),
+    }
+}
+
+/// An error that came as a chunk.
+pub(super) fn in_stream(error: &JsonValue) -> ModelError {
+    let text = error.to_string();
+    let message = error["message"].as_str().or(error.as_str()).unwrap_or(&text);
+    let code = match &error["code"] {
+        JsonValue::String(code) => code.clone(),
+        code => code.to_string(),
+    };
+    match &*code {
+        _ if is_too_long(&text) => ModelError::ContextWindowExceeded,
+        "insufficient_quota" | "402" => ModelError::QuotaExceeded,
+        "400" | "422" => ModelError::BadRequest { message: message.into(), body: text.clone() },
+        _ => ModelError::Disconnected { message: message.into(), retry_after: retry::asked_by_message(message) },
+    }
+}

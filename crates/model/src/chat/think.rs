@@ -1,0 +1,122 @@
+//! Thoughts in tags: a server that does not tell the reasoning of a local model apart sends it as the
+//! beginning of the text, between `<think>` and `</think>`.
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// Tells the parts of one text apart. A tag may be cut anywhere, so what may be one is held back.
+#[derive(Default)]
+pub(super) struct Think {
+    state: State,
+    held: String,
+}
+
+#[derive(Default, PartialEq)]
+enum State {
+    #[default]
+    Beginning,
+    Inside,
+    Outside,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Said {
+    Thought(String),
+    Text(String),
+}
+
+impl Think {
+    pub fn push(&mut self, piece: &str) -> Vec<Said> {
+        let mut said = Vec::new();
+        if self.state == State::Outside {
+            said.push(Said::Text(piece.into()));
+            return said;
+        }
+        self.held.push_str(piece);
+        if self.state == State::Beginning {
+            let text = self.held.trim_start();
+            if text.is_empty() || (text.len() < OPEN.len() && OPEN.starts_with(text)) {
+                return said;
+            }
+            match text.strip_prefix(OPEN) {
+                Some(rest) => (self.state, self.held) = (State::Inside, rest.into()),
+                None => self.state = State::Outside,
+            }
+        }
+        if self.state == State::Inside {
+            match self.held.find(CLOSE) {
+                Some(at) => {
+                    self.state = State::Outside;
+                    said.push(Said::Thought(self.held[..at].into()));
+                    self.held = self.held[at + CLOSE.len()..].trim_start().into();
+                }
+                None => {
+                    let keep = (1..CLOSE.len()).rev().find(|n| self.held.ends_with(&CLOSE[..*n])).unwrap_or(0);
+                    let thought: String = self.held.drain(..self.held.len() - keep).collect();
+                    said.push(Said::Thought(thought));
+                }
+            }
+        }
+        if self.state == State::Outside {
+            said.push(Said::Text(std::mem::take(&mut self.held)));
+        }
+        said
+    }
+
+    /// What was held back.
+    pub fn finish(&mut self) -> Option<Said> {
+        let held = std::mem::take(&mut self.held);
+        match self.state {
+            _ if held.is_empty() => None,
+            State::Inside => Some(Said::Thought(held)),
+            State::Beginning | State::Outside => Some(Said::Text(held)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(pieces: &[&str]) -> (String, String) {
+        let mut think = Think::default();
+        let mut said: Vec<_> = pieces.iter().flat_map(|piece| think.push(piece)).collect();
+        said.extend(think.finish());
+        let (mut thought, mut text) = (String::new(), String::new());
+        for said in said {
+            match said {
+                Said::Thought(piece) => thought += &piece,
+                Said::Text(piece) => text += &piece,
+            }
+        }
+        (thought, text)
+    }
+
+    #[test]
+    fn only_a_tag_at_the_beginning_counts() {
+        for (whole, thought, text) in [
+            ("plain", "", "plain"),
+            ("\n<think>a\nb</think>\n\nc", "a\nb", "c"),
+            ("<think>never ends", "never ends", ""),
+            ("<think></think>x", "", "x"),
+            ("<thin", "", "<thin"),
+            ("x <think>a</think>", "", "x <think>a</think>"),
+            ("<think>a</think>b</think>", "a", "b</think>"),
+            ("", "", ""),
+        ] {
+            assert_eq!(split(&[whole]), (thought.into(), text.into()), "{whole:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same(text in "(<think>)?(a|\n|<|</think>|</thi|é){0,12}", at in any::<prop::sample::Index>()) {
+            let at = text.floor_char_boundary(at.index(text.len() + 1));
+            let (whole, cut) = (split(&[&text]), split(&[&text[..at], &text[at..]]));
+            // White space right behind the tag may come on its own.
+            prop_assert_eq!((whole.0, whole.1.trim_start()), (cut.0, cut.1.trim_start()));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which models a provider has, as it says itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method};
+use loomd_config::config_toml::WireApi;
+use loomd_protocol::JsonValue;
+
+use crate::call::{Call, Caller};
+use crate::refusal::{ErrorDetail, Refusal};
+use crate::{Http, Identity, ModelError, Provider, anthropic};
+
+/// Big routers list hundreds of models in a few megabytes.
+const MAX_LIST: usize = 16 * 1024 * 1024;
+
+/// The names of the provider's models, sorted. How long that may take is for the caller to say.
+pub async fn list_models(
+    provider: &Arc<Provider>,
+    http: &Arc<Http>,
+    identity: &Identity,
+) -> Result<Vec<String>, ModelError> {
+    let caller = Caller { provider: Arc::clone(provider), http: Arc::clone(http), identity: identity.clone() };
+    let headers = match provider.wire() {
+        WireApi::Anthropic => anthropic::headers(),
+        WireApi::Responses | WireApi::Chat => HeaderMap::new(),
+    };
+    let (method, accept) = (Method::GET, "application/json");
+    let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), refused };
+    let called = caller.call(&call).await?;
+    let body = called.answer.body.read(MAX_LIST).await;
+    let body = body.map_err(|error| ModelError::Connect { url: called.url, cause: error.to_string() })?;
+    let body: JsonValue = serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;
+    Ok(names(&body))
+}
+
+fn refused(refusal: &Refusal<'_>) -> ModelError {
+    refusal.unexpected(&ErrorDetail::parse_any(refusal.body))
+}
+
+/// `data` of most, `models` of some, or a bare list.
+fn names(body: &JsonValue) -> Vec<String> {
+    let list = [&body["data"], &body["models"], body].into_iter().find_map(JsonValue::as_array);
+    let name = |model: &JsonValue| model["id"].as_str().or(model["slug"].as_str()).map(str::to_owned);
+    let mut names: Vec<_> = list.into_iter().flatten().filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_come_in_a_few_forms() {
+        for body in [
+            json!({ "object": "list", "data": [{ "id": "b" }, { "id": "a" }, { "id": "b" }, {}] }),
+            json!({ "models": [{ "slug": "a" }, { "slug": "b" }] }),
+            json!([{ "id": "a" }, { "id": "b" }]),
+        ] {
+            assert_eq!(names(&body), ["a", "b"], "{body}");
+        }
+        assert_eq!(names(&json!({ "data": 5 })), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,195 @@
+//! Writing down what a provider answers, as a scenario that the rehearsal can play. Secrets are taken out of
+//! it first: the credentials of the provider, and what looks like a key.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use loomd_config::Secret;
+use loomd_protocol::JsonValue;
+use serde_json::json;
+
+use crate::event::EventSource;
+use crate::{Events, ModelError, ModelEvent, Request, tape};
+
+/// Stands for a secret.
+const REMOVED: &str = "[removed]";
+
+/// Shorter ones would turn up in ordinary words.
+const MIN_SECRET: usize = 8;
+
+/// How keys begin. What follows, as far as keys go, goes with it.
+const KEY_STARTS: &[&str] = &["sk-", "sk_", "gsk_", "xai-", "AIza", "ghp_", "github_pat_", "xoxb-", "Bearer ", "eyJ"];
+
+/// A file that answers are added to, one after the other, by all sessions of a provider.
+pub(crate) struct Recorder {
+    path: PathBuf,
+    secrets: Vec<Secret>,
+    file: Mutex<Option<File>>,
+}
+
+impl Recorder {
+    /// The file is made when there is something to write.
+    pub fn new(path: PathBuf, secrets: Vec<Secret>) -> Arc<Self> {
+        let long = |secret: &Secret| secret.reveal().len() >= MIN_SECRET;
+        Arc::new(Self { path, secrets: secrets.into_iter().filter(long).collect(), file: Mutex::default() })
+    }
+
+    /// The same events, written down when they have come to an end.
+    pub fn record(self: &Arc<Self>, request: &Request, events: Events) -> Events {
+        Events::new(Recording { events, answer: Answer::new(request), recorder: Arc::clone(self) })
+    }
+
+    /// A call that was refused before there were any events.
+    pub fn refused(&self, request: &Request, error: &ModelError) {
+        let mut answer = Answer::new(request);
+        answer.lines.push(tape::encode(&Err(error.clone())));
+        self.write(&answer);
+    }
+
+    /// An answer in one piece, so that those of other threads do not come between its lines. A recording that
+    /// cannot be written is no reason to stop working.
+    fn write(&self, answer: &Answer) {
+        let mut text = String::new();
+        for line in &answer.lines {
+            let mut line = line.clone();
+            self.clean(&mut line);
+            text += &format!("{line}\n");
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            *file = open(&self.path).inspect_err(|error| tracing::warn!(%error, "a recording cannot be written")).ok();
+        }
+        if let Some(file) = &mut *file
+            && let Err(error) = file.write_all(text.as_bytes())
+        {
+            tracing::warn!(%error, "a recording cannot be written");
+        }
+    }
+
+    fn clean(&self, value: &mut JsonValue) {
+        match value {
+            JsonValue::String(text) => self.clean_text(text),
+            JsonValue::Array(values) => values.iter_mut().for_each(|value| self.clean(value)),
+            JsonValue::Object(members) => members.values_mut().for_each(|value| self.clean(value)),
+            _ => {}
+        }
+    }
+
+    fn clean_text(&self, text: &mut String) {
+        for secret in &self.secrets {
+            if text.contains(secret.reveal()) {
+                *text = text.replace(secret.reveal(), REMOVED);
+            }
+        }
+        for start in KEY_STARTS {
+            if text.contains(start) {
+                *text = without_keys(text, start);
+            }
+        }
+    }
+}
+
+/// The text without keys that begin like this.
+fn without_keys(text: &str, start: &str) -> String {
+    /// Shorter than any key.
+    const MIN_KEY: usize = 16;
+    let in_key = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '=');
+    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(start) {
+        let key = &rest[at + start.len()..];
+        let end = key.find(|char| !in_key(char)).unwrap_or(key.len());
+        clean.push_str(&rest[..at]);
+        let boundary = !clean.ends_with(|char: char| char.is_ascii_alphanumeric());
+        if boundary && end >= MIN_KEY {
+            clean.push_str(REMOVED);
+        } else {
+            clean.push_str(start);
+            clean.push_str(&key[..end]);
+        }
+        rest = &key[end..];
+    }
+    clean + rest
+}
+
+/// Only the user may read it: it holds what was said.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The lines of one answer.
+struct Answer {
+    lines: Vec<JsonValue>,
+}
+
+impl Answer {
+    fn new(request: &Request) -> Self {
+        let about = json!({
+            "thread": request.headers.session_id, "model": request.model, "input_items": request.input.len(),
+        });
+        Self { lines: vec![json!({ "answer": about })] }
+    }
+}
+
+struct Recording {
+    events: Events,
+    answer: Answer,
+    recorder: Arc<Recorder>,
+}
+
+impl Recording {
+    fn note(&mut self, event: Result<ModelEvent, ModelError>) -> Result<ModelEvent, ModelError> {
+        self.answer.lines.push(tape::encode(&event));
+        event
+    }
+}
+
+impl EventSource for Recording {
+    fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        let event = self.events.try_next_ready()?;
+        Some(self.note(event))
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
+        self.events.poll_next(cx).map(|event| event.map(|event| self.note(event)))
+    }
+}
+
+/// However it ended.
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.recorder.write(&self.answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_taken_out_wherever_they_stand() {
+        let recorder = Recorder::new(
+            "/nowhere".into(),
+            ["topsecret-1234", "short"].map(|text| Secret::from(text.to_owned())).to_vec(),
+        );
+        for (text, clean) in [
+            ("use topsecret-1234 here", "use [removed] here"),
+            ("short stays", "short stays"),
+            ("sk-ant-api03-abcdefghijklmnop, and", "[removed], and"),
+            ("task-sk-force", "task-sk-force"),
+            ("Authorization: Bearer abcdefghijklmnopqrstuvwxyz", "Authorization: [removed]"),
+            ("sk-12", "sk-12"),
+            ("two: ghp_0123456789abcdefABCDEF ghp_0123456789abcdefABCDEF.", "two: [removed] [removed]"),
+        ] {
+            let mut value = json!({ "a": [text] });
+            recorder.clean(&mut value);
+            assert_eq!(value, json!({ "a": [clean] }));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! An answer that is no success: status, headers and body. What it means is for each wire to say.
+
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::{HeaderMap, StatusCode};
+use loomd_protocol::{JsonValue, PlanType};
+
+use crate::{ModelError, retry};
+
+/// How much of a body that is no JSON is shown.
+const SHOWN_BODY: usize = 1000;
+
+#[derive(Debug)]
+pub(crate) struct Refusal<'a> {
+    pub status: StatusCode,
+    pub headers: &'a HeaderMap,
+    pub body: &'a str,
+    /// Without its query, which may hold a key.
+    pub url: &'a str,
+}
+
+/// What the body says, as far as it says it in the usual way.
+#[derive(Default)]
+pub(crate) struct ErrorDetail {
+    pub kind: Option<String>,
+    pub code: Option<String>,
+    pub message: Option<String>,
+    pub plan_type: Option<PlanType>,
+    pub resets_at: Option<i64>,
+}
+
+impl ErrorDetail {
+    pub fn parse(body: &str) -> Self {
+        let body: JsonValue = serde_json::from_str(body).unwrap_or_default();
+        let error = &body["error"];
+        let text = |value: &JsonValue| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        Self {
+            kind: text(&error["type"]),
+            code: text(&error["code"]),
+            message: text(&error["message"]).or_else(|| text(error)),
+            plan_type: text(&error["plan_type"]).map(Into::into),
+            resets_at: error["resets_at"].as_f64().map(|seconds| seconds as i64),
+        }
+    }
+}
+
+impl ErrorDetail {
+    /// As [`ErrorDetail::parse`], and the other places where servers put what they have to say.
+    pub fn parse_any(body: &str) -> Self {
+        let mut error = Self::parse(body);
+        let body: JsonValue = serde_json::from_str(body).unwrap_or_default();
+        let detail = body.get("detail").map(|detail| match detail {
+            JsonValue::String(text) => text.clone(),
+            // What a field of the request is accused of.
+            JsonValue::Array(problems) => {
+                let words = problems.iter().filter_map(|problem| problem["msg"].as_str());
+                words.collect::<Vec<_>>().join("; ")
+            }
+            other => other.to_string(),
+        });
+        let plain = body["message"].as_str().map(str::to_owned);
+        error.message = error.message.or(plain).or(detail).filter(|text| !text.trim().is_empty());
+        error.code = error.code.or_else(|| body["code"].as_str().map(Into::into));
+        error.kind = error.kind.or_else(|| body["type"].as_str().map(Into::into));
+        error
+    }
+}
+
+/// How servers say that a conversation does not fit, in small letters.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "context length of",
+    "context window",
+    "available context size",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length and `max_tokens` exceed",
+    "reduce the length of",
+    "too many tokens",
+    "maximum prompt length",
+    "input token count",
+];
+
+/// How servers say that they cannot read a picture, in small letters.
+const BAD_IMAGE: &[&str] = &[
+    "does not represent a valid image",
+    "could not process image",
+    "invalid image",
+    "unsupported image",
+    "failed to load image",
+    "image does not match the provided media type",
+];
+
+/// Whether a body says that the conversation does not fit.
+pub(crate) fn is_too_long(body: &str) -> bool {
+    let body = body.to_ascii_lowercase();
+    TOO_LONG.iter().any(|words| body.contains(words))
+}
+
+/// Whether a body says that a picture cannot be read.
+pub(crate) fn is_bad_image(body: &str) -> bool {
+    let body = body.to_ascii_lowercase();
+    BAD_IMAGE.iter().any(|words| body.contains(words))
+}
+
+impl Refusal<'_> {
+    pub fn bad_request(&self, error: &ErrorDetail) -> ModelError {
+        let body = self.body.trim().to_owned();
+        let message = error.message.clone().unwrap_or_else(|| body.clone());
+        ModelError::BadRequest { message, body }
+    }
+
+    /// A plain 429.
+    pub fn too_many_requests(&self) -> ModelError {
+        ModelError::TooManyRequests { request_id: self.request_id(), retry_after: self.retry_after() }
+    }
+
+    /// A status that means nothing special.
+    pub fn unexpected(&self, error: &ErrorDetail) -> ModelError {
+        let (status, message) = (self.status.as_u16(), self.message(error));
+        ModelError::Status { status, message, retry_after: self.retry_after() }
+    }
+
+    fn message(&self, error: &ErrorDetail) -> String {
+        let mut message = match self.status {
+            StatusCode::FORBIDDEN if self.body.contains("Cloudflare") && self.body.contains("blocked") => format!(
+                "Access blocked by Cloudflare. This usually happens when connecting from a restricted region (status {})",
+                self.status
+            ),
+            status => format!("unexpected status {status}: {}", self.detail(error)),
+        };
+        let ray = self.header("cf-ray").map(str::to_owned);
+        let auth_error = self.header("x-openai-authorization-error").map(str::to_owned);
+        for (what, value) in [
+            ("url", Some(self.url.to_owned())),
+            ("cf-ray", ray),
+            ("request id", self.id_header()),
+            ("auth error", auth_error),
+            ("auth error code", self.auth_error_code()),
+        ] {
+            if let Some(value) = value {
+                message += &format!(", {what}: {value}");
+            }
+        }
+        message
+    }
+
+    fn detail(&self, error: &ErrorDetail) -> String {
+        if let Some(message) = &error.message {
+            return message.clone();
+        }
+        match self.body.trim() {
+            "" => "Unknown error".into(),
+            short if short.len() <= SHOWN_BODY => short.into(),
+            long => format!("{}...", &long[..long.floor_char_boundary(SHOWN_BODY)]),
+        }
+    }
+
+    fn id_header(&self) -> Option<String> {
+        self.header("x-request-id").or(self.header("x-oai-request-id")).map(Into::into)
+    }
+
+    fn request_id(&self) -> Option<String> {
+        self.id_header().or_else(|| self.header("cf-ray").map(Into::into))
+    }
+
+    fn auth_error_code(&self) -> Option<String> {
+        let json = STANDARD.decode(self.header("x-error-json")?).ok()?;
+        let body: JsonValue = serde_json::from_slice(&json).ok()?;
+        body["error"]["code"].as_str().map(Into::into)
+    }
+
+    /// Only where trying again makes sense.
+    pub fn retry_after(&self) -> Option<std::time::Duration> {
+        let sensible = self.status == StatusCode::TOO_MANY_REQUESTS || self.status.is_server_error();
+        sensible.then(|| retry::asked_by_header(self.headers, SystemTime::now()))?
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+    }
+}

@@ -1,0 +1,125 @@
+//! Failures by the names that people give them.
+
+use serde_json::json;
+
+use crate::{ModelError, tape};
+
+/// What people may call it, and what it is called in scenarios. Only letters and digits count.
+const NAMES: &[(&str, &str)] = &[
+    ("badrequest", "bad_request"),
+    ("invalidimage", "invalid_image"),
+    ("ratelimit", "too_many_requests"),
+    ("ratelimited", "too_many_requests"),
+    ("toomanyrequests", "too_many_requests"),
+    ("responsetoomanyfailedattempts", "too_many_requests"),
+    ("usagelimit", "usage_limit"),
+    ("usagelimitexceeded", "usage_limit"),
+    ("usagenotincluded", "usage_not_included"),
+    ("quota", "quota_exceeded"),
+    ("quotaexceeded", "quota_exceeded"),
+    ("highdemand", "high_demand"),
+    ("servererror", "high_demand"),
+    ("internalservererror", "high_demand"),
+    ("overloaded", "overloaded"),
+    ("serveroverloaded", "overloaded"),
+    ("contextwindow", "context_window_exceeded"),
+    ("contextwindowexceeded", "context_window_exceeded"),
+    ("invalidprompt", "invalid_prompt"),
+    ("connect", "connect"),
+    ("connection", "connect"),
+    ("noconnection", "connect"),
+    ("httpconnectionfailed", "connect"),
+    ("responsestreamconnectionfailed", "connect"),
+    ("disconnect", "disconnected"),
+    ("disconnected", "disconnected"),
+    ("responsestreamdisconnected", "disconnected"),
+    ("missingkey", "missing_key"),
+    ("unauthorized", "unauthorized"),
+    ("credentials", "credentials"),
+    ("unsupported", "unsupported"),
+    ("other", "unsupported"),
+];
+
+/// The failure of this name; a number is a status.
+pub(super) fn named(words: &str) -> Option<ModelError> {
+    let name: String =
+        words.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect();
+    let name = ["an", "a", "the"].iter().fold(name.as_str(), |name, article| {
+        // "overloaded" begins with no article.
+        if words.to_ascii_lowercase().starts_with(&format!("{article} ")) { &name[article.len()..] } else { name }
+    });
+    let name = name.strip_suffix("error").filter(|rest| NAMES.iter().any(|(known, _)| known == rest)).unwrap_or(name);
+    let digits = name.trim_start_matches(|char: char| !char.is_ascii_digit());
+    if let Ok(status) = digits.parse::<u16>()
+        && (100..600).contains(&status)
+    {
+        return Some(match status {
+            400 => tape::read_error(&json!({ "kind": "bad_request" }))?,
+            429 => tape::read_error(&json!({ "kind": "too_many_requests" }))?,
+            500 => tape::read_error(&json!({ "kind": "high_demand" }))?,
+            status => tape::read_error(&json!({ "kind": "status", "status": status }))?,
+        });
+    }
+    let (_, kind) = NAMES.iter().find(|(known, _)| *known == name)?;
+    tape::read_error(&json!({ "kind": kind }))
+}
+
+/// How often, if that is said: "once", "twice", "3 times".
+pub(super) fn times(words: &str) -> (&str, Option<u32>) {
+    let words = words.trim();
+    for (end, times) in [("once", 1), ("twice", 2)] {
+        if let Some(rest) = words.strip_suffix(end) {
+            return (rest.trim_end(), Some(times));
+        }
+    }
+    let Some(rest) = words.strip_suffix("times").map(str::trim_end) else { return (words, None) };
+    let digits = rest.len() - rest.trim_end_matches(|char: char| char.is_ascii_digit()).len();
+    let (rest, number) = rest.split_at(rest.len() - digits);
+    match number.parse() {
+        Ok(number) => (rest.trim_end(), Some(number)),
+        Err(_) => (words, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_many_names() {
+        for (words, expected) in [
+            ("rate limit", Some(429)),
+            ("a rate limit error", Some(429)),
+            ("429", Some(429)),
+            ("status 502", Some(502)),
+            ("HTTP 401", Some(401)),
+            ("server error", Some(500)),
+            ("bad request", Some(400)),
+            ("contextWindowExceeded", None),
+            ("an overloaded error", None),
+        ] {
+            let error = named(words).unwrap_or_else(|| panic!("no failure is called {words}"));
+            assert_eq!(error.http_status(), expected, "{words}");
+        }
+        assert_eq!(named("joy"), None);
+    }
+
+    #[test]
+    fn every_name_means_something() {
+        for (name, _) in NAMES {
+            assert!(named(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn it_may_be_said_how_often() {
+        for (words, expected) in [
+            ("overloaded", ("overloaded", None)),
+            ("disconnect twice", ("disconnect", Some(2))),
+            ("status 502 3 times", ("status 502", Some(3))),
+            ("many times", ("many times", None)),
+        ] {
+            assert_eq!(times(words), expected);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The rehearsal: a model that needs no key and no network. It does what plain words in the last message of
+//! the user say, or plays a scenario, and is a stand-in that says so. The same conversation always leads to
+//! the same answer, ids included.
+//!
+//! It keeps no notes about where it is: the calls that have been made since the user spoke say that.
+
+mod clauses;
+mod failures;
+mod perform;
+mod scenario;
+mod schema;
+mod source;
+mod step;
+mod texts;
+mod tools;
+mod words;
+
+use std::sync::Arc;
+
+use loomd_protocol::{ContentItem, ResponseItem};
+
+use self::perform::Performance;
+pub(crate) use self::scenario::Scenario;
+use self::source::Played;
+use self::step::Step;
+use crate::{Events, InputItem, ModelError, Request};
+
+/// Beginnings of messages that stand in the user's name and are not what the user said.
+const NOT_SAID: &[&str] = &[
+    "# AGENTS.md instructions for ",
+    "<environment_context>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<user_instructions>",
+    "<user_action>",
+    "<subagent_notification>",
+    "<skill>",
+    "<hook_prompt",
+    "Warning: a request for the model ",
+    "Warning: apply_patch was requested via ",
+];
+
+/// One thread's rehearsal.
+pub(crate) struct Rehearsal {
+    scenario: Option<Arc<Scenario>>,
+    /// How many answers there have been, so that no two have the same ids.
+    answers: u64,
+    /// The length of the last conversation, and how often it has been answered.
+    attempts: (usize, u32),
+}
+
+impl Rehearsal {
+    pub fn new(scenario: Option<Arc<Scenario>>) -> Self {
+        Self { scenario, answers: 0, attempts: (0, 0) }
+    }
+
+    pub fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+        self.answers += 1;
+        self.attempts = match self.attempts {
+            (length, attempts) if length == request.input.len() => (length, attempts + 1),
+            _ => (request.input.len(), 0),
+        };
+        let past = Past::new(&request.input);
+        let (steps, last) = self.steps(request, &past)?;
+        let prefix = format!("{}_{}", self.answers, request.input.len());
+        let performance = Performance::new(request, &past.outputs, self.attempts.1, prefix);
+        Ok(Events::new(Played::new(performance.perform(&steps, last))))
+    }
+
+    /// The steps of this answer, and whether they are the last.
+    fn steps(&self, request: &Request, past: &Past) -> Result<(Vec<Step>, bool), ModelError> {
+        if let Some(scenario) = &self.scenario
+            && let Some(answer) = scenario.next(&request.headers.session_id)?
+        {
+            return Ok((answer, false));
+        }
+        // Nothing to work with: the conversation is to be summarised.
+        if request.tools.specs().is_empty() {
+            let summary = format!("The conversation had {} items. {}", request.input.len(), texts::SUMMARY);
+            return Ok((vec![Step::say(summary)], false));
+        }
+        let said = past.said.as_deref().unwrap_or_default();
+        if said.ends_with(texts::SUMMARY) {
+            return Ok((Vec::new(), true));
+        }
+        let steps = words::parse(said);
+        if steps.is_empty() {
+            let review = request.headers.subagent.as_deref() == Some("review");
+            let answer = if review { texts::REVIEW } else { texts::INTRODUCTION };
+            let structured = request.output_schema.is_some();
+            return Ok((if structured { Vec::new() } else { vec![Step::say(answer)] }, structured));
+        }
+        Ok(answer(&steps, past.calls))
+    }
+}
+
+/// The steps between the calls that have been made and the next ones, and whether nothing follows.
+fn answer(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
+    let mut calls = 0;
+    let start = if made == 0 {
+        0
+    } else {
+        let place = steps.iter().position(|step| {
+            calls += usize::from(matches!(step, Step::Call(_)));
+            calls == made
+        });
+        place.map_or(steps.len(), |place| place + 1)
+    };
+    let rest = &steps[start..];
+    let end = rest.iter().enumerate().position(|(index, step)| match step {
+        Step::Break => true,
+        Step::Call(_) => !matches!(rest.get(index + 1), Some(Step::Also)),
+        _ => false,
+    });
+    match end {
+        Some(end) => (rest[..=end].to_vec(), false),
+        None => (rest.to_vec(), true),
+    }
+}
+
+/// What matters of a conversation.
+struct Past {
+    /// What the user said last.
+    said: Option<String>,
+    /// How many calls have been made since.
+    calls: usize,
+    /// What tools have answered, all of them.
+    outputs: Vec<String>,
+}
+
+impl Past {
+    fn new(input: &[InputItem]) -> Self {
+        let mut past = Self { said: None, calls: 0, outputs: Vec::new() };
+        for item in input.iter().filter_map(InputItem::decode) {
+            match item {
+                ResponseItem::Message { role, content, .. } if role == "user" => {
+                    let text = text_of(&content);
+                    if !NOT_SAID.iter().any(|start| text.starts_with(start)) {
+                        (past.said, past.calls) = (Some(text), 0);
+                    }
+                }
+                ResponseItem::FunctionCall { .. }
+                | ResponseItem::CustomToolCall { .. }
+                | ResponseItem::LocalShellCall { .. } => past.calls += 1,
+                ResponseItem::FunctionCallOutput { output, .. } | ResponseItem::CustomToolCallOutput { output, .. } => {
+                    if let loomd_protocol::FunctionCallOutputBody::Text(text) = output {
+                        past.outputs.push(text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        past
+    }
+}
+
+fn text_of(content: &[ContentItem]) -> String {
+    let texts = content.iter().filter_map(|part| match part {
+        ContentItem::InputText { text } | ContentItem::OutputText { text } => Some(text.as_str()),
+        ContentItem::InputImage { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! From steps to events: items with their ids, texts in pieces, and always an end.
+
+use std::time::Duration;
+
+use loomd_protocol::{ContentItem, MessagePhase, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
+
+use super::source::Timed;
+use super::step::{Doing, Step, tokens};
+use super::{schema, tools};
+use crate::transcript::REHEARSED;
+use crate::{ModelEvent, Request, ResponseHeaders, TokenUsage};
+
+/// About how many bytes a token has.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// One answer in the making.
+pub(super) struct Performance<'a> {
+    request: &'a Request,
+    outputs: &'a [String],
+    /// How often this conversation has been answered before.
+    attempt: u32,
+    /// What makes ids differ from those of other answers.
+    prefix: String,
+    items: u64,
+    events: Vec<Timed>,
+    pace: Duration,
+    /// To be waited for before the next event.
+    due: Duration,
+    usage: Option<TokenUsage>,
+    /// Bytes that have been said.
+    written: usize,
+    spoke: bool,
+}
+
+impl<'a> Performance<'a> {
+    pub fn new(request: &'a Request, outputs: &'a [String], attempt: u32, prefix: String) -> Self {
+        Self {
+            request,
+            outputs,
+            attempt,
+            prefix,
+            items: 0,
+            events: Vec::new(),
+            pace: Duration::ZERO,
+            due: Duration::ZERO,
+            usage: None,
+            written: 0,
+            spoke: false,
+        }
+    }
+
+    /// `last`: nothing follows, so the user has to be told something in the end.
+    pub fn perform(mut self, steps: &[Step], last: bool) -> Vec<Timed> {
+        let recorded =
+            |step: &Step| matches!(step, Step::Event(event) if matches!(**event, Ok(ModelEvent::Headers(_))));
+        if !steps.first().is_some_and(recorded) {
+            self.tell(ModelEvent::Headers(ResponseHeaders::default()));
+        }
+        for step in steps {
+            self.step(step);
+            // Also those of a recording may be the end.
+            if self.is_over() {
+                return self.events;
+            }
+        }
+        if last && (!self.spoke || self.request.output_schema.is_some()) {
+            let text = match &self.request.output_schema {
+                Some(schema) => schema::instance(schema).to_string(),
+                None => "Done.".into(),
+            };
+            self.say(&text, None);
+        }
+        self.complete();
+        self.events
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.events.last(), Some((_, Err(_) | Ok(ModelEvent::Completed { .. }))))
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Say { text, phase } => self.say(text, *phase),
+            Step::Think(text) => self.think(text),
+            Step::Reason(text) => self.reason(text),
+            Step::Call(doing) => self.call(doing),
+            Step::Item(item) => self.item(item),
+            Step::Event(event) => self.push((**event).clone()),
+            Step::Fail { times: Some(times), .. } if self.attempt >= *times => {}
+            Step::Fail { error, .. } => self.push(Err((**error).clone())),
+            Step::Pace(pace) => self.pace = *pace,
+            Step::Wait(wait) => self.due += *wait,
+            Step::Usage(usage) => self.usage = Some(usage.clone()),
+            Step::Also | Step::Break => {}
+        }
+    }
+
+    fn say(&mut self, text: &str, phase: Option<MessagePhase>) {
+        self.spoke = true;
+        let id = self.id("msg");
+        let message =
+            |content| ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase, id: None };
+        self.added(message(Vec::new()), &id);
+        for delta in pieces(text) {
+            self.due += self.pace;
+            self.tell(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
+        }
+        self.done(message(vec![ContentItem::OutputText { text: text.into() }]), id);
+    }
+
+    fn think(&mut self, text: &str) {
+        let id = self.id("rs");
+        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsed() };
+        self.added(item(Vec::new()), &id);
+        self.tell(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
+        for delta in pieces(text) {
+            self.due += self.pace;
+            self.tell(ModelEvent::SummaryDelta { item_id: Some(id.clone()), index: 0, delta });
+        }
+        self.done(item(vec![ReasoningItemReasoningSummary::SummaryText { text: text.into() }]), id);
+    }
+
+    fn reason(&mut self, text: &str) {
+        let id = self.id("rs");
+        let item = |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsed() };
+        self.added(item(None), &id);
+        for delta in pieces(text) {
+            self.due += self.pace;
+            self.tell(ModelEvent::ReasoningDelta { item_id: Some(id.clone()), index: 0, delta });
+        }
+        self.done(item(Some(vec![ReasoningItemContent::ReasoningText { text: text.into() }])), id);
+    }
+
+    fn call(&mut self, doing: &Doing) {
+        let id = self.id("fc");
+        let call_id = format!("call_{}_{}", self.prefix, self.items);
+        let item = tools::call(doing, &self.request.tools, self.outputs, call_id);
+        self.due += self.pace;
+        self.done(item, id);
+    }
+
+    /// What a provider does itself is shown while it is done.
+    fn item(&mut self, item: &ResponseItem) {
+        let id = self.id("item");
+        let mut item = item.clone();
+        if let ResponseItem::ImageGenerationCall { id: own, .. } = &mut item
+            && own.is_empty()
+        {
+            *own = id.clone();
+        }
+        if matches!(item, ResponseItem::WebSearchCall { .. } | ResponseItem::ImageGenerationCall { .. }) {
+            self.added(item.clone(), &id);
+        }
+        self.due += self.pace;
+        self.done(item, id);
+    }
+
+    fn complete(&mut self) {
+        let usage = self.usage.take().unwrap_or_else(|| {
+            let input: usize = self.request.input.iter().map(|item| item.len()).sum();
+            let count = |bytes: usize| i64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
+            tokens(count(input + self.request.instructions.len()), 0, count(self.written).max(1), 0)
+        });
+        self.tell(ModelEvent::Completed { response_id: format!("resp_{}", self.prefix), usage: Some(usage) });
+    }
+
+    fn id(&mut self, kind: &str) -> String {
+        self.items += 1;
+        format!("{kind}_{}_{}", self.prefix, self.items)
+    }
+
+    fn added(&mut self, item: ResponseItem, id: &str) {
+        self.tell(ModelEvent::ItemAdded { item, id: Some(id.into()), output_index: Some(self.items - 1) });
+    }
+
+    fn done(&mut self, item: ResponseItem, id: String) {
+        self.written += serde_json::to_string(&item).map_or(0, |json| json.len());
+        self.tell(ModelEvent::ItemDone { item, id: Some(id), output_index: Some(self.items - 1) });
+    }
+
+    fn tell(&mut self, event: ModelEvent) {
+        self.push(Ok(event));
+    }
+
+    fn push(&mut self, event: Result<ModelEvent, crate::ModelError>) {
+        self.events.push((std::mem::take(&mut self.due), event));
+    }
+}
+
+/// So that no provider is ever sent it.
+fn rehearsed() -> Option<String> {
+    Some(REHEARSED.into())
+}
+
+/// Word by word, each with the space behind it.
+fn pieces(text: &str) -> Vec<String> {
+    text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
+}

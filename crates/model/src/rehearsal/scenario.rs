@@ -1,0 +1,143 @@
+//! Scenario files: JSON lines, one answer of the model after the other.
+//!
+//! A line `{"answer": {}}` begins an answer; the lines behind it are its steps. Lines that are empty or begin
+//! with `#` mean nothing. Answers may be of several threads, `{"answer": {"thread": "a"}}`: the first thread
+//! that asks gets those of the first name, the second those of the second. Where there are no more names, and
+//! in files without any, every thread gets the first, from the beginning.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use loomd_protocol::JsonValue;
+
+use super::step::Step;
+use crate::ModelError;
+
+/// Recordings of long threads have a few megabytes. What is longer is no scenario.
+const MAX_SCENARIO: u64 = 256 * 1024 * 1024;
+
+/// The steps of one answer.
+pub(crate) type Answer = Vec<Step>;
+
+/// A scenario, and how far each thread is in it. Shared by all sessions of a provider.
+pub(crate) struct Scenario {
+    path: PathBuf,
+    threads: OnceLock<Result<Vec<Vec<Answer>>, ModelError>>,
+    places: Mutex<HashMap<String, Place>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    thread: usize,
+    answer: usize,
+}
+
+impl Scenario {
+    /// The file is read when it is first needed.
+    pub fn new(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, threads: OnceLock::new(), places: Mutex::default() })
+    }
+
+    /// The next answer to this thread; `None` when there are no more.
+    pub fn next(&self, thread: &str) -> Result<Option<Answer>, ModelError> {
+        let threads = self.threads.get_or_init(|| load(&self.path)).as_ref().map_err(Clone::clone)?;
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = places.len();
+        let place = places
+            .entry(thread.to_owned())
+            .or_insert(Place { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
+        let answer = threads.get(place.thread).and_then(|answers| answers.get(place.answer)).cloned();
+        place.answer += 1;
+        Ok(answer)
+    }
+}
+
+/// The answers of each thread in a file.
+pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
+    let unusable = |problem: String| ModelError::Unsupported(format!("scenario {}: {problem}", path.display()));
+    let size = fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
+    if size > MAX_SCENARIO {
+        return Err(unusable(format!("it has more than {MAX_SCENARIO} bytes")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    parse(&text).map_err(unusable)
+}
+
+fn parse(text: &str) -> Result<Vec<Vec<Answer>>, String> {
+    let mut threads: Vec<(String, Vec<Answer>)> = Vec::new();
+    let mut current = 0;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let at = |problem: String| format!("line {}: {problem}", number + 1);
+        let line: JsonValue = serde_json::from_str(line).map_err(|error| at(error.to_string()))?;
+        let begins = line.get("answer");
+        if begins.is_some() || threads.is_empty() {
+            let name = begins.and_then(|answer| answer["thread"].as_str()).unwrap_or_default();
+            current = threads.iter().position(|(known, _)| known == name).unwrap_or(threads.len());
+            if current == threads.len() {
+                threads.push((name.into(), Vec::new()));
+            }
+            threads[current].1.push(Vec::new());
+        }
+        if begins.is_none()
+            && let Some(answer) = threads[current].1.last_mut()
+        {
+            answer.extend(Step::read(&line).map_err(at)?);
+        }
+    }
+    Ok(threads.into_iter().map(|(_, answers)| answers).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(text: &str) -> (tempfile::TempDir, Arc<Scenario>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        fs::write(&path, text).unwrap();
+        (folder, Scenario::new(path))
+    }
+
+    fn say(text: &str) -> Result<Option<Answer>, ModelError> {
+        Ok(Some(vec![Step::say(text)]))
+    }
+
+    #[test]
+    fn every_thread_plays_the_same_when_none_is_named() {
+        let (_folder, scenario) = scenario("# hello\n\n{\"say\":\"a\"}\n{\"answer\":{}}\n{\"say\":\"b\"}\n");
+        for thread in ["x", "y"] {
+            assert_eq!([scenario.next(thread), scenario.next(thread)], [say("a"), say("b")]);
+            assert_eq!(scenario.next(thread), Ok(None));
+        }
+    }
+
+    #[test]
+    fn threads_get_their_own_answers_in_the_order_in_which_they_ask() {
+        let (_folder, scenario) = scenario(
+            "{\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"a\"}\n{\"answer\":{\"thread\":\"n\"}}\n{\"say\":\"b\"}\n\
+             {\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"c\"}\n",
+        );
+        assert_eq!(["x", "y", "x", "z"].map(|thread| scenario.next(thread)), [say("a"), say("b"), say("c"), say("a")]);
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_says_where() {
+        for (text, problem) in [
+            ("{\"say\":\"a\"}\n{\"shout\":\"b\"}", "line 2: nobody knows what `shout` is"),
+            ("{\"say\":5}", "line 1: `say` has to be a text"),
+            ("{\"fail\":\"x\"}", "line 1: there is no failure called `x`"),
+            ("[]", "line 1: a line has to be a JSON object"),
+        ] {
+            let (_folder, scenario) = scenario(text);
+            let error = scenario.next("x").unwrap_err().to_string();
+            assert!(error.starts_with("scenario ") && error.ends_with(problem), "{error}");
+        }
+        assert!(Scenario::new("/nowhere/at-all".into()).next("x").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the rehearsal can do, step by step, and the lines of a scenario that say so.
+
+use std::time::Duration;
+
+use loomd_protocol::{JsonObject, JsonValue, MessagePhase, ResponseItem};
+use serde::Deserialize;
+
+use crate::{ModelError, ModelEvent, TokenUsage, tape};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// A message, in pieces.
+    Say {
+        text: String,
+        phase: Option<MessagePhase>,
+    },
+    /// A summary of reasoning, in pieces.
+    Think(String),
+    /// Reasoning itself, in pieces.
+    Reason(String),
+    Call(Doing),
+    /// The next call belongs to the same answer as the one before.
+    Also,
+    /// An item that comes whole.
+    Item(Box<ResponseItem>),
+    /// Something that no other step can say.
+    Event(Box<Result<ModelEvent, ModelError>>),
+    /// Fails; only so many times, if that is said.
+    Fail {
+        error: Box<ModelError>,
+        times: Option<u32>,
+    },
+    /// From here on pieces come with this much time between them.
+    Pace(Duration),
+    Wait(Duration),
+    Usage(TokenUsage),
+    /// The answer is over, even though nothing was called.
+    Break,
+}
+
+/// A tool call, by what it is for: which tool that takes depends on what is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Doing {
+    Run {
+        command: String,
+        background: bool,
+        escalated: bool,
+    },
+    /// Text for a command that runs in the background.
+    Type(String),
+    Patch(String),
+    Function {
+        name: String,
+        arguments: JsonValue,
+    },
+    Custom {
+        name: String,
+        input: String,
+    },
+    /// To the agent that was spawned last.
+    SendAgent(String),
+    WaitAgents,
+    CloseAgent,
+}
+
+impl Step {
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::Say { text: text.into(), phase: None }
+    }
+
+    pub fn call(name: &str, arguments: JsonValue) -> Self {
+        Self::Call(Doing::Function { name: name.into(), arguments })
+    }
+
+    /// What a line of a scenario says, or why it says nothing.
+    pub fn read(line: &JsonValue) -> Result<Vec<Self>, String> {
+        if line.get("type").is_some() {
+            // Events that mean nothing to us are fine: they may come from a real provider.
+            return Ok(tape::read(line).map(|event| Self::Event(Box::new(event))).into_iter().collect());
+        }
+        let object = line.as_object().ok_or("a line has to be a JSON object")?;
+        let (name, value) = object.iter().next().ok_or("a line has to say something")?;
+        let text = || value.as_str().map(str::to_owned).ok_or(format!("`{name}` has to be a text"));
+        let millis = || value.as_u64().map(Duration::from_millis).ok_or(format!("`{name}` has to be a number"));
+        Ok(match name.as_str() {
+            "say" => vec![Self::Say { text: text()?, phase: phase(object)? }],
+            "think" => vec![Self::Think(text()?)],
+            "reason" => vec![Self::Reason(text()?)],
+            "run" => vec![Self::Call(Doing::Run {
+                command: text()?,
+                background: flag(object, "background"),
+                escalated: flag(object, "escalated"),
+            })],
+            "patch" => vec![Self::Call(Doing::Patch(text()?))],
+            "call" => vec![Self::call(&text()?, object.get("arguments").cloned().unwrap_or_default())],
+            "custom" => {
+                let input = object.get("input").and_then(JsonValue::as_str).unwrap_or_default().to_owned();
+                vec![Self::Call(Doing::Custom { name: text()?, input })]
+            }
+            "also" => vec![Self::Also],
+            "item" => {
+                vec![Self::Item(Box::new(serde_json::from_value(value.clone()).map_err(|error| error.to_string())?))]
+            }
+            "fail" => {
+                let mut line = JsonObject::from_iter([("kind".to_owned(), text()?.into())]);
+                line.extend(object.iter().skip(1).map(|(name, value)| (name.clone(), value.clone())));
+                let error =
+                    tape::read_error(&line.into()).ok_or(format!("there is no failure called `{}`", text()?))?;
+                let times = object.get("times").and_then(JsonValue::as_u64).and_then(|times| u32::try_from(times).ok());
+                vec![Self::Fail { error: Box::new(error), times }]
+            }
+            "pace_ms" => vec![Self::Pace(millis()?)],
+            "wait_ms" => vec![Self::Wait(millis()?)],
+            "usage" => vec![Self::Usage(usage(value)?)],
+            "do" => super::words::parse(&text()?),
+            other => return Err(format!("nobody knows what `{other}` is")),
+        })
+    }
+}
+
+fn flag(object: &JsonObject, name: &str) -> bool {
+    object.get(name).and_then(JsonValue::as_bool).unwrap_or(false)
+}
+
+fn phase(object: &JsonObject) -> Result<Option<MessagePhase>, String> {
+    let phase = object.get("phase").cloned().unwrap_or_default();
+    serde_json::from_value(phase).map_err(|error| error.to_string())
+}
+
+fn usage(value: &JsonValue) -> Result<TokenUsage, String> {
+    #[derive(Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    #[derive(Default)]
+    struct Said {
+        input: i64,
+        cached: i64,
+        output: i64,
+        reasoning: i64,
+    }
+    let Said { input, cached, output, reasoning } =
+        serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    Ok(tokens(input, cached, output, reasoning))
+}
+
+pub(super) fn tokens(input: i64, cached: i64, output: i64, reasoning: i64) -> TokenUsage {
+    TokenUsage {
+        total_tokens: input.saturating_add(output),
+        input_tokens: input,
+        cached_input_tokens: cached,
+        output_tokens: output,
+        reasoning_output_tokens: reasoning,
+    }
+}

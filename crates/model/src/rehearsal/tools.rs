@@ -1,0 +1,88 @@
+//! Which tool a step takes: the one that is offered for it. What was found out by earlier calls, such as the
+//! id of an agent, is looked up in their outputs.
+
+use loomd_protocol::{JsonValue, ResponseItem};
+use serde_json::json;
+
+use super::step::Doing;
+use crate::{ToolSpec, Tools};
+
+/// How long a command that goes to the background is waited for.
+const YIELD_MS: u64 = 250;
+
+/// The item of a call.
+pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
+    let offered = |name: &str| tools.specs().iter().find(|spec| spec.name() == name);
+    match doing {
+        Doing::Run { command, background, escalated } => {
+            let (name, mut arguments) = if offered("exec_command").is_some() {
+                let mut arguments = json!({ "cmd": command });
+                if *background {
+                    arguments["tty"] = true.into();
+                    arguments["yield_time_ms"] = YIELD_MS.into();
+                }
+                ("exec_command", arguments)
+            } else if offered("shell").is_some() && offered("shell_command").is_none() {
+                ("shell", json!({ "command": ["bash", "-lc", command] }))
+            } else {
+                ("shell_command", json!({ "command": command }))
+            };
+            if *escalated {
+                arguments["sandbox_permissions"] = "require_escalated".into();
+                arguments["justification"] = format!("May I run `{command}` without the sandbox?").into();
+            }
+            function(name, &arguments, call_id)
+        }
+        Doing::Type(text) => {
+            let session: u64 = last(outputs, |text| {
+                let at = text.find("session ID ")? + "session ID ".len();
+                let digits: String = text[at..].chars().take_while(char::is_ascii_digit).collect();
+                digits.parse().ok()
+            })
+            .unwrap_or(0);
+            function("write_stdin", &json!({ "session_id": session, "chars": text }), call_id)
+        }
+        Doing::Patch(text) => match offered("apply_patch") {
+            Some(ToolSpec::Function { .. }) => function("apply_patch", &json!({ "input": text }), call_id),
+            _ => custom("apply_patch", text, call_id),
+        },
+        Doing::Function { name, arguments } => function(name, arguments, call_id),
+        Doing::Custom { name, input } => custom(name, input, call_id),
+        Doing::SendAgent(message) => {
+            function("send_input", &json!({ "target": agent(outputs), "message": message }), call_id)
+        }
+        Doing::WaitAgents => function("wait_agent", &json!({ "targets": agents(outputs) }), call_id),
+        Doing::CloseAgent => function("close_agent", &json!({ "target": agent(outputs) }), call_id),
+    }
+}
+
+fn function(name: &str, arguments: &JsonValue, call_id: String) -> ResponseItem {
+    let arguments = match arguments {
+        JsonValue::String(text) => text.clone(),
+        JsonValue::Null => "{}".into(),
+        other => other.to_string(),
+    };
+    ResponseItem::FunctionCall { name: name.into(), namespace: None, arguments, call_id, id: None }
+}
+
+fn custom(name: &str, input: &str, call_id: String) -> ResponseItem {
+    ResponseItem::CustomToolCall { status: None, call_id, name: name.into(), input: input.into(), id: None }
+}
+
+/// Every agent that was spawned.
+fn agents(outputs: &[String]) -> Vec<String> {
+    outputs.iter().filter_map(|text| agent_id(text)).collect()
+}
+
+fn agent(outputs: &[String]) -> String {
+    last(outputs, agent_id).unwrap_or_default()
+}
+
+fn agent_id(output: &str) -> Option<String> {
+    let output: JsonValue = serde_json::from_str(output).ok()?;
+    output["agent_id"].as_str().map(Into::into)
+}
+
+fn last<T>(outputs: &[String], find: impl Fn(&str) -> Option<T>) -> Option<T> {
+    outputs.iter().rev().find_map(|text| find(text))
+}

@@ -1,0 +1,268 @@
+//! History across providers: a conversation as wires other than Responses can take it. A thread may have run
+//! on any provider before; what another one cannot take is mapped or left out, by these rules:
+//!
+//! | item | becomes |
+//! |---|---|
+//! | message of the user | what the user says; neighbours are joined |
+//! | message of a developer or the system | part of the instructions while nothing else was said yet, else said in the user's place, or as a developer where the wire has that |
+//! | message of the assistant | what the model said; it stands in one turn with the reasoning and the calls around it |
+//! | reasoning | goes back only to the wire that it came from, with its [`Seal`]; others never see it |
+//! | `function_call` | a call; a namespace becomes the beginning of the name; arguments that are no JSON object become the member `arguments` of one |
+//! | `custom_tool_call` | a call of a function with one argument, `input` |
+//! | `local_shell_call` | a call of the function `shell` |
+//! | `tool_search_call` of the client | a call of the function `tool_search`, and its output as JSON |
+//! | outputs | right behind the turn that made the calls, in the order of the calls; one that nobody called for is left out, a missing one reads `aborted` |
+//! | pictures in an output | stay there, or follow in the user's place, as the wire can |
+//! | `compaction` | a note that something is missing: nobody but its provider can read it |
+//! | `web_search_call`, `image_generation_call`, searches of the provider | left out; what came of them is in the text around them |
+//!
+//! The Responses wire takes every item as it is, except reasoning that has a seal of another wire.
+
+mod names;
+mod seal;
+
+use std::collections::HashSet;
+
+use loomd_protocol::{
+    ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, JsonObject, JsonValue, LocalShellAction,
+    ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem,
+};
+use serde_json::json;
+
+pub(crate) use names::{Names, WireTool, common_id, digest};
+pub(crate) use seal::{REHEARSED, Seal};
+
+use crate::InputItem;
+
+/// Stands for what a compaction holds.
+const UNREADABLE: &str =
+    "(Earlier parts of this conversation were summarised in a form that cannot be read here. They are missing.)";
+
+/// Stands for the output of a call that has none.
+const ABORTED: &str = "aborted";
+
+/// A conversation, turn by turn.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Transcript {
+    /// What developers said before anything else.
+    pub preamble: Vec<String>,
+    pub turns: Vec<Turn>,
+    /// The ids that calls have had.
+    pub call_ids: HashSet<String>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Turn {
+    User(Vec<Part>),
+    Developer(String),
+    Assistant(Vec<Block>),
+    /// Of all calls of the assistant's turn before.
+    Outputs(Vec<Output>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    Text(String),
+    Image { url: String },
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Block {
+    Reasoning { text: String, seal: Option<Seal> },
+    Text(String),
+    Call(PastCall),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct PastCall {
+    pub id: String,
+    /// As the wire says it.
+    pub name: String,
+    pub arguments: JsonObject,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Output {
+    pub id: String,
+    pub parts: Vec<Part>,
+}
+
+impl Transcript {
+    pub fn new(input: &[InputItem]) -> Self {
+        let mut items: Vec<Option<ResponseItem>> = input.iter().map(InputItem::decode).collect();
+        let mut transcript = Self::default();
+        let mut blocks = Vec::new();
+        for index in 0..items.len() {
+            let Some(item) = items[index].take() else { continue };
+            match item {
+                ResponseItem::Message { role, content, .. } if role == "assistant" => {
+                    let text = text_of(&content);
+                    if !text.trim().is_empty() {
+                        blocks.push((index, Block::Text(text)));
+                    }
+                }
+                ResponseItem::Reasoning { summary, content, encrypted_content } => {
+                    let seal = encrypted_content.as_deref().and_then(Seal::parse);
+                    blocks.push((index, Block::Reasoning { text: reasoning_text(&summary, content.as_deref()), seal }));
+                }
+                ResponseItem::Message { role, content, .. } => {
+                    transcript.end_turn(&mut blocks, &mut items);
+                    transcript.said(&role, content);
+                }
+                ResponseItem::Compaction { .. } => {
+                    transcript.end_turn(&mut blocks, &mut items);
+                    transcript.push_user(vec![Part::Text(UNREADABLE.into())]);
+                }
+                // It ends the turn that called for it, and is found from there. One that is still here has no call.
+                item if output_id(&item).is_some() => {
+                    items[index] = Some(item);
+                    transcript.end_turn(&mut blocks, &mut items);
+                }
+                item => blocks.extend(call(item).map(|call| (index, Block::Call(call)))),
+            }
+        }
+        transcript.end_turn(&mut blocks, &mut items);
+        transcript
+    }
+
+    /// Ends a turn of the assistant and puts the outputs of its calls behind it.
+    fn end_turn(&mut self, blocks: &mut Vec<(usize, Block)>, items: &mut [Option<ResponseItem>]) {
+        if blocks.is_empty() {
+            return;
+        }
+        let mut outputs = Vec::new();
+        for (index, block) in blocks.iter() {
+            if let Block::Call(call) = block {
+                self.call_ids.insert(call.id.clone());
+                let found = items[*index..]
+                    .iter_mut()
+                    .find(|item| item.as_ref().and_then(output_id).is_some_and(|id| id == call.id));
+                let parts = found.and_then(Option::take).map_or_else(|| vec![Part::Text(ABORTED.into())], output_parts);
+                outputs.push(Output { id: call.id.clone(), parts });
+            }
+        }
+        self.turns.push(Turn::Assistant(blocks.drain(..).map(|(_, block)| block).collect()));
+        if !outputs.is_empty() {
+            self.turns.push(Turn::Outputs(outputs));
+        }
+    }
+
+    fn said(&mut self, role: &str, content: Vec<ContentItem>) {
+        if !matches!(role, "developer" | "system") {
+            self.push_user(content.into_iter().filter_map(part).collect());
+            return;
+        }
+        let text = text_of(&content);
+        match self.turns.is_empty() {
+            _ if text.trim().is_empty() => {}
+            true => self.preamble.push(text),
+            false => self.turns.push(Turn::Developer(text)),
+        }
+    }
+
+    fn push_user(&mut self, parts: Vec<Part>) {
+        match self.turns.last_mut() {
+            _ if parts.is_empty() => {}
+            Some(Turn::User(said)) => said.extend(parts),
+            _ => self.turns.push(Turn::User(parts)),
+        }
+    }
+}
+
+/// The call that an item is, if it is one that can be told.
+fn call(item: ResponseItem) -> Option<PastCall> {
+    Some(match item {
+        ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => {
+            PastCall { id: call_id, name: names::join(namespace.as_deref(), &name), arguments: object(&arguments) }
+        }
+        ResponseItem::CustomToolCall { name, input, call_id, .. } => {
+            PastCall { id: call_id, name: names::plain(&name), arguments: member("input", input.into()) }
+        }
+        ResponseItem::LocalShellCall { call_id: Some(id), action, .. } => {
+            let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
+            let mut arguments = member("command", json!(command));
+            arguments.extend(timeout_ms.map(|ms| ("timeout_ms".to_owned(), ms.into())));
+            arguments.extend(working_directory.map(|folder| ("workdir".to_owned(), folder.into())));
+            PastCall { id, name: "shell".into(), arguments }
+        }
+        ResponseItem::ToolSearchCall { call_id: Some(id), execution, arguments, .. } if execution == "client" => {
+            let arguments = match arguments {
+                JsonValue::Object(object) => object,
+                other => member("arguments", other),
+            };
+            PastCall { id, name: "tool_search".into(), arguments }
+        }
+        _ => return None,
+    })
+}
+
+fn output_id(item: &ResponseItem) -> Option<&str> {
+    match item {
+        ResponseItem::FunctionCallOutput { call_id, .. } | ResponseItem::CustomToolCallOutput { call_id, .. } => {
+            Some(call_id)
+        }
+        ResponseItem::ToolSearchOutput { call_id, .. } => call_id.as_deref(),
+        _ => None,
+    }
+}
+
+fn output_parts(item: ResponseItem) -> Vec<Part> {
+    match item {
+        ResponseItem::FunctionCallOutput { output, .. } | ResponseItem::CustomToolCallOutput { output, .. } => {
+            match output {
+                FunctionCallOutputBody::Text(text) => vec![Part::Text(text)],
+                FunctionCallOutputBody::Items(items) => items
+                    .into_iter()
+                    .map(|item| match item {
+                        FunctionCallOutputContentItem::InputText { text } => Part::Text(text),
+                        FunctionCallOutputContentItem::InputImage { image_url, .. } => Part::Image { url: image_url },
+                    })
+                    .collect(),
+            }
+        }
+        ResponseItem::ToolSearchOutput { tools, .. } => vec![Part::Text(JsonValue::Array(tools).to_string())],
+        _ => Vec::new(),
+    }
+}
+
+fn part(item: ContentItem) -> Option<Part> {
+    match item {
+        ContentItem::InputText { text } | ContentItem::OutputText { text } => {
+            (!text.trim().is_empty()).then_some(Part::Text(text))
+        }
+        ContentItem::InputImage { image_url } => Some(Part::Image { url: image_url }),
+    }
+}
+
+fn text_of(content: &[ContentItem]) -> String {
+    let texts = content.iter().filter_map(|part| match part {
+        ContentItem::InputText { text } | ContentItem::OutputText { text } => Some(text.as_str()),
+        ContentItem::InputImage { .. } => None,
+    });
+    texts.collect()
+}
+
+/// Wires that return reasoning put it into the one place or the other, in one piece.
+fn reasoning_text(summary: &[ReasoningItemReasoningSummary], content: Option<&[ReasoningItemContent]>) -> String {
+    let summary = summary.iter().map(|ReasoningItemReasoningSummary::SummaryText { text }| text.as_str());
+    let content = content.into_iter().flatten().map(|part| match part {
+        ReasoningItemContent::ReasoningText { text } | ReasoningItemContent::Text { text } => text.as_str(),
+    });
+    summary.chain(content).collect()
+}
+
+/// Arguments as an object, whatever the model wrote.
+pub(crate) fn object(arguments: &str) -> JsonObject {
+    match serde_json::from_str(arguments) {
+        Ok(JsonValue::Object(object)) => object,
+        _ if arguments.trim().is_empty() => JsonObject::new(),
+        _ => member("arguments", arguments.into()),
+    }
+}
+
+fn member(name: &str, value: JsonValue) -> JsonObject {
+    JsonObject::from_iter([(name.to_owned(), value)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! In the words of Anthropic Messages, and what only they have.
+
+use loomd_config::config_toml::{ModelProvider, WireApi};
+use loomd_model::{InputItem, ModelEvent, Reasoning};
+use loomd_protocol::{ReasoningEffort, ReasoningSummary};
+use loomd_testkit::ScriptedModel;
+use loomd_testkit::model::Reply;
+use serde_json::{Value, json};
+
+use super::super::{call, session, session_of};
+use super::says::Say::{self, *};
+use super::says::{event, halves, took};
+use super::{provider, request_with_tools};
+
+pub fn reply(says: &[Say]) -> Reply {
+    let Took { input, cached, output, reasoning } = took(says) else { unreachable!("it is always said") };
+    let usage = json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0, "output_tokens": 1 });
+    let mut stream = event(&json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message",
+        "role": "assistant", "content": [], "model": "m", "stop_reason": null, "usage": usage } }));
+    let (mut reason, mut index) = ("end_turn", 0);
+    for say in says {
+        let (block, deltas): (Value, Vec<Value>) = match *say {
+            Text(pieces) => (
+                json!({ "type": "text", "text": "" }),
+                pieces.iter().map(|piece| json!({ "type": "text_delta", "text": piece })).collect(),
+            ),
+            Think(pieces) => {
+                let mut deltas: Vec<_> =
+                    pieces.iter().map(|piece| json!({ "type": "thinking_delta", "thinking": piece })).collect();
+                deltas.push(json!({ "type": "signature_delta", "signature": "SIG" }));
+                (json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas)
+            }
+            Call(name, arguments, id) => {
+                reason = "tool_use";
+                tool(name, arguments, id)
+            }
+            Custom(name, input, id) => {
+                reason = "tool_use";
+                tool(name, &json!({ "input": input }).to_string(), id)
+            }
+            Took { .. } => continue,
+            Length => {
+                reason = "max_tokens";
+                continue;
+            }
+            Fail(words) => {
+                let error = json!({ "type": "error", "error": { "type": "api_error", "message": words } });
+                return Reply::raw(stream + &event(&error));
+            }
+            Ping => {
+                stream += &event(&json!({ "type": "ping" }));
+                continue;
+            }
+            Cut => return Reply::raw(stream),
+        };
+        stream += &event(&json!({ "type": "content_block_start", "index": index, "content_block": block }));
+        for delta in deltas {
+            stream += &event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
+        }
+        // A stream that is cut is cut in the middle of a block.
+        if says.last() != Some(&Cut) {
+            stream += &event(&json!({ "type": "content_block_stop", "index": index }));
+        }
+        index += 1;
+    }
+    stream += &event(&json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null },
+        "usage": { "output_tokens": output, "output_tokens_details": { "thinking_tokens": reasoning } } }));
+    Reply::raw(stream + &event(&json!({ "type": "message_stop" })))
+}
+
+fn tool(name: &str, arguments: &str, id: &str) -> (Value, Vec<Value>) {
+    let (first, second) = halves(arguments);
+    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+    (block, [first, second].map(|json| json!({ "type": "input_json_delta", "partial_json": json })).to_vec())
+}
+
+#[tokio::test]
+async fn a_key_is_sent_with_the_version() {
+    let model = ScriptedModel::start().await;
+    let config = ModelProvider { env_key: Some("KEY".into()), ..provider(WireApi::Anthropic, &model) };
+    let env = |name: &str| (name == "KEY").then(|| "sk-ant".to_owned());
+    call(&mut session_of("anthropic", &config, env, None), &request_with_tools()).await;
+    let sent = model.call(0).await;
+    assert_eq!(sent.path, "/v1/messages");
+    assert_eq!(
+        (sent.header("authorization"), sent.header("anthropic-version")),
+        (Some("Bearer sk-ant"), Some("2026-10-21"))
+    );
+}
+
+#[tokio::test]
+async fn thinking_goes_back_as_it_came() {
+    let model = ScriptedModel::start().await;
+    let redacted = event(&json!({ "type": "content_block_start", "index": 0,
+        "content_block": { "type": "redacted_thinking", "data": "DATA" } }))
+        + &event(&json!({ "type": "content_block_stop", "index": 0 }));
+    let silent = event(&json!({ "type": "content_block_start", "index": 1,
+        "content_block": { "type": "thinking", "thinking": "", "signature": "" } }))
+        + &event(
+            &json!({ "type": "content_block_delta", "index": 1, "delta": { "type": "signature_delta", "signature": "QUIET" } }),
+        )
+        + &event(&json!({ "type": "content_block_stop", "index": 1 }));
+    model.reply(
+        Reply::raw(redacted + &silent)
+            .then(reply(&[Think(&["Let me ", "see."]), Call("run", r#"{"cmd":"ls"}"#, "c1")])),
+    );
+    let mut session = session(&provider(WireApi::Anthropic, &model));
+    let mut request = request_with_tools();
+    let (events, error) = call(&mut session, &request).await;
+    assert_eq!(error, None);
+    for event in events {
+        if let ModelEvent::ItemDone { item, .. } = event {
+            // As a rollout keeps it.
+            let stored = serde_json::to_string(&item).unwrap();
+            request.input.extend(InputItem::new(&serde_json::from_str(&stored).unwrap()));
+        }
+    }
+    let output = json!({ "type": "function_call_output", "call_id": "c1", "output": "ok" });
+    request.input.extend(InputItem::new(&serde_json::from_value(output).unwrap()));
+    call(&mut session, &request).await;
+    let body = model.call(1).await.body;
+    let expected = json!({ "role": "assistant", "content": [
+        { "type": "redacted_thinking", "data": "DATA" },
+        { "type": "thinking", "thinking": "", "signature": "QUIET" },
+        { "type": "thinking", "thinking": "Let me see.", "signature": "SIG" },
+        { "type": "tool_use", "id": "c1", "name": "run", "input": { "cmd": "ls" } },
+    ]});
+    assert_eq!(body["messages"][1], expected);
+    // Another wire never sees it.
+    let mut other = super::session_over(WireApi::Responses, &model);
+    call(&mut other, &request).await;
+    let kinds: Vec<_> =
+        model.call(2).await.body["input"].as_array().unwrap().iter().map(|item| item["type"].clone()).collect();
+    assert_eq!(kinds, ["message", "function_call", "function_call_output"]);
+}
+
+#[tokio::test]
+async fn models_are_told_to_think_in_their_own_way() {
+    let reasoning = |effort: &str, summary: Option<ReasoningSummary>| {
+        Some(Reasoning { effort: Some(ReasoningEffort::from(effort.to_owned())), summary })
+    };
+    let summary = Some(ReasoningSummary::Auto);
+    for (name, reasoning, thinking, effort) in [
+        ("claude-opus-5", None, Value::Null, Value::Null),
+        (
+            "claude-opus-5",
+            reasoning("high", summary),
+            json!({ "type": "adaptive", "display": "summarized" }),
+            "high".into(),
+        ),
+        (
+            "claude-opus-5",
+            reasoning("minimal", None),
+            json!({ "type": "adaptive", "display": "omitted" }),
+            "low".into(),
+        ),
+        ("claude-opus-5", reasoning("none", summary), json!({ "type": "disabled" }), Value::Null),
+        (
+            "claude-haiku-4-5",
+            reasoning("low", summary),
+            json!({ "type": "enabled", "budget_tokens": 4096 }),
+            Value::Null,
+        ),
+        ("claude-3-5-haiku-latest", reasoning("low", summary), Value::Null, Value::Null),
+    ] {
+        let model = ScriptedModel::start().await;
+        let request = loomd_model::Request { model: name.into(), reasoning, ..request_with_tools() };
+        call(&mut session(&provider(WireApi::Anthropic, &model)), &request).await;
+        let body = model.call(0).await.body;
+        assert_eq!((&body["thinking"], &body["output_config"]["effort"]), (&thinking, &effort), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_has_not_thought_so_far_does_not_begin_between_its_calls() {
+    let model = ScriptedModel::start().await;
+    let effort = Some(ReasoningEffort::Low);
+    let mut request = loomd_model::Request {
+        model: "claude-haiku-4-5".into(),
+        reasoning: Some(Reasoning { effort, summary: None }),
+        ..request_with_tools()
+    };
+    for item in [
+        json!({ "type": "function_call", "name": "run", "arguments": "{}", "call_id": "c" }),
+        json!({ "type": "function_call_output", "call_id": "c", "output": "ok" }),
+    ] {
+        request.input.extend(InputItem::new(&serde_json::from_value(item).unwrap()));
+    }
+    let mut session = session(&provider(WireApi::Anthropic, &model));
+    call(&mut session, &request).await;
+    request.input.push(super::super::user("next"));
+    call(&mut session, &request).await;
+    let thinking = async |number| model.call(number).await.body.get("thinking").is_some();
+    assert_eq!((thinking(0).await, thinking(1).await), (false, true));
+}
+
+#[tokio::test]
+async fn somebody_always_speaks_first_and_last() {
+    let model = ScriptedModel::start().await;
+    let mut request = request_with_tools();
+    request.input = vec![InputItem::new(&super::super::assistant("m", "Where was I?")).unwrap()];
+    call(&mut session(&provider(WireApi::Anthropic, &model)), &request).await;
+    let body = model.call(0).await.body;
+    let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
+#[tokio::test]
+async fn a_conversation_with_calls_brings_their_tools_and_thoughts_alone_are_no_turn() {
+    let model = ScriptedModel::start().await;
+    let mut request = super::super::request(&["hi"]);
+    for item in [
+        json!({ "type": "reasoning", "summary": [], "encrypted_content": "anthropic:thinking:S" }),
+        json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "well?" }] }),
+        json!({ "type": "function_call", "name": "run", "arguments": "{}", "call_id": "c" }),
+        json!({ "type": "function_call_output", "call_id": "c", "output": "ok" }),
+    ] {
+        request.input.extend(InputItem::new(&serde_json::from_value(item).unwrap()));
+    }
+    call(&mut session(&provider(WireApi::Anthropic, &model)), &request).await;
+    let body = model.call(0).await.body;
+    assert_eq!(body["tools"], json!([{ "name": "run", "input_schema": { "type": "object" } }]));
+    assert_eq!(body["tool_choice"], json!({ "type": "none" }));
+    let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}

@@ -1,0 +1,228 @@
+//! What an agent needs from a model, over each of the remote wires: one table of behaviours, each said in the
+//! words of every wire by a scripted server, each seen as the same events.
+
+mod anthropic;
+mod chat;
+mod failures;
+mod requests;
+mod responses;
+pub mod says;
+
+use loomd_config::config_toml::{ModelProvider, WireApi};
+use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
+use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
+use loomd_testkit::model::{Reply, status};
+use loomd_testkit::{Gate, ScriptedModel};
+use serde_json::json;
+use std::sync::Arc;
+
+use self::says::Say::{self, *};
+use super::{call, config, request, session};
+
+pub const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
+
+pub fn reply(wire: WireApi, says: &[Say]) -> Reply {
+    match wire {
+        WireApi::Responses => responses::reply(says),
+        WireApi::Chat => chat::reply(says),
+        WireApi::Anthropic => anthropic::reply(says),
+    }
+}
+
+pub fn provider(wire: WireApi, model: &ScriptedModel) -> ModelProvider {
+    ModelProvider { wire_api: wire, ..config(model) }
+}
+
+fn session_over(wire: WireApi, model: &ScriptedModel) -> Session {
+    session(&provider(wire, model))
+}
+
+/// With a function and a tool that takes free text.
+pub fn request_with_tools() -> Request {
+    let parameters = json!({ "type": "object", "properties": { "cmd": { "type": "string" } } });
+    let tools = vec![
+        ToolSpec::Function { name: "run".into(), description: "Runs.".into(), strict: false, parameters },
+        ToolSpec::Custom { name: "patch".into(), description: "Patches.".into(), format: json!({ "type": "text" }) },
+        ToolSpec::ImageGeneration { output_format: "png".into() },
+    ];
+    Request { tools: Arc::new(Tools::new(tools)), parallel_tool_calls: true, ..request(&["hi"]) }
+}
+
+/// An event in a word or two, the same for all wires: ids and the place of reasoning aside.
+fn seen(event: &ModelEvent) -> Option<String> {
+    Some(match event {
+        ModelEvent::ItemAdded { item, .. } => format!("+{}", kind(item)?),
+        ModelEvent::ItemDone { item, .. } => format!("={}", whole(item)),
+        ModelEvent::TextDelta { delta, .. } => format!("text {delta}"),
+        ModelEvent::SummaryDelta { delta, .. } | ModelEvent::ReasoningDelta { delta, .. } => format!("think {delta}"),
+        ModelEvent::Completed { usage, .. } => match usage {
+            Some(usage) => format!(
+                "done {}/{} {}/{} {}",
+                usage.input_tokens,
+                usage.cached_input_tokens,
+                usage.output_tokens,
+                usage.reasoning_output_tokens,
+                usage.total_tokens
+            ),
+            None => "done".into(),
+        },
+        _ => return None,
+    })
+}
+
+fn kind(item: &ResponseItem) -> Option<&'static str> {
+    match item {
+        ResponseItem::Message { .. } => Some("message"),
+        ResponseItem::Reasoning { .. } => Some("reasoning"),
+        _ => None,
+    }
+}
+
+fn whole(item: &ResponseItem) -> String {
+    match item {
+        ResponseItem::Message { content, .. } => {
+            let texts = content.iter().map(|part| match part {
+                ContentItem::OutputText { text } => text.as_str(),
+                other => panic!("{other:?} in an answer"),
+            });
+            format!("message {}", texts.collect::<String>())
+        }
+        ResponseItem::Reasoning { summary, content, .. } => {
+            let summary = summary.iter().map(|ReasoningItemReasoningSummary::SummaryText { text }| text.as_str());
+            let content = content.iter().flatten().map(|part| match part {
+                ReasoningItemContent::ReasoningText { text } | ReasoningItemContent::Text { text } => text.as_str(),
+            });
+            format!("reasoning {}", summary.chain(content).collect::<String>())
+        }
+        ResponseItem::FunctionCall { name, arguments, call_id, .. } => format!("call {name} {arguments} {call_id}"),
+        ResponseItem::CustomToolCall { name, input, call_id, .. } => format!("custom {name} {input} {call_id}"),
+        other => panic!("unexpected {other:?}"),
+    }
+}
+
+/// Every wire says it, and every time the same is seen.
+async fn check(says: &[Say], expected: &[&str]) {
+    for wire in WIRES {
+        for drip in [false, true] {
+            let model = ScriptedModel::start().await;
+            let reply = reply(wire, says);
+            model.reply(if drip { reply.drip() } else { reply });
+            let (events, error) = call(&mut session_over(wire, &model), &request_with_tools()).await;
+            let events: Vec<_> = events.iter().filter_map(seen).collect();
+            assert_eq!((events, error), (expected.iter().map(|event| (*event).to_owned()).collect(), None), "{wire:?}");
+        }
+    }
+}
+
+const DONE: &str = "done 10/0 5/0 15";
+
+#[tokio::test]
+async fn text() {
+    check(&[Text(&["Hello"])], &["+message", "text Hello", "=message Hello", DONE]).await;
+}
+
+#[tokio::test]
+async fn text_in_pieces() {
+    let events = ["+message", "text Hel", "text lo, ", "text wörld \"😀\"\n", "=message Hello, wörld \"😀\"\n", DONE];
+    check(&[Text(&["Hel", "lo, ", "wörld \"😀\"\n"])], &events).await;
+}
+
+#[tokio::test]
+async fn one_tool() {
+    let says = [Call("run", r#"{"cmd":"ls"}"#, "c1")];
+    check(&says, &[r#"=call run {"cmd":"ls"} c1"#, DONE]).await;
+}
+
+#[tokio::test]
+async fn text_and_a_tool() {
+    let says = [Text(&["I look."]), Call("run", r#"{"cmd":"ls"}"#, "c1")];
+    check(&says, &["+message", "text I look.", "=message I look.", r#"=call run {"cmd":"ls"} c1"#, DONE]).await;
+}
+
+#[tokio::test]
+async fn parallel_tools() {
+    let says = [Call("run", r#"{"cmd":"a"}"#, "c1"), Call("run", r#"{"cmd":"b"}"#, "c2"), Call("run", "{}", "c3")];
+    check(&says, &[r#"=call run {"cmd":"a"} c1"#, r#"=call run {"cmd":"b"} c2"#, "=call run {} c3", DONE]).await;
+}
+
+#[tokio::test]
+async fn tools_that_take_text() {
+    let says = [Custom("patch", "*** Begin\n\"x\"\n*** End", "c1")];
+    check(&says, &["=custom patch *** Begin\n\"x\"\n*** End c1", DONE]).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_was_not_offered() {
+    check(&[Call("strange", "{}", "c1")], &["=call strange {} c1", DONE]).await;
+}
+
+#[tokio::test]
+async fn reasoning() {
+    let says = [Think(&["Let me ", "see."]), Text(&["Yes."]), Call("run", "{}", "c1")];
+    let events = [
+        "+reasoning",
+        "think Let me ",
+        "think see.",
+        "=reasoning Let me see.",
+        "+message",
+        "text Yes.",
+        "=message Yes.",
+        "=call run {} c1",
+        DONE,
+    ];
+    check(&says, &events).await;
+}
+
+#[tokio::test]
+async fn usage() {
+    let says = [Text(&["x"]), Took { input: 100, cached: 40, output: 20, reasoning: 7 }];
+    check(&says, &["+message", "text x", "=message x", "done 100/40 20/7 120"]).await;
+}
+
+#[tokio::test]
+async fn keep_alives_mean_nothing() {
+    check(&[Ping, Text(&["x"]), Ping], &["+message", "text x", "=message x", DONE]).await;
+}
+
+#[tokio::test]
+async fn a_dropped_stream_cancels_its_call() {
+    for wire in WIRES {
+        let model = ScriptedModel::start().await;
+        let gate = Gate::new();
+        model.reply(reply(wire, &[Text(&["a"]), Cut]).wait(&gate));
+        let mut session = session_over(wire, &model);
+        let mut events = session.stream(&request(&["hi"])).await.unwrap();
+        while !matches!(events.next().await.unwrap().unwrap(), ModelEvent::TextDelta { .. }) {}
+        drop(events);
+        model.abandoned(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_tried_again_before_its_answer_begins() {
+    for wire in WIRES {
+        let model = ScriptedModel::start().await;
+        let broken = || status(503, json!({ "error": { "message": "later" } })).header("retry-after", "0");
+        model.reply(broken()).reply(broken()).reply(reply(wire, &[Text(&["x"])]));
+        let mut session = session(&ModelProvider { request_max_retries: Some(2), ..provider(wire, &model) });
+        let (events, error) = call(&mut session, &request(&["hi"])).await;
+        assert_eq!((events.iter().filter_map(seen).count(), error, model.calls().len()), (4, None, 3), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_connection_serves_many_calls() {
+    for wire in WIRES {
+        let model = ScriptedModel::start().await;
+        let proxy = super::faults::Relay::start().await;
+        proxy.to(model.address());
+        let config = ModelProvider { base_url: Some(proxy.base_url()), ..provider(wire, &model) };
+        let mut session = session(&config);
+        for _ in 0..3 {
+            model.reply(reply(wire, &[Text(&["x"])]));
+            let mut events = session.stream(&request(&["hi"])).await.unwrap();
+            while !matches!(events.next().await, Some(Ok(ModelEvent::Completed { .. }))) {}
+        }
+        assert_eq!((proxy.connections(), model.calls().len()), (1, 3), "{wire:?}");
+    }
+}

@@ -1,0 +1,349 @@
+//! `command/exec` and its follow-ups: programs that a client runs beside any thread.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loomd_config::LoadRequest;
+use loomd_config::features::Feature;
+use loomd_exec::sandbox::{Sandbox, Surroundings, network_disabled};
+use loomd_exec::{
+    Command, Environment, EnvironmentRequest, Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio,
+    Supervision, supervise, to_text,
+};
+use loomd_protocol::{
+    AbsolutePathBuf, CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
+    CommandExecResizeParams, CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize,
+    CommandExecTerminateParams, CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse,
+    RpcError, ServerNotification,
+};
+use tokio::time::Instant;
+
+use crate::dispatch::Context;
+use crate::limits;
+use crate::outbox::Notification;
+use crate::processes::ProcessError;
+use crate::thread_settings::default_sandbox;
+
+/// How long a program may take when the client does not say.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// `command/exec`: answered when the program has ended and its output has been read.
+pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
+    let wish = Wish::check(&params)?;
+    let deadline = wish.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let command = command(cx, &params)?;
+    let mut registered = cx.processes.add(params.process_id.clone(), wish.takes_input).map_err(refused)?;
+    let mut started = Process::start(&command, wish.stdio).await.map_err(not_spawned)?;
+    registered.started(&mut started);
+    let sink = |stream| match params.process_id.clone().filter(|_| wish.streams) {
+        Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: wish.cap, over: false }),
+        None => Taker::Keep(Head::new(wish.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
+    };
+    let (mut stdout, mut stderr) = (sink(CommandExecOutputStream::Stdout), sink(CommandExecOutputStream::Stderr));
+    let outcome = supervise(
+        started.process,
+        (started.stdout, started.stderr),
+        (&mut stdout, &mut stderr),
+        Supervision { deadline, stop: registered.stop(), piece: limits::OUTPUT_PIECE },
+    );
+    let outcome = outcome.await.map_err(|error| RpcError::internal(format!("failed to wait for command: {error}")))?;
+    Ok(CommandExecResponse {
+        exit_code: exit_code(outcome, params.tty),
+        stdout: stdout.into_text(),
+        stderr: stderr.into_text(),
+    })
+}
+
+/// `command/exec/write`
+pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Result<CommandExecWriteResponse, RpcError> {
+    let CommandExecWriteParams { process_id, delta_base64, close_stdin } = params;
+    if delta_base64.is_none() && !close_stdin {
+        return Err(RpcError::invalid_params("command/exec/write requires deltaBase64 or closeStdin"));
+    }
+    let bytes = STANDARD
+        .decode(delta_base64.unwrap_or_default())
+        .map_err(|error| RpcError::invalid_params(format!("invalid deltaBase64: {error}")))?;
+    let running = cx.processes.find(&process_id).map_err(refused)?;
+    running.write(&process_id, &bytes, close_stdin).await.map_err(refused)?;
+    Ok(CommandExecWriteResponse {})
+}
+
+/// `command/exec/resize`
+pub(crate) async fn resize(
+    cx: &Context,
+    params: CommandExecResizeParams,
+) -> Result<CommandExecResizeResponse, RpcError> {
+    let size = size(&params.size)?;
+    let running = cx.processes.find(&params.process_id).map_err(refused)?;
+    running.resize(&params.process_id, size).await.map_err(refused)?;
+    Ok(CommandExecResizeResponse {})
+}
+
+/// `command/exec/terminate`
+pub(crate) fn terminate(
+    cx: &Context,
+    params: CommandExecTerminateParams,
+) -> Result<CommandExecTerminateResponse, RpcError> {
+    cx.processes.find(&params.process_id).map_err(refused)?.stop();
+    Ok(CommandExecTerminateResponse {})
+}
+
+/// What is asked for, once it makes sense.
+#[derive(Debug, PartialEq, Eq)]
+struct Wish {
+    stdio: Stdio,
+    takes_input: bool,
+    /// Whether output is sent as it comes, instead of with the answer.
+    streams: bool,
+    /// Bytes of each stream; `None`: no bound was wanted.
+    cap: Option<usize>,
+    timeout: Option<Duration>,
+}
+
+impl Wish {
+    fn check(params: &CommandExecParams) -> Result<Self, RpcError> {
+        if params.command.is_empty() {
+            return Err(RpcError::invalid_request("command must not be empty"));
+        }
+        if params.size.is_some() && !params.tty {
+            return Err(RpcError::invalid_params("command/exec size requires tty: true"));
+        }
+        let both = |one: &str, other: &str| {
+            RpcError::invalid_params(format!("command/exec cannot set both {one} and {other}"))
+        };
+        let cap = match (params.output_bytes_cap, params.disable_output_cap) {
+            (Some(_), true) => return Err(both("outputBytesCap", "disableOutputCap")),
+            (None, true) => None,
+            (cap, false) => Some(cap.unwrap_or(RETAINED_BYTES)),
+        };
+        let timeout = match (params.timeout_ms, params.disable_timeout) {
+            (Some(_), true) => return Err(both("timeoutMs", "disableTimeout")),
+            (None, true) => None,
+            (None, false) => Some(TIMEOUT),
+            (Some(ms), false) => Some(Duration::from_millis(u64::try_from(ms).map_err(|_| {
+                RpcError::invalid_params(format!("command/exec timeoutMs must be non-negative, got {ms}"))
+            })?)),
+        };
+        let size = params.size.as_ref().map(size).transpose()?;
+        let streams = params.tty || params.stream_stdout_stderr;
+        let takes_input = params.tty || params.stream_stdin;
+        if (streams || takes_input) && params.process_id.is_none() {
+            let message = "command/exec tty or streaming requires a client-supplied processId";
+            return Err(RpcError::invalid_request(message));
+        }
+        let stdio = match params.tty {
+            true => Stdio::Terminal(size.unwrap_or_default()),
+            false => Stdio::Pipes { stdin: takes_input },
+        };
+        Ok(Self { stdio, takes_input, streams, cap, timeout })
+    }
+}
+
+fn size(size: &CommandExecTerminalSize) -> Result<Size, RpcError> {
+    match size {
+        CommandExecTerminalSize { rows: 0, .. } | CommandExecTerminalSize { cols: 0, .. } => {
+            Err(RpcError::invalid_params("command/exec size rows and cols must be greater than 0"))
+        }
+        CommandExecTerminalSize { rows, cols } => Ok(Size { rows: *rows, cols: *cols }),
+    }
+}
+
+/// The command as it is to be started: where, with which environment, and confined as the policy says. The
+/// workspace of the policy is the server's folder, wherever the command runs.
+fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError> {
+    let here = std::env::current_dir().ok().and_then(AbsolutePathBuf::new);
+    let here = here.ok_or_else(|| RpcError::internal("the server has no working directory"))?;
+    let request = LoadRequest { cwd: Some(&here), ..cx.app.sources.request() };
+    let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
+    let loaded = loomd_config::load(&request).map_err(failed)?;
+    let settings = loomd_config::resolve(&loaded).map_err(failed)?;
+    let policy = match &params.sandbox_policy {
+        Some(policy) => {
+            let checked = settings.requirements.check_sandbox_policy(policy);
+            checked.map_err(|error| RpcError::invalid_request(format!("invalid sandbox policy: {error}")))?;
+            policy.clone()
+        }
+        None => default_sandbox(&settings, loaded.trust, &cx.app.sources.home),
+    };
+
+    let server = Environment::of_this_process();
+    let mut env =
+        loomd_exec::environment(&server, &settings.config.shell_environment_policy, EnvironmentRequest::default());
+    for (name, value) in params.env.iter().flatten() {
+        match value {
+            Some(value) => env.set(name, value),
+            None => _ = env.0.remove(name),
+        }
+    }
+    if network_disabled(&policy) {
+        env.set(loomd_exec::NETWORK_DISABLED, "1");
+    }
+    let cwd = params.cwd.as_ref().map_or_else(|| here.to_path_buf(), PathBuf::from);
+    let command = Command::new(params.command.iter().cloned(), cwd, env);
+    let tmpdir = server.get("TMPDIR").map(PathBuf::from);
+    let surroundings = Surroundings { cwd: &here, tmpdir: tmpdir.as_deref() };
+    let Some(mut sandbox) = Sandbox::new(&policy, surroundings) else { return Ok(command) };
+    if settings.features.enabled(Feature::UseLegacyLandlock) {
+        sandbox = sandbox.with_landlock_only();
+    }
+    sandbox.wrap(&command, None).map_err(not_spawned)
+}
+
+fn refused(error: ProcessError) -> RpcError {
+    RpcError::invalid_request(error.to_string())
+}
+
+fn not_spawned(error: loomd_exec::Error) -> RpcError {
+    use loomd_exec::Error;
+    match error {
+        Error::EmptyCommand => RpcError::invalid_request(error.to_string()),
+        Error::Io(error) => RpcError::internal(format!("failed to spawn command: {error}")),
+        Error::NulByte => RpcError::internal("failed to spawn command: nul byte found in provided data"),
+        other => RpcError::internal(format!("failed to spawn command: {other}")),
+    }
+}
+
+/// A death by signal has no code of its own here.
+fn exit_code(outcome: Outcome, tty: bool) -> i32 {
+    match outcome {
+        Outcome::Ended(Exit::Code(code)) => code,
+        Outcome::TimedOut => outcome.exit_code(),
+        Outcome::Ended(Exit::Signal(_)) | Outcome::Cancelled if tty => 1,
+        Outcome::Ended(Exit::Signal(_)) | Outcome::Cancelled => -1,
+    }
+}
+
+/// What becomes of one stream.
+enum Taker<'a> {
+    Keep(Head),
+    Stream(Stream<'a>),
+}
+
+impl Sink for Taker<'_> {
+    async fn take(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Keep(head) => head.push(bytes),
+            Self::Stream(stream) => stream.take(bytes).await,
+        }
+    }
+}
+
+impl Taker<'_> {
+    fn into_text(self) -> String {
+        match self {
+            Self::Keep(head) => to_text(head.bytes),
+            Self::Stream(_) => String::new(),
+        }
+    }
+}
+
+/// A stream that is sent on. What goes beyond its cap is read, so that the program can go on, and dropped.
+struct Stream<'a> {
+    cx: &'a Context,
+    process_id: String,
+    stream: CommandExecOutputStream,
+    left: Option<usize>,
+    over: bool,
+}
+
+impl Stream<'_> {
+    async fn take(&mut self, mut bytes: &[u8]) {
+        if self.over {
+            return;
+        }
+        if let Some(left) = &mut self.left {
+            bytes = &bytes[..bytes.len().min(*left)];
+            *left -= bytes.len();
+            self.over = *left == 0;
+        }
+        let delta = ServerNotification::CommandExecOutputDelta(CommandExecOutputDeltaNotification {
+            process_id: self.process_id.clone(),
+            stream: self.stream,
+            delta_base64: STANDARD.encode(bytes),
+            cap_reached: self.over,
+        });
+        if !self.cx.client.opted_out.contains(delta.method())
+            && let Ok(delta) = Notification::new(delta)
+        {
+            self.cx.outbox.send_at_its_pace(&delta).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(params: serde_json::Value, expected: Result<Wish, (i64, &str)>) {
+        let wish = Wish::check(&serde_json::from_value(params.clone()).unwrap());
+        assert_eq!(
+            wish.map_err(|error| (error.code, error.message)),
+            expected.map_err(|(c, m)| (c, m.into())),
+            "{params}"
+        );
+    }
+
+    #[test]
+    fn a_wish_is_understood_or_refused_in_a_fixed_order() {
+        let plain = || Wish {
+            stdio: Stdio::Pipes { stdin: false },
+            takes_input: false,
+            streams: false,
+            cap: Some(RETAINED_BYTES),
+            timeout: Some(TIMEOUT),
+        };
+        let command = |mut more: serde_json::Value| {
+            more["command"] = json!(["true"]);
+            more
+        };
+        check(command(json!({})), Ok(plain()));
+        let free = Wish { cap: None, timeout: None, ..plain() };
+        check(command(json!({"disableOutputCap": true, "disableTimeout": true})), Ok(free));
+        let none = Wish { cap: Some(0), timeout: Some(Duration::ZERO), ..plain() };
+        check(command(json!({"outputBytesCap": 0, "timeoutMs": 0})), Ok(none));
+        let fed = Wish { stdio: Stdio::Pipes { stdin: true }, takes_input: true, ..plain() };
+        check(command(json!({"processId": "", "streamStdin": true})), Ok(fed));
+        let terminal = |size| Wish { stdio: Stdio::Terminal(size), takes_input: true, streams: true, ..plain() };
+        check(command(json!({"processId": "p", "tty": true})), Ok(terminal(Size { rows: 24, cols: 80 })));
+        let sized = command(json!({"processId": "p", "tty": true, "size": {"rows": 1, "cols": 2}}));
+        check(sized, Ok(terminal(Size { rows: 1, cols: 2 })));
+
+        let all_wrong = |tty| {
+            json!({
+                "tty": tty, "size": {"rows": 0, "cols": 1}, "outputBytesCap": 1, "disableOutputCap": true,
+                "timeoutMs": -1, "disableTimeout": true,
+            })
+        };
+        let mut wrong = all_wrong(false);
+        wrong["command"] = json!([]);
+        check(wrong, Err((-32600, "command must not be empty")));
+        check(command(all_wrong(false)), Err((-32602, "command/exec size requires tty: true")));
+        let mut wrong = command(all_wrong(true));
+        for (gone, message) in [
+            ("disableOutputCap", "command/exec cannot set both outputBytesCap and disableOutputCap"),
+            ("disableTimeout", "command/exec cannot set both timeoutMs and disableTimeout"),
+            ("timeoutMs", "command/exec timeoutMs must be non-negative, got -1"),
+            ("size", "command/exec size rows and cols must be greater than 0"),
+        ] {
+            check(wrong.clone(), Err((-32602, message)));
+            wrong.as_object_mut().unwrap().remove(gone);
+        }
+        check(wrong, Err((-32600, "command/exec tty or streaming requires a client-supplied processId")));
+    }
+
+    #[test]
+    fn a_death_by_signal_has_one_code_for_pipes_and_one_for_terminals() {
+        for (outcome, expected) in [
+            (Outcome::Ended(Exit::Code(7)), (7, 7)),
+            (Outcome::Ended(Exit::Signal(9)), (-1, 1)),
+            (Outcome::Cancelled, (-1, 1)),
+            (Outcome::TimedOut, (124, 124)),
+        ] {
+            assert_eq!((exit_code(outcome, false), exit_code(outcome, true)), expected, "{outcome:?}");
+        }
+    }
+}
