@@ -50,7 +50,7 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         ask,
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
-    let setup = run::setup_or_rehearse(overrides, None, &wanted.cwd)?;
+    let setup = run::setup_with_model(overrides, None, &wanted.cwd)?;
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {

@@ -102,7 +102,11 @@ fn ask(question: Question, keyboard: &mut Option<Keyboard>, view: &mut impl View
             Ok(Some(question))
         }
         _ => {
-            let why = if question.can_be_answered() { "there is nobody to ask" } else { "it cannot be answered here" };
+            let why = if question.can_be_answered() {
+                "there is nobody to ask; see --ask and --sandbox"
+            } else {
+                "it cannot be answered here"
+            };
             view.warn("refused", &format!("{} ({why})", question.summary()))?;
             question.answer(Answer::Refused);
             Ok(None)
