@@ -30,7 +30,7 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let mut report = Report::new(Screen::stdout(Color::Auto));
     let overrides = top.with(arguments.overrides);
     report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
-    let setup = run::setup_with_model(overrides, None, &cwd)?;
+    let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
     block_on(async {
         report.section("Sandbox", sandbox::findings().await)?;
         let (client, events) = setup.connect(run::options("loomd-doctor")).await?;

@@ -11,8 +11,8 @@ use loomd_protocol::AbsolutePathBuf;
 use crate::cli::Overrides;
 use crate::setup::Setup;
 
-const SAID: &str = "No model is configured, so the built-in rehearsal model answers. For a real one set OPENAI_API_KEY, or \
-name a `model_provider` in config.toml or with --provider.";
+const SAID: &str = "No model is configured, so the built-in rehearsal answers. For a real one set OPENAI_API_KEY or \
+`model_provider`.";
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
@@ -27,22 +27,25 @@ pub enum Reach {
     Rehearsal,
 }
 
-/// What a command line gives, with a model to talk to. Says so on stderr when that is none.
-pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<Setup> {
+/// What a command line gives, with a model to talk to.
+pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, Reach)> {
     let setup = Setup::new(&overrides)?;
     let reach = if provider.is_some() { Reach::Configured } else { Reach::find(&setup, cwd) };
-    if reach == Reach::Rehearsal {
-        _ = writeln!(stderr(), "{SAID}");
+    if reach == Reach::Configured {
+        return Ok((setup, reach));
     }
-    let more = reach.overrides();
-    if more.is_empty() {
-        return Ok(setup);
-    }
-    overrides.config.extend(more);
-    Setup::new(&overrides)
+    overrides.config.extend(reach.overrides());
+    Ok((Setup::new(&overrides)?, reach))
 }
 
 impl Reach {
+    /// Nobody should take a rehearsal for the real thing.
+    pub fn announce(&self) {
+        if *self == Self::Rehearsal {
+            _ = writeln!(stderr(), "{SAID}");
+        }
+    }
+
     /// A configuration that makes no sense is left to the server to complain about.
     pub fn find(setup: &Setup, cwd: &str) -> Self {
         let cwd = AbsolutePathBuf::new(cwd);
