@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loomd_exec::sandbox::{Sandbox, Surroundings, looks_denied};
+use loomd_exec::sandbox::{Report, Sandbox, Surroundings, looks_denied};
 use loomd_exec::{Command, Environment, Event, Exit, Finished, Limits, Sessions, run};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
@@ -354,4 +354,61 @@ async fn a_terminal_reaches_the_command_and_not_its_keepers() {
     }
     assert_eq!(last.exit, Some(Exit::Code(0)), "{seen}");
     assert!(seen.contains("interrupted") && seen.contains("got it"), "{seen}");
+}
+
+#[tokio::test]
+async fn the_report_says_what_commands_find() {
+    let place = Place::new();
+    let report = Report::make(Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).await.unwrap();
+    let (read_only, workspace) = (place.sandbox(&read_only()), place.sandbox(&workspace_write(&[], false)));
+    for sandbox in [read_only, workspace] {
+        let done = place.run(&sandbox, "true").await;
+        assert_eq!(report.enforces(&sandbox), done.outcome.exit_code() == 0, "{report}: {}", text(&done.stderr));
+    }
+}
+
+/// Runs a command where no namespaces can be made and only some programs are to be found. `None` where that
+/// cannot be arranged.
+async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<Finished> {
+    let programs = place.outside.join("bin");
+    let _ = fs::create_dir(&programs);
+    for name in ["bash", "touch", "true"] {
+        let _ = std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), programs.join(name));
+    }
+    let mut env = Environment::of_this_process();
+    env.set("PATH", programs.display().to_string());
+    let limited = "echo 0 > /proc/sys/user/max_user_namespaces && name=$1 && shift && exec -a \"$name\" \"$@\"";
+    let name = command.arg0.clone().unwrap_or_else(|| command.argv[0].clone());
+    let mut argv = vec!["/usr/bin/unshare".to_owned(), "-Ur".into(), "bash".into(), "-c".into(), limited.into()];
+    argv.extend(["bash".into(), name]);
+    argv.extend(command.argv.iter().cloned());
+    let command = Command::new(argv, &command.cwd, env);
+    let done = run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap();
+    let refused = text(&done.stderr).contains("max_user_namespaces") || text(&done.stderr).contains("unshare");
+    if refused {
+        eprintln!("skipped: {}", text(&done.stderr));
+    }
+    (!refused).then_some(done)
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_enforced_refuses_to_run() {
+    let place = Place::new();
+    fs::create_dir(place.workspace.join(".git")).unwrap();
+    let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
+    let touch = Command::new(["touch", "made"], &place.workspace, Environment::of_this_process());
+    let workspace = place.sandbox(&workspace_write(&[], false)).wrap(&touch, Some(helper)).unwrap();
+    let Some(done) = run_where_namespaces_are_refused(&place, &workspace).await else { return };
+    assert_eq!(done.outcome.exit_code(), 125, "{done:?}");
+    assert!(text(&done.stderr).starts_with("sandbox: this system cannot protect what lies in a writable folder"));
+    assert!(looks_denied(&done), "so that the user may be asked");
+    assert_eq!(entries(&place.workspace), [".git"]);
+    // What Landlock can do by itself is still done.
+    let read_only = place.sandbox(&read_only());
+    for (command, expected) in [(&touch, false), (&Command::new(["true"], "/", Environment::default()), true)] {
+        let command = read_only.wrap(command, Some(helper)).unwrap();
+        let Some(done) = run_where_namespaces_are_refused(&place, &command).await else { return };
+        assert_eq!(done.outcome.exit_code() == 0, expected, "{}", text(&done.stderr));
+    }
+    assert_eq!(entries(&place.workspace), [".git"]);
 }

@@ -18,6 +18,7 @@ use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
+use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
 use crate::handlers::fs::{Files, watched};
 use crate::handlers::search::Search;
@@ -68,6 +69,7 @@ pub struct App {
     pub(crate) files: Files,
     pub(crate) watches: Watches,
     pub(crate) search: Search,
+    pub(crate) confinement: Confinement,
     store: FileStore,
     indexed: AtomicBool,
     /// Made when the first client is there.
@@ -99,6 +101,7 @@ impl App {
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
             connections,
+            confinement: Confinement::default(),
             store: FileStore::new(options),
             indexed: AtomicBool::new(false),
             threads: OnceLock::new(),
@@ -152,6 +155,7 @@ impl App {
         let found = loomd_config::load_or_default(&request).map(|start| start.warnings);
         let mut warnings = found.unwrap_or_else(|error| vec![error.warning()]);
         warnings.extend(self.warnings.iter().cloned());
+        warnings.extend(self.confinement.warning());
         warnings
     }
 

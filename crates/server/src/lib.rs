@@ -7,6 +7,7 @@
 mod app;
 pub mod auth;
 mod cloud;
+mod confinement;
 mod connection;
 mod connections;
 mod dispatch;

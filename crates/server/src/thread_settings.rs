@@ -14,6 +14,7 @@ use loomd_protocol::{
 };
 
 use crate::PROTOCOL_VERSION;
+use crate::confinement;
 use crate::dispatch::Context;
 
 /// The model of a thread when nobody names one.
@@ -82,6 +83,8 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
     let approval_policy = requirements.approval_policy(approval_policy);
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
+    let sandbox = sandbox_policy(sandbox, config, &cx.app.sources.home);
+    confinement::check_policy(&cx.app, &sandbox, &cwd);
     Ok(Resolved {
         settings: Settings {
             model: wishes
@@ -94,7 +97,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             cwd: cwd.to_string_lossy().into_owned(),
             approval_policy,
             approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
-            sandbox: sandbox_policy(sandbox, config, &cx.app.sources.home),
+            sandbox,
             reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
             summary: None,
             personality: wishes.personality,

@@ -139,10 +139,11 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
         }
     }
     let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
-    if escalates && confines(&turn.settings.sandbox) {
-        if let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb) {
-            return Err(refusal);
-        }
+    if escalates
+        && confines(&turn.settings.sandbox)
+        && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb)
+    {
+        return Err(refusal);
     }
     Ok(())
 }

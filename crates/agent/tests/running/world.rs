@@ -46,7 +46,10 @@ impl World {
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
         let heard = Arc::new(Heard::default());
         let store = FileStore::new(Options { home: home.path(), sqlite_home: None });
-        let services = Services::new(home.path(), Http::new(&|_| None), Environment::of_this_process());
+        let mut environment = Environment::of_this_process();
+        // Commands must not meet the profile of whoever runs the test.
+        environment.set("HOME", home.user().to_string_lossy());
+        let services = Services::new(home.path(), Http::new(&|_| None), environment);
         let threads = Threads::new(Arc::new(store), Arc::clone(&heard) as Arc<dyn Outlet>, Arc::new(services));
         Self { model, home, threads, heard }
     }

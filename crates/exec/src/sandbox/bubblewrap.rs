@@ -6,18 +6,20 @@ use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use super::Sandbox;
 use super::mounts::KERNEL_SWITCHES;
 use super::seccomp::network_filter;
 
-/// The program, unless it lies in the folder of the very commands that are to be confined.
-pub(super) fn find(search: Option<OsString>, cwd: &Path) -> Option<PathBuf> {
+/// The program, unless it lies where commands can write, or in the folder that they work in.
+pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> Option<PathBuf> {
     let search = search?;
     let folders = std::env::split_paths(&search).filter(|folder| folder.is_absolute());
     let found = folders.map(|folder| folder.join("bwrap")).find(|path| path.is_file())?;
     let real = found.canonicalize().ok()?;
-    (!real.starts_with(cwd)).then_some(found)
+    let theirs = sandbox.can_write(&real) || (real.starts_with(cwd) && cwd != Path::new("/"));
+    (!theirs).then_some(found)
 }
 
 /// Becomes the confined command; only returns when that failed.
@@ -35,6 +37,14 @@ pub(super) fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsStri
         Ok(command.arg("--").args(argv).exec())
     };
     run().unwrap_or_else(|error| error)
+}
+
+/// Whether the program is there and this system lets it confine commands.
+pub(super) fn works(sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> bool {
+    let Some(program) = find(std::env::var_os("PATH"), sandbox, cwd) else { return false };
+    let mut command = std::process::Command::new(program);
+    command.args(arguments(sandbox, cwd)).arg("--").args(argv);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
@@ -122,9 +132,15 @@ mod tests {
         std::fs::write(folder.path().join("bwrap"), "").unwrap();
         let real = folder.path().canonicalize().unwrap();
         let search = || Some(folder.path().as_os_str().to_owned());
-        assert_eq!(find(search(), Path::new("/elsewhere")), Some(folder.path().join("bwrap")));
-        assert_eq!(find(search(), &real), None);
-        assert_eq!(find(Some("relative".into()), Path::new("/")), None);
-        assert_eq!(find(None, Path::new("/")), None);
+        let root = WritableRoot { path: real.clone(), protected: vec![], absent: vec![] };
+        let closed = Sandbox { readable: None, writable: vec![], network: false, means: Means::Best };
+        let open = Sandbox { writable: vec![root], ..closed.clone() };
+        let elsewhere = Path::new("/elsewhere");
+        assert_eq!(find(search(), &closed, elsewhere), Some(folder.path().join("bwrap")));
+        assert_eq!(find(search(), &closed, Path::new("/")), Some(folder.path().join("bwrap")));
+        assert_eq!(find(search(), &closed, &real), None);
+        assert_eq!(find(search(), &open, elsewhere), None);
+        assert_eq!(find(Some("relative".into()), &closed, elsewhere), None);
+        assert_eq!(find(None, &closed, elsewhere), None);
     }
 }

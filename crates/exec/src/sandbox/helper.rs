@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 
 use super::namespaces::become_command;
-use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder};
+use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, report};
 use crate::helper::{SANDBOX, close_on_exec_from};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
@@ -14,6 +14,9 @@ pub(super) const USAGE: i32 = 125;
 /// What the helper does with its arguments: the sandbox, then the words of the command.
 pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
     let plan = args.next().and_then(|plan| plan.into_string().ok());
+    if plan.as_deref() == Some(report::REPORT) {
+        return report::print();
+    }
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
     match sandbox {
@@ -46,13 +49,17 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
             return code;
         }
         // Not allowed here; there are other ways.
-        if let Some(program) = bubblewrap::find(env::var_os("PATH"), &cwd) {
+        if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
             let passed = taken.pass_on();
             let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
             return complain("cannot start bubblewrap", &error);
         }
         if sandbox.means == Means::Bubblewrap {
             return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
+        }
+        if !sandbox.has_only_whole_folders() {
+            let reason = io::Error::other("neither namespaces nor bubblewrap are to be had");
+            return complain("this system cannot protect what lies in a writable folder", &reason);
         }
     }
     match landlock::confine(sandbox) {

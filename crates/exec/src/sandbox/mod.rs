@@ -3,7 +3,8 @@
 //! becomes the command; so whoever owns `main` must call [`run_if_helper`](crate::run_if_helper) first.
 //!
 //! Three ways are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they
-//! refuse us), and Landlock, which cannot protect folders inside a writable one.
+//! refuse us), and Landlock, which cannot protect folders inside a writable one and so is no way for sandboxes
+//! that ask for that. [`Report`] says what a system has. Where nothing will do, the command does not run.
 
 mod bubblewrap;
 mod denial;
@@ -14,6 +15,9 @@ mod mounts;
 mod namespaces;
 mod placeholder;
 mod plan;
+mod report;
+#[cfg(any(test, target_os = "macos"))]
+mod seatbelt;
 mod seccomp;
 mod sys;
 
@@ -24,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use denial::looks_denied;
 pub(crate) use helper::help;
 pub use plan::{Surroundings, network_disabled};
+pub use report::Report;
 
 use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
 use crate::{Command, Error, Result};
@@ -59,8 +64,17 @@ struct WritableRoot {
 }
 
 impl Sandbox {
+    /// The command that runs `command` in this sandbox.
+    #[cfg(target_os = "macos")]
+    pub fn wrap(&self, command: &Command, _: Option<&Path>) -> Result<Command> {
+        let mut argv = seatbelt::words(self).ok_or(Error::SandboxPath)?;
+        argv.extend(command.argv.iter().cloned());
+        Ok(Command { argv, arg0: None, cwd: command.cwd.clone(), env: command.env.clone() })
+    }
+
     /// The command that runs `command` in this sandbox. `helper` is a program whose `main` calls
     /// [`run_if_helper`](crate::run_if_helper); without one it is this program.
+    #[cfg(not(target_os = "macos"))]
     pub fn wrap(&self, command: &Command, helper: Option<&Path>) -> Result<Command> {
         if helper.is_none() && !is_ready() {
             return Err(Error::NoHelper);
@@ -82,5 +96,10 @@ impl Sandbox {
     pub fn with_bubblewrap_only(mut self) -> Self {
         self.means = Means::Bubblewrap;
         self
+    }
+
+    /// Whether nothing inside a writable folder is to be kept from the command.
+    fn has_only_whole_folders(&self) -> bool {
+        self.writable.iter().all(|root| root.protected.is_empty() && root.absent.is_empty())
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loomd_testkit::{Home, Peer, Signal, soak};
+use loomd_testkit::{Home, Launch, Peer, Signal, soak};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::common::{initialized, launch, ping, piped};
+use crate::common::{LOOMD, initialized, launch, ping, piped};
 
 const MIB: u64 = 1 << 20;
 
@@ -133,4 +133,23 @@ async fn a_flood_does_not_keep_a_client_from_being_heard() {
     peer.request("command/exec/terminate", json!({"processId": "y"})).await.unwrap();
     assert_eq!(peer.response(&id).await.unwrap()["exitCode"], -1);
     ping(&peer).await;
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_confine_commands_says_so_and_refuses() {
+    let home = Home::empty();
+    let limited = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let possible = std::process::Command::new("unshare").args(["-Ur", "sh", "-c", limited, "sh", "true"]).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: namespaces cannot be refused here");
+    }
+    let launch = Launch::new("unshare").args(["-Ur", "sh", "-c", limited, "sh", LOOMD, "app-server"]);
+    let server = launch.stdio(&home);
+    server.initialize().await;
+    let params = json!({"command": ["touch", "made"], "sandboxPolicy": {"type": "workspaceWrite"}});
+    let answer = server.request("command/exec", params).await.unwrap();
+    assert_ne!(answer["exitCode"], 0, "{answer}");
+    assert!(!home.work().join("made").exists());
+    let warning = server.notification("configWarning").await;
+    assert!(warning["summary"].as_str().unwrap().starts_with("This machine cannot confine commands"), "{warning}");
 }

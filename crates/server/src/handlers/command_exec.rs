@@ -20,6 +20,7 @@ use loomd_protocol::{
 };
 use tokio::time::Instant;
 
+use crate::confinement;
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
@@ -188,7 +189,9 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError
     if settings.features.enabled(Feature::UseLegacyLandlock) {
         sandbox = sandbox.with_landlock_only();
     }
-    sandbox.wrap(&command, None).map_err(not_spawned)
+    let confined = sandbox.wrap(&command, None).map_err(not_spawned);
+    confinement::check(&cx.app, sandbox);
+    confined
 }
 
 fn refused(error: ProcessError) -> RpcError {
