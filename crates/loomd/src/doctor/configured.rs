@@ -8,7 +8,7 @@ use loomd_config::{LoadRequest, load, resolve};
 use loomd_protocol::AbsolutePathBuf;
 
 use super::Finding::{self, Bad, Good, Odd};
-use crate::run::is_configured;
+use crate::run::Reach;
 use crate::setup::Setup;
 
 /// Through which calls to models go.
@@ -31,11 +31,12 @@ pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
             });
             let provider = settings.config.model_provider();
             let key = settings.provider.env_key.as_deref();
-            findings.push(match key {
-                Some(key) if !is_set(key) => Bad(format!("provider {provider} needs {key} in the environment")),
-                Some(key) => Good(format!("provider {provider}, with the key in {key}")),
-                None if is_configured(setup, cwd) => Good(format!("provider {provider}")),
-                None => Odd("no provider and no key, so `loomd run` uses the built-in rehearsal".to_owned()),
+            findings.push(match (key, Reach::find(setup, cwd)) {
+                (Some(key), _) if !is_set(key) => Bad(format!("provider {provider} needs {key} in the environment")),
+                (Some(key), _) => Good(format!("provider {provider}, with the key in {key}")),
+                (None, Reach::Configured) => Good(format!("provider {provider}")),
+                (None, Reach::Key { variable, base_url }) => Good(format!("{base_url}, with the key in {variable}")),
+                (None, Reach::Rehearsal) => Odd("no provider and no key: the built-in rehearsal answers".to_owned()),
             });
         }
     }

@@ -28,8 +28,9 @@ pub struct Doctor {
 pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let cwd = run::folder(None)?;
     let mut report = Report::new(Screen::stdout(Color::Auto));
-    let setup = Setup::new(&top.with(arguments.overrides))?;
-    report.section("Configuration", configured::findings(&setup, &cwd))?;
+    let overrides = top.with(arguments.overrides);
+    report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
+    let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
     block_on(async {
         report.section("Sandbox", sandbox::findings().await)?;
         let (client, events) = setup.connect(run::options("loomd-doctor")).await?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_exec::sandbox::{Report, Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, Outcome};
 use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio::net::TcpListener;
@@ -30,7 +30,9 @@ async fn attempts() -> Result<Vec<Finding>> {
     if !works(&work, &write(&work.join("file"))).await? {
         return Ok(vec![Bad("no command can be confined here; only --sandbox danger-full-access runs any".to_owned())]);
     }
-    let mut findings = vec![Good("commands run, and write where they may".to_owned())];
+    let means = Report::make(None).await?;
+    let mut findings =
+        vec![Good(format!("commands are confined by {means}")), Good("they run, and write where they may".to_owned())];
     for (attempt, good, bad) in [
         (write(&outside.join("file")), "they cannot write elsewhere", "they can write elsewhere"),
         (

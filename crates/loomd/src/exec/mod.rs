@@ -50,7 +50,8 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         ask,
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
-    let setup = run::setup_or_rehearse(overrides, None, &wanted.cwd)?;
+    let (setup, reach) = run::setup_with_model(overrides, None, &wanted.cwd)?;
+    reach.announce();
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {
@@ -71,7 +72,9 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
             let message = ended.message.unwrap_or_default();
             std::fs::write(&file, message).with_context(|| format!("cannot write {}", file.display()))?;
         }
-        leave(&client).await;
+        if !ended.at_once {
+            leave(&client).await;
+        }
         Ok(ended.ending.into())
     })
 }

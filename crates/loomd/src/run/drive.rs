@@ -31,6 +31,8 @@ pub struct Ended {
     pub ending: Ending,
     /// The agent's last message.
     pub message: Option<String>,
+    /// Somebody is in a hurry: nothing is waited for any more.
+    pub at_once: bool,
 }
 
 /// Where the turn runs, and everything that the server says and asks.
@@ -53,7 +55,7 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
             biased;
             () = signals.next() => {
                 if stopping {
-                    return Ok(Ended { ending: Ending::Stopped, message: None });
+                    return Ok(Ended { ending: Ending::Stopped, message: None, at_once: true });
                 }
                 stopping = true;
                 view.warn("interrupting", "once more to end at once")?;
@@ -102,7 +104,11 @@ fn ask(question: Question, keyboard: &mut Option<Keyboard>, view: &mut impl View
             Ok(Some(question))
         }
         _ => {
-            let why = if question.can_be_answered() { "there is nobody to ask" } else { "it cannot be answered here" };
+            let why = if question.can_be_answered() {
+                "there is nobody to ask; see --ask and --sandbox"
+            } else {
+                "it cannot be answered here"
+            };
             view.warn("refused", &format!("{} ({why})", question.summary()))?;
             question.answer(Answer::Refused);
             Ok(None)
@@ -132,10 +138,12 @@ async fn ended(turn: Turn, refused: bool) -> Result<Ended> {
         Ok(done) => {
             let is_done = done.turn.status == TurnStatus::Completed && !refused;
             let ending = if is_done { Ending::Done } else { Ending::Stopped };
-            Ok(Ended { ending, message: done.agent_message })
+            Ok(Ended { ending, message: done.agent_message, at_once: false })
         }
         // It has been shown.
-        Err(Error::TurnFailed(done)) => Ok(Ended { ending: Ending::Failed, message: done.agent_message }),
+        Err(Error::TurnFailed(done)) => {
+            Ok(Ended { ending: Ending::Failed, message: done.agent_message, at_once: false })
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -6,7 +6,7 @@ mod input;
 mod keyboard;
 mod open;
 mod question;
-mod rehearsal;
+mod reach;
 mod screen;
 mod view;
 
@@ -22,7 +22,7 @@ pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
 pub use open::Wanted;
 pub use question::asker;
-pub use rehearsal::{is_configured, setup_or_rehearse};
+pub use reach::{Reach, setup_with_model};
 pub use screen::{Color, Screen};
 pub use view::{JsonLines, People, View};
 
@@ -43,7 +43,8 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
         sandbox: arguments.sandbox.map(Into::into),
         ask: arguments.ask.map(Into::into),
     };
-    let setup = setup_or_rehearse(top.with(arguments.overrides), wanted.provider.as_deref(), &wanted.cwd)?;
+    let (setup, reach) = setup_with_model(top.with(arguments.overrides), wanted.provider.as_deref(), &wanted.cwd)?;
+    reach.announce();
     block_on(async {
         let (asker, mut questions) = asker();
         let options = options("loomd-run").handler(asker);
@@ -57,12 +58,14 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
         } else {
             let mut people = People::new(thread.id(), color);
             let ended = drive(turn, stage, &mut people).await?;
-            if keep {
+            if keep && !ended.at_once {
                 people.remark(&format!("thread {}; go on with `loomd run --resume last`", thread.id()))?;
             }
             ended
         };
-        leave(&client).await;
+        if !ended.at_once {
+            leave(&client).await;
+        }
         Ok(ended.ending.into())
     })
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::{command, home};
-use crate::common::{Ended, in_time};
+use crate::common::{Ended, in_time, output};
 
 /// Runs it with this on stdin.
 async fn exec(home: &Home, args: &[&str], stdin: &str) -> Ended {
@@ -80,6 +80,18 @@ async fn nobody_is_asked() {
     let ended = exec(&home, &["--json", "--config", r#"approval_policy="untrusted""#], "make it").await;
     assert_eq!((ended.code, home.work().join("refused").exists()), (Some(3), false), "{}", ended.stderr);
     assert!(ended.stderr.starts_with("refused: Run this command?"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_key_that_the_sdk_was_given_is_used() {
+    let model = ScriptedModel::start().await;
+    model.reply(message("hello"));
+    let home = Home::empty();
+    let base_url = format!("openai_base_url={:?}", model.base_url());
+    let mut command = command(&home, &["exec", "--experimental-json", "--config", &base_url, "hi"]);
+    let ended = output(command.env("CODEX_API_KEY", "a-key")).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(model.call(0).await.header("authorization"), Some("Bearer a-key"));
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use insta::assert_snapshot;
 use loomd_exec::{Command, Environment, Exit, Process, Size, Started, Stdio};
 use loomd_testkit::model::{custom_call, function_call, message, shell, streamed};
-use loomd_testkit::{Home, ScriptedModel};
+use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::home;
 use crate::common::{LOOMD, in_time};
@@ -43,8 +44,9 @@ async fn at_terminal(home: &Home, cols: u16, env: &[(&str, &str)], args: &[&str]
             }
         }
     };
-    in_time("the end of the program", reading).await;
-    assert_eq!(next, None, "never typed; the screen is {}", String::from_utf8_lossy(&bytes));
+    let ended = timeout(TIMEOUT, reading).await.is_ok();
+    let screen = String::from_utf8_lossy(&bytes);
+    assert!(ended && next.is_none(), "it ended: {ended}; not typed: {next:?}; the screen: {screen:?}");
     let exit = in_time("the exit of the program", process.wait()).await.unwrap();
     Screen { text: settled(&String::from_utf8_lossy(&bytes)), exit }
 }

@@ -1,0 +1,110 @@
+//! Which model there is, when the configuration names none. An account or a key in the environment will do. A newcomer
+//! has neither; the built-in rehearsal answers then, so that a first turn shows what a turn is.
+
+use std::env;
+use std::io::{Write, stderr};
+
+use anyhow::Result;
+use loomd_config::{LoadRequest, load, resolve};
+use loomd_protocol::AbsolutePathBuf;
+
+use crate::cli::Overrides;
+use crate::setup::Setup;
+
+const SAID: &str = "No model is configured, so the built-in rehearsal answers. For a real one set OPENAI_API_KEY or \
+`model_provider`.";
+
+const OPENAI: &str = "https://api.openai.com/v1";
+
+/// How a model is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// As the configuration says, or with the account of the usual provider.
+    Configured,
+    /// With the key in this variable, at this address.
+    Key { variable: &'static str, base_url: String },
+    /// Not at all.
+    Rehearsal,
+}
+
+/// What a command line gives, with a model to talk to.
+pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, Reach)> {
+    let setup = Setup::new(&overrides)?;
+    let reach = if provider.is_some() { Reach::Configured } else { Reach::find(&setup, cwd) };
+    if reach == Reach::Configured {
+        return Ok((setup, reach));
+    }
+    overrides.config.extend(reach.overrides());
+    Ok((Setup::new(&overrides)?, reach))
+}
+
+impl Reach {
+    /// Nobody should take a rehearsal for the real thing.
+    pub fn announce(&self) {
+        if *self == Self::Rehearsal {
+            _ = writeln!(stderr(), "{SAID}");
+        }
+    }
+
+    /// A configuration that makes no sense is left to the server to complain about.
+    pub fn find(setup: &Setup, cwd: &str) -> Self {
+        let cwd = AbsolutePathBuf::new(cwd);
+        let request = LoadRequest { cwd: cwd.as_ref(), ..setup.sources.request() };
+        let Ok(settings) = load(&request).and_then(|loaded| resolve(&loaded)) else { return Self::Configured };
+        let account = setup.sources.home.join("auth.json").exists();
+        let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let config = settings.config;
+        Self::choose(config.model_provider.as_deref(), config.openai_base_url.as_deref(), account, is_set)
+    }
+
+    /// A key that was given for this very run comes before the account, and the account before any other key.
+    fn choose(provider: Option<&str>, base_url: Option<&str>, account: bool, is_set: impl Fn(&str) -> bool) -> Self {
+        let key = |variable| Self::Key { variable, base_url: base_url.unwrap_or(OPENAI).to_owned() };
+        match provider {
+            Some(id) if id != "openai" => Self::Configured,
+            _ if is_set("CODEX_API_KEY") => key("CODEX_API_KEY"),
+            _ if account => Self::Configured,
+            _ if is_set("OPENAI_API_KEY") => key("OPENAI_API_KEY"),
+            None if base_url.is_none() => Self::Rehearsal,
+            _ => Self::Configured,
+        }
+    }
+
+    /// Values for the configuration, as `-c` takes them.
+    fn overrides(&self) -> Vec<String> {
+        match self {
+            Self::Configured => Vec::new(),
+            Self::Key { variable, base_url } => vec![
+                r#"model_provider="openai-api""#.to_owned(),
+                r#"model_providers.openai-api.name="OpenAI API""#.to_owned(),
+                format!("model_providers.openai-api.base_url={base_url:?}"),
+                format!("model_providers.openai-api.env_key={variable:?}"),
+            ],
+            Self::Rehearsal => vec![r#"model_provider="rehearsal""#.to_owned()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_model_is_taken() {
+        let check = |provider, base_url, account, keys: &[&str], expected: Reach| {
+            let chosen = Reach::choose(provider, base_url, account, |name| keys.contains(&name));
+            assert_eq!(chosen, expected, "{provider:?} {base_url:?} {account} {keys:?}");
+        };
+        let key = |variable, base_url: &str| Reach::Key { variable, base_url: base_url.to_owned() };
+        check(None, None, false, &[], Reach::Rehearsal);
+        check(None, None, true, &[], Reach::Configured);
+        check(None, None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
+        check(None, None, true, &["OPENAI_API_KEY"], Reach::Configured);
+        check(None, None, true, &["CODEX_API_KEY"], key("CODEX_API_KEY", OPENAI));
+        check(None, Some("http://x"), false, &["CODEX_API_KEY"], key("CODEX_API_KEY", "http://x"));
+        check(None, Some("http://x"), false, &[], Reach::Configured);
+        check(Some("openai"), None, false, &[], Reach::Configured);
+        check(Some("openai"), None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
+        check(Some("mine"), None, false, &["CODEX_API_KEY", "OPENAI_API_KEY"], Reach::Configured);
+    }
+}
