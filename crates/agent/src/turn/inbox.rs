@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loomd_protocol::{ResponseItem, UserInput};
 use tokio::sync::Notify;
 
+/// What a turn has not heard yet is bounded: nobody says so much to somebody who does not answer.
+const MAX_MAIL: usize = 1024;
+
 /// Something that the model should hear next.
 #[derive(Debug)]
 pub(crate) enum Mail {
@@ -50,7 +53,7 @@ impl Inbox {
     /// Gives the mail back when the turn takes no more.
     pub fn put(&self, mail: Mail) -> Result<(), Mail> {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || state.mail.len() >= MAX_MAIL {
             return Err(mail);
         }
         state.mail.push_back(mail);
