@@ -29,6 +29,9 @@ impl Confinement {
 
 /// Sees to it that clients know if a policy cannot be enforced.
 pub(crate) fn check_policy(app: &Arc<App>, policy: &SandboxPolicy, cwd: &Path) {
+    if app.confinement.report.get().is_some_and(Report::is_complete) {
+        return;
+    }
     let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
     let surroundings = Surroundings { cwd, tmpdir: tmpdir.as_deref() };
     if let Some(sandbox) = Sandbox::new(policy, surroundings) {

@@ -39,6 +39,11 @@ impl Report {
         Ok(serde_json::from_slice(&done.stdout).unwrap_or_default())
     }
 
+    /// Whether there is no sandbox that could not be enforced.
+    pub fn is_complete(&self) -> bool {
+        self.namespaces && self.landlock && self.seccomp
+    }
+
     /// Whether commands can be confined as this sandbox asks. Where they cannot, they are refused.
     pub fn enforces(&self, sandbox: &Sandbox) -> bool {
         let files = match sandbox.means {
