@@ -178,7 +178,7 @@ async fn a_changed_conversation_is_sent_whole() {
 async fn the_opening_carries_the_headers_of_the_call() {
     let socket = Socket::start().await;
     let config = ModelProvider { env_key: Some("KEY".into()), ..socket.config() };
-    let mut session = session_of("scripted", &config, |_| Some("sk".into()), None);
+    let mut session = session_of("scripted", &config, |name| (name == "KEY").then(|| "sk".into()), None);
     let mut events = session.stream(&request(&["one"])).await.unwrap();
     let Some(Ok(ModelEvent::Headers(headers))) = events.next().await else { panic!("headers come first") };
     assert_eq!((headers.turn_state.as_deref(), headers.rate_limits.len()), (Some("sticky"), 0));
