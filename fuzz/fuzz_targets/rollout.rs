@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../src/rollout.rs"]
+#[path = "../../crates/store/tests/fuzz/rollout.rs"]
 mod rollout;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| rollout::run(data));

@@ -83,8 +83,8 @@ impl Hub {
             ServerNotification::ItemCompleted(completed) => {
                 let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(items) = open.get_mut(&completed.turn_id) else { return false };
-                let (id, before) = (crate::turns::item_id(&completed.item), items.len());
-                items.retain(|item| crate::turns::item_id(item) != id);
+                let (id, before) = (completed.item.id(), items.len());
+                items.retain(|item| item.id() != id);
                 let ended = items.len() < before;
                 if items.is_empty() {
                     open.remove(&completed.turn_id);

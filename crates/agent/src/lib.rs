@@ -38,6 +38,7 @@ mod threads;
 mod tools;
 mod truncate;
 mod turn;
+mod turn_requests;
 pub mod turns;
 mod view;
 

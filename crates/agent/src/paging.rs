@@ -9,7 +9,6 @@ use loomd_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
-use crate::turns::item_id;
 
 /// Rows of a page when the client does not say, and at most.
 const DEFAULT_ROWS: u32 = 25;
@@ -57,7 +56,7 @@ pub(crate) fn items(
         turn.items.into_iter().map(move |item| ThreadItemEntry { turn_id: turn_id.clone(), item })
     };
     let rows = turns.into_iter().filter(wanted).flat_map(entries).collect();
-    let page = page(rows, request, |entry| (entry.turn_id.clone(), Some(item_id(&entry.item).to_owned())))?;
+    let page = page(rows, request, |entry| (entry.turn_id.clone(), Some(entry.item.id().to_owned())))?;
     Ok(ThreadItemsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
 }
 
@@ -216,7 +215,7 @@ mod tests {
             (TurnItemsView::Full, vec!["u0", "p0", "a0"]),
         ] {
             let page = turns(thread(1, ""), &PageRequest::default(), view).unwrap();
-            let ids: Vec<&str> = page.data[0].items.iter().map(item_id).collect();
+            let ids: Vec<&str> = page.data[0].items.iter().map(ThreadItem::id).collect();
             assert_eq!((ids, page.data[0].items_view), (expected, Some(view)));
         }
     }
@@ -234,10 +233,10 @@ mod tests {
     #[test]
     fn items_are_paged_over_turns_or_within_one() {
         let page = items(thread(3, ""), &ask(None, 4, SortDirection::Asc), None).unwrap();
-        let ids: Vec<&str> = page.data.iter().map(|entry| item_id(&entry.item)).collect();
+        let ids: Vec<&str> = page.data.iter().map(|entry| entry.item.id()).collect();
         assert_eq!(ids, ["u0", "p0", "a0", "u1"]);
         let page = items(thread(3, ""), &ask(page.next_cursor, 2, SortDirection::Asc), None).unwrap();
-        let ids: Vec<&str> = page.data.iter().map(|entry| item_id(&entry.item)).collect();
+        let ids: Vec<&str> = page.data.iter().map(|entry| entry.item.id()).collect();
         assert_eq!(ids, ["p1", "a1"]);
         let page = items(thread(3, ""), &PageRequest::default(), Some("t1")).unwrap();
         assert_eq!((page.data.len(), page.next_cursor), (3, None));

@@ -544,7 +544,7 @@ impl Thread {
     /// background.
     async fn complete_open_items(&self, turn_id: &str) {
         for item in self.hub.open_items(turn_id) {
-            if !self.kit.terminals.runs(crate::turns::item_id(&item)) {
+            if !self.kit.terminals.runs(item.id()) {
                 self.show_completed(given_up(item), turn_id.into()).await;
             }
         }

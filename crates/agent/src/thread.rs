@@ -30,7 +30,6 @@ use crate::settings::{Profile, Settings};
 use crate::threads::Place;
 use crate::tools::Kit;
 use crate::turn::{Work, usage};
-use crate::turns::item_id;
 use crate::view::{Keeping, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
@@ -459,7 +458,7 @@ impl Thread {
             turn.status = TurnStatus::InProgress;
             // What has just been written down may not have been told yet.
             let mut open = self.hub.open_items(&turn.id);
-            open.retain(|item| turn.items.iter().all(|written| item_id(written) != item_id(item)));
+            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
             turn.items.extend(open);
         }
     }

@@ -150,7 +150,7 @@ impl Collector {
     }
 
     fn complete(&mut self, item: ThreadItem) {
-        self.open_commands.remove(item_id(&item));
+        self.open_commands.remove(item.id());
         match self.items.iter_mut().find(|known| is_same(known, &item)) {
             Some(known) => *known = item,
             None => self.items.push(item),
@@ -236,26 +236,5 @@ fn last_message(items: &[ThreadItem]) -> Option<String> {
 
 /// The two markers of a review share an id.
 fn is_same(one: &ThreadItem, other: &ThreadItem) -> bool {
-    std::mem::discriminant(one) == std::mem::discriminant(other) && item_id(one) == item_id(other)
-}
-
-fn item_id(item: &ThreadItem) -> &str {
-    match item {
-        ThreadItem::UserMessage { id, .. }
-        | ThreadItem::HookPrompt { id, .. }
-        | ThreadItem::AgentMessage { id, .. }
-        | ThreadItem::Plan { id, .. }
-        | ThreadItem::Reasoning { id, .. }
-        | ThreadItem::CommandExecution { id, .. }
-        | ThreadItem::FileChange { id, .. }
-        | ThreadItem::McpToolCall { id, .. }
-        | ThreadItem::DynamicToolCall { id, .. }
-        | ThreadItem::CollabAgentToolCall { id, .. }
-        | ThreadItem::WebSearch { id, .. }
-        | ThreadItem::ImageView { id, .. }
-        | ThreadItem::ImageGeneration { id, .. }
-        | ThreadItem::EnteredReviewMode { id, .. }
-        | ThreadItem::ExitedReviewMode { id, .. }
-        | ThreadItem::ContextCompaction { id } => id,
-    }
+    std::mem::discriminant(one) == std::mem::discriminant(other) && one.id() == other.id()
 }

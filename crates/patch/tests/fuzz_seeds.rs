@@ -1,37 +1,11 @@
-//! A fuzz target, run on its seeds and on mutations of them.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+//! The fuzz target of this crate, as a test.
 
 #[path = "../../../fuzz/src/patch.rs"]
 mod patch;
+#[path = "../../../fuzz/src/seeds.rs"]
+mod seeds;
 
-use proptest::prelude::*;
-
-fn seeds() -> Vec<Vec<u8>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/patch");
-    let seeds: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
-    assert!(!seeds.is_empty());
-    seeds
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
-    #[test]
-    fn every_seed_is_survived_changed_or_not(
-        mut data in prop::sample::select(seeds()),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
-        cut in any::<prop::sample::Index>(),
-    ) {
-        for (at, byte) in changes {
-            if !data.is_empty() {
-                let at = at.index(data.len());
-                data[at] = byte;
-            }
-        }
-        patch::run(&data);
-        data.truncate(cut.index(data.len() + 1));
-        patch::run(&data);
-    }
+#[test]
+fn every_seed_is_survived_changed_or_not() {
+    seeds::survives("patch", patch::run);
 }

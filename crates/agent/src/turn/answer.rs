@@ -334,7 +334,7 @@ impl Turn {
                 }
                 Sort::Hosted => {
                     let open = self.cx.hub.open_items(&self.cx.turn_id);
-                    if let Some(item) = open.into_iter().find(|item| crate::turns::item_id(item) == id) {
+                    if let Some(item) = open.into_iter().find(|item| item.id() == id) {
                         self.cx.show_completed(hosted::given_up(item)).await;
                     }
                 }

@@ -175,24 +175,3 @@ fn milliseconds(duration: Duration) -> Option<i64> {
 fn shell_words(words: &[String]) -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
-
-pub(crate) fn id(item: &ThreadItem) -> &str {
-    match item {
-        ThreadItem::UserMessage { id, .. }
-        | ThreadItem::HookPrompt { id, .. }
-        | ThreadItem::AgentMessage { id, .. }
-        | ThreadItem::Plan { id, .. }
-        | ThreadItem::Reasoning { id, .. }
-        | ThreadItem::CommandExecution { id, .. }
-        | ThreadItem::FileChange { id, .. }
-        | ThreadItem::McpToolCall { id, .. }
-        | ThreadItem::DynamicToolCall { id, .. }
-        | ThreadItem::CollabAgentToolCall { id, .. }
-        | ThreadItem::WebSearch { id, .. }
-        | ThreadItem::ImageView { id, .. }
-        | ThreadItem::ImageGeneration { id, .. }
-        | ThreadItem::EnteredReviewMode { id, .. }
-        | ThreadItem::ExitedReviewMode { id, .. }
-        | ThreadItem::ContextCompaction { id } => id,
-    }
-}

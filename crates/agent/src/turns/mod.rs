@@ -8,8 +8,6 @@ pub(crate) mod collab;
 mod hook_prompt;
 mod item;
 
-pub(crate) use item::id as item_id;
-
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
 use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
@@ -281,7 +279,7 @@ impl Turns {
                 },
             },
         };
-        match turn.items.iter_mut().find(|old| item::id(old) == item::id(&item)) {
+        match turn.items.iter_mut().find(|old| old.id() == item.id()) {
             Some(old) => *old = item,
             None => turn.items.push(item),
         }

@@ -261,6 +261,30 @@ pub enum ThreadItem {
     },
 }
 
+impl ThreadItem {
+    /// Every item has one, unique in its turn but for the two markers of a review.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::UserMessage { id, .. }
+            | Self::HookPrompt { id, .. }
+            | Self::AgentMessage { id, .. }
+            | Self::Plan { id, .. }
+            | Self::Reasoning { id, .. }
+            | Self::CommandExecution { id, .. }
+            | Self::FileChange { id, .. }
+            | Self::McpToolCall { id, .. }
+            | Self::DynamicToolCall { id, .. }
+            | Self::CollabAgentToolCall { id, .. }
+            | Self::WebSearch { id, .. }
+            | Self::ImageView { id, .. }
+            | Self::ImageGeneration { id, .. }
+            | Self::EnteredReviewMode { id, .. }
+            | Self::ExitedReviewMode { id, .. }
+            | Self::ContextCompaction { id } => id,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum WebSearchAction {
