@@ -285,7 +285,7 @@ impl Call {
         let call_id = self.id.clone();
         match self.input {
             Input::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
-            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: Some(self.name.clone()), output },
+            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
         }
     }
 }

@@ -2,4 +2,5 @@
 
 mod control;
 mod keeping;
+mod telling;
 mod world;
