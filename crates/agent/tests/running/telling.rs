@@ -47,3 +47,40 @@ async fn the_output_of_a_text_tool_carries_no_name() {
     });
     assert_eq!(*told, expected);
 }
+
+#[tokio::test]
+async fn every_look_at_a_session_names_its_command() {
+    let world = World::with("[features]\nunified_exec = true").await;
+    let id = world.start(false).await;
+    world.model.reply(function_call(
+        "exec_command",
+        json!({ "cmd": "cat", "tty": true, "login": false, "yield_time_ms": 250 }),
+        "call_1",
+    ));
+    world.ask(id, "go").await;
+    let call = world.model.call(1).await;
+    let told = call.tool_output("call_1").and_then(Value::as_str).expect("an output").to_owned();
+    let session: u32 = told
+        .split("session ID ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .expect("a session")
+        .parse()
+        .expect("a number");
+    world.model.reply(function_call(
+        "write_stdin",
+        json!({ "session_id": session, "chars": "\u{4}", "yield_time_ms": 30000 }),
+        "call_2",
+    ));
+    world.ask(id, "end it").await;
+    let call = world.model.call(3).await;
+    for (call_id, ends) in [
+        ("call_1", format!("Process running with session ID {session}")),
+        ("call_2", "Process exited with code 0".into()),
+    ] {
+        let told = call.tool_output(call_id).and_then(Value::as_str).expect("an output");
+        let lines: Vec<&str> = told.lines().collect();
+        assert!(lines[0].starts_with("Command: ") && lines[0].ends_with("-c cat"), "{told}");
+        assert_eq!(lines[3], ends);
+    }
+}
