@@ -29,6 +29,7 @@ mod session;
 pub mod sse;
 mod stream;
 mod tape;
+mod tool_schema;
 mod tools;
 mod transcript;
 
@@ -44,4 +45,5 @@ pub use provider::Provider;
 pub use request::{CallHeaders, Reasoning, Request};
 pub use retry::retry_delay;
 pub use session::{Identity, Session};
+pub use tool_schema::complete_schema;
 pub use tools::{ToolSpec, Tools};
