@@ -3,4 +3,5 @@
 mod control;
 mod keeping;
 mod telling;
+mod wires;
 mod world;
