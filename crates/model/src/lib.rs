@@ -42,6 +42,7 @@ pub use input::InputItem;
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;
+pub use rehearsal::Scenario;
 pub use request::{CallHeaders, Reasoning, Request};
 pub use retry::retry_delay;
 pub use session::{Identity, Session};

@@ -66,6 +66,11 @@ pub(crate) trait Tool: Send + Sync {
         true
     }
 
+    /// Whether nothing but the client is touched, so that it can be called again when a thread is replayed.
+    fn harmless(&self) -> bool {
+        false
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a>;
 }
 
