@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loomd_testkit::model::{added, message, shell, streamed, text_delta};
+use loomd_testkit::model::{Usage, added, completed, failed, function_call, message, shell, streamed, text_delta};
 use loomd_testkit::{Gate, Home, ScriptedModel, Server};
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ async fn whatever_happened_in_a_thread_happens_again() {
     model.reply(message("I wait.").then(shell("sleep 30")));
     interrupted(&server, &thread, "item/started").await;
 
-    // Summarised on request, and because it is full.
+    // Summarised.
     model.reply(message("It was about numbers."));
     server.request("thread/compact/start", params.clone()).await.expect("a turn");
     server.turn_completed(&thread).await;
@@ -174,6 +174,71 @@ async fn whatever_happened_in_a_thread_happens_again() {
         let copied: Vec<_> = report["copied"].as_array().unwrap().iter().map(|copied| copied["turn"].clone()).collect();
         assert_eq!(copied, [8, 9], "{report:#}");
     }
+}
+
+/// Summaries that nobody asked for, a window that is full, terminals in the background, tools of the client, and what
+/// was shown before a stream broke for good.
+#[tokio::test]
+async fn what_a_thread_did_by_itself_it_does_again() {
+    let model = ScriptedModel::start().await;
+    let home = home(&model);
+    let config = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    home.write(
+        "config.toml",
+        &format!("model_auto_compact_token_limit = 50000\n{config}\n[features]\nunified_exec = true\n"),
+    );
+    home.write("AGENTS.md", "Be brief.");
+    let server = initialized(&home).await;
+    let tool = json!({ "name": "weather", "description": "Tells it.", "inputSchema": { "type": "object" } });
+    let started = server.request("thread/start", json!({ "dynamicTools": [tool] })).await.expect("a thread");
+    let thread = started["thread"]["id"].as_str().unwrap().to_owned();
+    let took = |input: u64| completed(Usage { input, cached: 0, output: 5, reasoning: 0 });
+    let call = |name: &str, arguments: Value, id: &str| function_call(name, arguments, id);
+
+    // Full before the next turn, then in the middle of one.
+    model.reply(message("A lot.").then(took(60_000)));
+    server.run_turn(&thread, "one").await;
+    model.reply(message("Summary one.")).reply(call("weather", json!({}), "c1").then(took(70_000)));
+    model.reply(message("Summary two.")).reply(message("Sunny."));
+    server.start_turn(&thread, "two").await;
+    let (id, _) = server.server_request("item/tool/call").await;
+    server.respond(&id, json!({ "contentItems": [{ "type": "inputText", "text": "sun" }], "success": true })).await;
+    server.turn_completed(&thread).await;
+
+    // A command that outlives its turn.
+    model.reply(call(
+        "exec_command",
+        json!({ "cmd": "echo ready; read line; echo got $line", "tty": true, "login": false, "yield_time_ms": 250 }),
+        "c2",
+    ));
+    model.reply(message("It runs."));
+    server.run_turn(&thread, "three").await;
+    let session: Value = model.calls().last().unwrap().tool_output("c2").unwrap().clone();
+    let session =
+        session.as_str().unwrap().split("session ID ").nth(1).expect("a session").lines().next().unwrap().to_owned();
+    let session: u64 = session.parse().unwrap();
+    model
+        .reply(call("write_stdin", json!({ "session_id": session, "chars": "it\n" }), "c3"))
+        .reply(message("It ended."));
+    server.run_turn(&thread, "four").await;
+
+    // It breaks off for good, and then there is no more room.
+    let begun = || added(json!({ "type": "message", "role": "assistant", "id": "msg_b", "content": [] }));
+    (0..3).for_each(|try_| _ = model.reply(begun().then(text_delta(&format!("half {try_}"))).close()));
+    server.run_turn(&thread, "five").await;
+    model.reply(failed("context_length_exceeded", "too long"));
+    server.run_turn(&thread, "six").await;
+    model.reply(message("Summary three.")).reply(message("Better."));
+    server.run_turn(&thread, "seven").await;
+    assert_eq!(model.unused(), 0);
+    file(&server, &thread).await;
+
+    check_same(&home, &thread, &[], 7).await;
+    // What holds in every project has changed since.
+    home.write("AGENTS.md", "Be long.");
+    let (report, _) = replay(&home, &thread, &[]).await;
+    assert_eq!(report["difference"]["turn"], 1, "{report:#}");
+    check_same(&home, &thread, &["--without-situation"], 7).await;
 }
 
 async fn steer(server: &Server, thread: &str, turn: &str, text: &str) {
