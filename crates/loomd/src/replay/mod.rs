@@ -58,7 +58,11 @@ pub fn run(top: TopOverrides, arguments: Replay) -> Result<ExitCode> {
         false => Usage::new(format!("{error:#}")),
     })?;
     report.print(&mut Screen::stdout(Color::Auto), json)?;
-    Ok(if report.difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match report.difference {
+        Some(_) => ExitCode::FAILURE,
+        None if report.replayed == 0 => ExitCode::from(2),
+        None => ExitCode::SUCCESS,
+    })
 }
 
 fn replay(top: TopOverrides, arguments: Replay) -> Result<Report> {

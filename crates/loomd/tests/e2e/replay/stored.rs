@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use loomd_testkit::model::{Usage, added, completed, failed, function_call, message, shell, streamed, text_delta};
-use loomd_testkit::{Gate, Home, ScriptedModel, Server};
+use loomd_testkit::{Gate, Home, Launch, ScriptedModel, Server};
 use serde_json::{Value, json};
 
 use super::{answers, home};
 use crate::common::{Ended, initialized, launch, run};
+use crate::interchange::{ended, reference, started};
 
 /// Replays a thread; its report, and how the program ended.
 async fn replay(home: &Home, thread: &str, more: &[&str]) -> (Value, Ended) {
@@ -239,6 +240,36 @@ async fn what_a_thread_did_by_itself_it_does_again() {
     let (report, _) = replay(&home, &thread, &[]).await;
     assert_eq!(report["difference"]["turn"], 1, "{report:#}");
     check_same(&home, &thread, &["--without-situation"], 7).await;
+}
+
+/// It says other words of the situation, and the same of everything else.
+#[tokio::test]
+async fn threads_of_the_reference_are_replayed() {
+    let Some(reference) = reference() else {
+        eprintln!("skipped: no reference program; set LOOMD_REFERENCE");
+        return;
+    };
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
+    let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;
+    let thread = theirs.request("thread/start", json!({ "persistExtendedHistory": true })).await.expect("a thread");
+    let thread = thread["thread"]["id"].as_str().unwrap().to_owned();
+    // Without reasoning itself, of which it keeps nothing for showing.
+    let turns = [0, 2, 4, 6, 7, 9, 10];
+    for turn in turns {
+        answers(turn).into_iter().for_each(|answer| _ = model.reply(answer));
+        theirs.run_turn(&thread, &format!("turn {turn}")).await;
+    }
+    model.reply(
+        added(json!({ "type": "message", "role": "assistant", "id": "msg_i", "content": [] }))
+            .then(text_delta("So far"))
+            .wait(&Gate::new()),
+    );
+    interrupted(&theirs, &thread, "item/agentMessage/delta").await;
+    model.reply(message("Well."));
+    theirs.run_turn(&thread, "and?").await;
+    ended(theirs).await;
+    check_same(&home, &thread, &["--without-situation"], turns.len() + 2).await;
 }
 
 async fn steer(server: &Server, thread: &str, turn: &str, text: &str) {
