@@ -32,6 +32,7 @@ pub mod model;
 mod outlet;
 mod peer;
 mod process;
+mod reference;
 #[cfg(target_os = "linux")]
 pub mod soak;
 mod stdio;
@@ -49,6 +50,7 @@ pub use launch::Launch;
 pub use model::ScriptedModel;
 pub use peer::Peer;
 pub use process::{Process, Signal};
+pub use reference::reference;
 pub use stdio::Server;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
