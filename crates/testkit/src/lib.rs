@@ -37,6 +37,7 @@ mod reference;
 pub mod soak;
 mod stdio;
 mod task;
+mod tls;
 mod watched;
 mod ws;
 
@@ -52,6 +53,7 @@ pub use peer::Peer;
 pub use process::{Process, Signal};
 pub use reference::reference;
 pub use stdio::Server;
+pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
 /// How long anything is waited for before the test fails.
