@@ -1,7 +1,9 @@
 //! `loomd run`: one turn from the terminal, through a client of a server in this process.
 
 mod args;
+mod asker;
 mod drive;
+mod form;
 mod input;
 mod keyboard;
 mod open;
@@ -17,11 +19,11 @@ use anyhow::Result;
 use loomd_client::Options;
 
 pub use args::{EXIT_STATUS, Run, Sandbox};
+pub use asker::asker;
 pub use drive::{Ending, Stage, drive};
 pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
 pub use open::Wanted;
-pub use question::asker;
 pub use reach::{Reach, setup_with_model};
 pub use screen::{Color, Screen};
 pub use view::{JsonLines, People, View};

@@ -81,6 +81,19 @@ async fn what_nobody_can_be_asked_about_is_refused() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_can_answer_is_told() {
+    let model = ScriptedModel::start().await;
+    let options = json!([{ "label": "red", "description": "" }]);
+    let question = json!({ "id": "q", "header": "Colour", "question": "Which one?", "options": options });
+    model.reply(function_call("request_user_input", json!({ "questions": [question] }), "ask")).reply(message("Well."));
+    let home = home(&model).with("features.default_mode_request_user_input = true");
+    let ended = run(&home, &["paint"]).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "Well.\n"), "{}", ended.stderr);
+    let told = "refused: Colour: Which one? (there is nobody to ask)";
+    assert!(ended.stderr.lines().any(|line| line == told), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn the_prompt_may_come_from_stdin() {
     for args in [vec!["run", "-"], vec!["run"]] {
         let model = ScriptedModel::start().await;

@@ -175,6 +175,37 @@ async fn somebody_answers() {
 }
 
 #[tokio::test]
+async fn a_secret_is_not_shown_while_it_is_typed() {
+    let model = ScriptedModel::start().await;
+    let question = |id: &str, secret: bool| {
+        json!({ "id": id, "header": "Sign in", "question": format!("Your {id}?"), "isSecret": secret,
+            "options": [{ "label": "none", "description": "There is none." }] })
+    };
+    let questions = json!({ "questions": [question("password", true), question("name", false)] });
+    model.reply(function_call("request_user_input", questions, "ask")).reply(message("Thanks."));
+    let home = home(&model).with("features.default_mode_request_user_input = true");
+    let typed = [("> ", "hunter2\r"), ("> ", "Ada\r")];
+    let screen = at_terminal(&home, 80, &[("NO_COLOR", "1")], &["sign in"], &typed).await;
+    assert_eq!(screen.exit, Exit::Code(0), "{}", screen.text);
+    assert_snapshot!(screen.text, @r"
+    ? Sign in: Your password?
+      1  none — There is none.
+    > 
+
+    ? Sign in: Your name?
+      1  none — There is none.
+    > Ada
+
+    Thanks.
+
+    tokens: 20 in, 10 out; 0% of the window
+    (how to go on)
+    ");
+    let told = model.call(1).await.tool_output("ask").cloned().unwrap();
+    assert_eq!(told, r#"{"answers":{"name":{"answers":["Ada"]},"password":{"answers":["hunter2"]}}}"#);
+}
+
+#[tokio::test]
 async fn a_change_is_shown_with_the_question_about_it() {
     let model = ScriptedModel::start().await;
     let patch = "*** Begin Patch\n*** Add File: note.txt\n+one\n+two\n*** End Patch";
