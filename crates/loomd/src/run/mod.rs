@@ -23,7 +23,7 @@ pub use asker::asker;
 pub use drive::{Ending, Stage, drive};
 pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
-pub use open::Wanted;
+pub use open::{Task, Wanted};
 pub use reach::{Reach, setup_with_model};
 pub use screen::{Color, Screen};
 pub use view::{JsonLines, People, View};
@@ -35,9 +35,11 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
     let Run { json, color, .. } = arguments;
     top.profile = arguments.profile.or(top.profile);
     let wanted = Wanted {
-        output_schema: output_schema(arguments.output_schema.as_deref())?,
         cwd: folder(arguments.cd.as_deref())?,
-        input: input(prompt(arguments.prompt)?, &arguments.image)?,
+        task: Task::Answer {
+            output_schema: output_schema(arguments.output_schema.as_deref())?,
+            input: input(prompt(arguments.prompt)?, &arguments.image)?,
+        },
         resume: arguments.resume,
         ephemeral: arguments.ephemeral,
         model: arguments.model,

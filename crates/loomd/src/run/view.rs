@@ -126,6 +126,12 @@ impl View for People {
         };
         match notification {
             ServerNotification::AgentMessageDelta(_) => return Ok(()),
+            // Its text is said again, as a message.
+            ServerNotification::ItemCompleted(completed)
+                if matches!(completed.item, ThreadItem::ExitedReviewMode { .. }) =>
+            {
+                return Ok(());
+            }
             ServerNotification::ItemCompleted(completed) => {
                 let is_message = matches!(completed.item, ThreadItem::AgentMessage { .. });
                 self.release()?;
