@@ -60,7 +60,6 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
     let (setup, reach) = run::setup_with_model(overrides, None, &wanted.cwd)?;
-    reach.announce();
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {
@@ -70,12 +69,13 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         let thread = wanted.open(&client).await?;
         let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
         let ended = if json {
-            let mut view = SdkLines::new(io::stdout(), thread.id())?;
-            let turn = wanted.start(&thread).await?;
-            drive(turn, stage, &mut view).await?
+            let mut lines = SdkLines::new(io::stdout(), thread.id())?;
+            reach.announce(&mut lines)?;
+            drive(wanted.start(&thread).await?, stage, &mut lines).await?
         } else {
-            let turn = wanted.start(&thread).await?;
-            drive(turn, stage, &mut People::new(thread.id(), arguments.color)).await?
+            let mut people = People::new(&thread, arguments.color);
+            reach.announce(&mut people)?;
+            drive(wanted.start(&thread).await?, stage, &mut people).await?
         };
         if let Some(file) = last_message {
             let message = ended.message.unwrap_or_default();

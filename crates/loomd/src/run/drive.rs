@@ -80,11 +80,11 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
                         refused |= answer.is_refusal();
                         question.answer(answer);
                     }
-                    None => open = ask(question, &mut keyboard, view)?,
+                    None => open = ask(question, true, &mut keyboard, view)?,
                 }
             }
             Some(question) = questions.recv(), if open.is_none() => {
-                open = ask(question, &mut keyboard, view)?;
+                open = ask(question, false, &mut keyboard, view)?;
                 refused |= open.is_none();
             }
             _ = ticks.tick(), if open.is_none() => view.tick()?,
@@ -97,11 +97,20 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
     ended(turn, refused).await
 }
 
-/// Shows a question. One that nobody can answer is refused, and `None`.
-fn ask(question: Question, keyboard: &mut Option<Keyboard>, view: &mut impl View) -> Result<Option<Question>> {
+/// Shows a question, for the first time or again. One that nobody can answer is refused, and `None`.
+fn ask(
+    question: Question,
+    again: bool,
+    keyboard: &mut Option<Keyboard>,
+    view: &mut impl View,
+) -> Result<Option<Question>> {
     let listens = |keyboard: &mut Keyboard| keyboard.begin(question.is_secret()).is_ok();
     if view.can_ask() && keyboard.as_mut().is_some_and(listens) {
-        view.ask(&question)?;
+        if again {
+            view.ask_again(&question)?
+        } else {
+            view.ask(&question)?
+        };
         return Ok(Some(question));
     }
     view.warn("refused", &question.refusal())?;

@@ -68,6 +68,18 @@ impl Question {
         })
     }
 
+    /// For whoever typed something else.
+    pub fn hint(&self) -> String {
+        match &self.answers {
+            Answers::Permission(choices) => {
+                let keys: Vec<_> = choices.iter().map(|choice| choice.names()[0]).collect();
+                format!("Please type one of {}.", keys.join(", "))
+            }
+            Answers::Words { .. } => "Please type an answer.".to_owned(),
+            Answers::Field(_) => "That does not fit.".to_owned(),
+        }
+    }
+
     /// What it is about and why it is not asked, on one line: for a refusal.
     pub fn refusal(&self) -> String {
         let about = self.details.first().and_then(|detail| detail.lines().next()).unwrap_or_default();

@@ -209,5 +209,5 @@ async fn whoever_configured_nothing_sees_a_rehearsal() {
     let ended = run(&home, &["say hello there", "--sandbox", "read-only"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hello there\n"), "{}", ended.stderr);
     let first = ended.stderr.lines().next().unwrap_or_default();
-    assert!(first.starts_with("No model is configured, so the built-in rehearsal answers."), "{}", ended.stderr);
+    assert!(first.starts_with("rehearsal: no model is configured"), "{}", ended.stderr);
 }
