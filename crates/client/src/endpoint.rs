@@ -44,6 +44,8 @@ impl Endpoint {
         Self::Unix(path.into())
     }
 
+    /// A server in this process. It confines commands by this program under another name, so `main` calls
+    /// [`run_if_helper`](loomd_server::run_if_helper) before anything else.
     #[cfg(feature = "in-process")]
     pub fn in_process(app: Arc<loomd_server::App>) -> Self {
         Self::InProcess(app)

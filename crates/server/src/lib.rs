@@ -27,6 +27,7 @@ mod transport;
 pub use app::{App, ConfigSources, LiveSources};
 pub use cloud::Cloud;
 pub use listen::ListenUrl;
+pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
 /// The protocol level that clients are told. Their minimum-version checks compare with it.
