@@ -20,6 +20,7 @@ pub(super) async fn secure(
     Ok(connector(&endpoint.roots)?.connect(name, stream).await?)
 }
 
+/// Made for each connection: reading the system's certificates takes milliseconds, and connections are few.
 fn connector(more: &[Vec<u8>]) -> Result<TlsConnector, ConnectError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -106,12 +106,8 @@ fn ask(
 ) -> Result<Option<Question>> {
     let listens = |keyboard: &mut Keyboard| keyboard.begin(question.is_secret()).is_ok();
     if view.can_ask() && keyboard.as_mut().is_some_and(listens) {
-        if again {
-            view.ask_again(&question)?
-        } else {
-            view.ask(&question)?
-        };
-        return Ok(Some(question));
+        let shown = if again { view.ask_again(&question) } else { view.ask(&question) };
+        return shown.map(|()| Some(question)).map_err(Into::into);
     }
     view.warn("refused", &question.refusal())?;
     question.answer(Answer::Refused);
