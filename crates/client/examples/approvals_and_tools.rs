@@ -1,7 +1,7 @@
 //! A client that is asked: it looks at commands before they run, and has a tool of its own.
 //!
 //! ```sh
-//! cargo run -p loomd-client --example approvals_and_tools -- "What is 19 times 23? Use the calculator."
+//! cargo run -p loomd-client --example approvals_and_tools -- "What is 19 times 23? Multiply."
 //! ```
 //!
 //! `APP_SERVER` is the command of the server; by default loomd with its rehearsal model, which needs no key.
@@ -40,7 +40,10 @@ impl Handler for Person {
     async fn call_tool(&self, request: DynamicToolCallParams) -> DynamicToolCallResponse {
         let number = |name: &str| request.arguments[name].as_f64();
         match (request.tool.as_str(), number("a"), number("b")) {
-            ("multiply", Some(a), Some(b)) => tool_success((a * b).to_string()),
+            ("multiply", Some(a), Some(b)) => {
+                println!("multiplying {a} by {b}");
+                tool_success((a * b).to_string())
+            }
             ("multiply", ..) => tool_failure("a and b must be numbers"),
             (other, ..) => tool_failure(format!("there is no tool {other}")),
         }
@@ -49,7 +52,9 @@ impl Handler for Person {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let question = std::env::args().nth(1).unwrap_or_else(|| "What is 19 times 23?".to_owned());
+    // The rehearsal follows such words to the letter; other models take a question.
+    let usual = r#"Run `date`; call multiply with {"a": 19, "b": 23}"#;
+    let question = std::env::args().nth(1).unwrap_or_else(|| usual.to_owned());
     let options = Options::new("approvals", "1.0").handler(Person).approval_policy(AskForApproval::Untrusted);
     let client = Client::connect(server(), options).await?;
     let multiply = DynamicTool {

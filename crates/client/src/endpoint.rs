@@ -35,7 +35,7 @@ impl Endpoint {
         Self::Program(Program::new(program).arg("app-server"))
     }
 
-    /// A listener without authentication.
+    /// A listener without authentication, at `ws://` or `wss://`. [`Websocket`] can say more.
     pub fn websocket(url: impl Into<String>) -> Self {
         Self::Websocket(Websocket::new(url))
     }
@@ -44,6 +44,8 @@ impl Endpoint {
         Self::Unix(path.into())
     }
 
+    /// A server in this process. It confines commands by this program under another name, so `main` calls
+    /// [`run_if_helper`](loomd_server::run_if_helper) before anything else.
     #[cfg(feature = "in-process")]
     pub fn in_process(app: Arc<loomd_server::App>) -> Self {
         Self::InProcess(app)
@@ -153,17 +155,25 @@ impl fmt::Debug for Program {
 pub struct Websocket {
     pub(crate) url: String,
     pub(crate) token: Option<Secret>,
+    /// Further certificates to trust, as PEM text.
+    pub(crate) roots: Vec<Vec<u8>>,
 }
 
 impl Websocket {
-    /// `ws://HOST:PORT`
+    /// `ws://HOST:PORT`, or `wss://HOST:PORT` for TLS.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), token: None }
+        Self { url: url.into(), token: None, roots: Vec::new() }
     }
 
     /// Sent as `Authorization: Bearer …`.
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         self.token = Some(Secret::from(token.into()));
+        self
+    }
+
+    /// Trusts the certificates of this PEM text, too, beside those that everybody trusts and those of the system.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.push(pem.into());
         self
     }
 }

@@ -66,10 +66,12 @@ pub enum ConnectError {
     Refused { status: u16, body: String },
     #[error("not a websocket server: {0}")]
     Handshake(String),
-    #[error("not a websocket URL; expected `ws://HOST:PORT`")]
+    #[error("not a websocket URL; expected `ws://HOST:PORT` or `wss://HOST:PORT`")]
     BadUrl,
-    #[error("only `ws://` is spoken; put TLS in front of it on both sides")]
+    #[error("only `ws://` and `wss://` are spoken")]
     NotWs,
+    #[error("cannot use a root certificate: {0}")]
+    BadCertificate(String),
     #[error("the token cannot be sent as a header")]
     BadToken,
 }

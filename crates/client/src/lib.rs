@@ -13,8 +13,8 @@
 //! # }
 //! ```
 //!
-//! * **Where the server is**: an [`Endpoint`]. A program to start, a websocket (with a bearer token), a unix socket,
-//!   the same process (feature `in-process`), or a [`Transport`] of one's own. Any server of the protocol will do.
+//! * **Where the server is**: an [`Endpoint`]. A program to start, a websocket (plain or with TLS, with a bearer token), a
+//!   unix socket, the same process (feature `in-process`), or a [`Transport`] of one's own. Any server of the protocol will do.
 //! * **What can be asked**: [`Client`] has a method for every request, and shorter ones for what most programs want. A
 //!   [`Thread`] and a [`Turn`] remember their ids.
 //! * **What happens**: [`Events`], for everything, a thread or a turn; or all of a turn at its end, as a

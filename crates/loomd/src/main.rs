@@ -54,6 +54,10 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         _ = writeln!(io::stderr(), "error: {error}");
         return ExitCode::from(2);
     }
-    _ = writeln!(io::stderr(), "Error: {error:#}");
+    match error.downcast_ref::<loomd_client::Error>().and_then(loomd_client::Error::rpc) {
+        // Which method was called, and the number of the error, say nothing to whoever typed a command.
+        Some(refused) => _ = writeln!(io::stderr(), "Error: {}", refused.message),
+        None => _ = writeln!(io::stderr(), "Error: {error:#}"),
+    }
     ExitCode::FAILURE
 }

@@ -26,7 +26,7 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
     let (mut asked, mut missing) = (Vec::new(), Vec::new());
     for (id, config) in providers {
         match &config.env_key {
-            Some(key) if !is_set(key) => missing.push(format!("{id} ({key})")),
+            Some(key) if !is_set(key) => missing.push(format!("  {id:<12} {key}\n")),
             _ => asked.push((id, config)),
         }
     }
@@ -47,7 +47,7 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
     });
     let mut text = found.concat();
     if !missing.is_empty() {
-        _ = writeln!(text, "Without a key in the environment: {}", missing.join(", "));
+        _ = write!(text, "A key in the environment is all that these need:\n{}", missing.concat());
     }
     // Whoever reads only the beginning has seen enough.
     _ = std::io::stdout().write_all(text.as_bytes());

@@ -28,6 +28,7 @@ pub use app::{App, ConfigSources, LiveSources, Replay};
 pub use cloud::Cloud;
 pub use listen::ListenUrl;
 pub use loomd_agent::replay;
+pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
 /// The protocol level that clients are told. Their minimum-version checks compare with it.

@@ -44,6 +44,17 @@ async fn files_that_come_go_and_grow_behind_the_store_are_seen() {
 }
 
 #[tokio::test]
+async fn a_thread_is_listed_as_soon_as_it_has_its_first_message() {
+    let home = tempfile::tempdir().unwrap();
+    let id = ThreadId::new();
+    let path = place(home.path(), id, BASE, false);
+    write_thread(&path, &meta(id, BASE), &[]);
+    assert_eq!(previews(&store(home.path())).await, Vec::<String>::new());
+    write_thread(&path, &meta(id, BASE), &[user("hello")]);
+    assert_eq!(previews(&store(home.path())).await, ["hello"], "also by another process");
+}
+
+#[tokio::test]
 async fn a_thread_that_another_program_goes_on_with_rises() {
     let home = tempfile::tempdir().unwrap();
     let store = store(home.path());

@@ -32,10 +32,12 @@ pub mod model;
 mod outlet;
 mod peer;
 mod process;
+mod reference;
 #[cfg(target_os = "linux")]
 pub mod soak;
 mod stdio;
 mod task;
+mod tls;
 mod watched;
 mod ws;
 
@@ -49,7 +51,9 @@ pub use launch::Launch;
 pub use model::ScriptedModel;
 pub use peer::Peer;
 pub use process::{Process, Signal};
+pub use reference::reference;
 pub use stdio::Server;
+pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
 /// How long anything is waited for before the test fails.

@@ -27,6 +27,9 @@ struct Question {
     question: String,
     #[serde(default)]
     options: Vec<ToolRequestUserInputOption>,
+    /// Not offered to models; those that say it are heeded.
+    #[serde(default, rename = "isSecret")]
+    is_secret: bool,
 }
 
 /// When nobody answered.
@@ -81,7 +84,7 @@ impl Tool for RequestUserInput {
                 header: question.header,
                 question: question.question,
                 is_other: true,
-                is_secret: false,
+                is_secret: question.is_secret,
                 options: Some(question.options),
             });
             let params = ToolRequestUserInputParams {

@@ -5,6 +5,7 @@
 mod in_process;
 mod lines;
 mod process;
+mod tls;
 mod websocket;
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A server that listens for websockets, on a port or on a unix socket: a message per text frame.
+//! A server that listens for websockets, on a port (with or without TLS) or on a unix socket: a message per text frame.
 
 use std::path::Path;
 use std::pin::pin;
@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tracing::warn;
 
-use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport, abandoned};
+use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport, abandoned, tls};
 use crate::{ConnectError, Websocket};
 
 /// How often the server is pinged, and after how long without a sign of life it counts as gone. Without this a
@@ -33,11 +33,11 @@ const MAX_REFUSAL: usize = 1024;
 
 pub(crate) async fn open_url(endpoint: &Websocket) -> Result<Transport, ConnectError> {
     let request = request(endpoint)?;
-    let (host, port) = host(request.uri())?;
+    let Address { secure, host, port } = Address::of(request.uri())?;
     let stream = TcpStream::connect((host.as_str(), port)).await?;
     // Messages are small and must not wait for each other.
     stream.set_nodelay(true)?;
-    open(stream, request).await
+    if secure { open(tls::secure(stream, &host, endpoint).await?, request).await } else { open(stream, request).await }
 }
 
 pub(crate) async fn open_unix(path: &Path) -> Result<Transport, ConnectError> {
@@ -56,16 +56,25 @@ fn request(endpoint: &Websocket) -> Result<Request, ConnectError> {
     Ok(request)
 }
 
-fn host(uri: &Uri) -> Result<(String, u16), ConnectError> {
-    match uri.scheme_str() {
-        Some("ws") => {}
-        Some(_) => return Err(ConnectError::NotWs),
-        None => return Err(ConnectError::BadUrl),
+struct Address {
+    secure: bool,
+    host: String,
+    port: u16,
+}
+
+impl Address {
+    fn of(uri: &Uri) -> Result<Self, ConnectError> {
+        let (secure, usual) = match uri.scheme_str() {
+            Some("ws") => (false, 80),
+            Some("wss") => (true, 443),
+            Some(_) => return Err(ConnectError::NotWs),
+            None => return Err(ConnectError::BadUrl),
+        };
+        let host = uri.host().ok_or(ConnectError::BadUrl)?;
+        // An IPv6 address stands in brackets, which are not part of it.
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { secure, host, port: uri.port_u16().unwrap_or(usual) })
     }
-    let host = uri.host().ok_or(ConnectError::BadUrl)?;
-    // An IPv6 address stands in brackets, which are not part of it.
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    Ok((host.to_owned(), uri.port_u16().unwrap_or(80)))
 }
 
 async fn open(

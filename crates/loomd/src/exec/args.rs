@@ -11,7 +11,7 @@ use crate::run::{Color, EXIT_STATUS, Sandbox};
 #[command(after_help = EXIT_STATUS)]
 pub struct Exec {
     #[command(subcommand)]
-    pub resume: Option<Resume>,
+    pub instead: Option<Instead>,
     /// What the agent is asked to do; stdin is read without one, and added to it where it is a pipe or a file
     pub prompt: Option<String>,
     #[command(flatten)]
@@ -38,8 +38,9 @@ pub struct Exec {
     _unused: Unused,
 }
 
+/// What to do instead of asking something in a new thread.
 #[derive(Subcommand)]
-pub enum Resume {
+pub enum Instead {
     /// Go on with a thread
     Resume {
         /// Its id, the beginning of it, or its name
@@ -56,9 +57,36 @@ pub enum Resume {
         #[command(flatten)]
         common: Common,
     },
+    /// Review changes
+    Review {
+        #[command(flatten)]
+        target: Target,
+        /// The title of the commit
+        #[arg(long, requires = "commit")]
+        title: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
-/// What may stand before and after `resume`.
+/// What is reviewed.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub struct Target {
+    /// Whatever this says; `-` reads it from stdin
+    pub prompt: Option<String>,
+    /// What is not committed yet
+    #[arg(long)]
+    pub uncommitted: bool,
+    /// What was changed since this branch
+    #[arg(long, value_name = "BRANCH")]
+    pub base: Option<String>,
+    /// What this commit changed
+    #[arg(long, value_name = "SHA")]
+    pub commit: Option<String>,
+}
+
+/// What may stand before and after `resume` and `review`.
 #[derive(Args, Default)]
 pub struct Common {
     /// Print an event per line, as the SDK reads them

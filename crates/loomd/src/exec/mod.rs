@@ -1,5 +1,5 @@
-//! `loomd exec`: one turn for a program, with the command line and the events that the TypeScript SDK knows. Like
-//! `loomd run`, but nobody is ever asked.
+//! `loomd exec`: one turn or review for a program, with the command line and the events that the TypeScript SDK knows.
+//! Like `loomd run`, but nobody is ever asked.
 
 mod args;
 mod events;
@@ -10,38 +10,47 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use loomd_client::Event;
-use loomd_protocol::{AskForApproval, SandboxMode};
+use loomd_protocol::{AskForApproval, ReviewTarget, SandboxMode};
 
 pub use args::Exec;
-use args::{Common, Resume};
+use args::{Common, Instead, Target};
 use events::ThreadEvent;
 use translate::Translator;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::find::{LAST, LAST_ANYWHERE};
-use crate::run::{self, People, Stage, View, Wanted, asker, drive};
+use crate::run::{self, People, Stage, Task, View, Wanted, asker, drive};
 use crate::setup::{Setup, block_on, leave};
 
 /// Who the program that starts us says it is.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
-    let (common, resume, resume_prompt) = match arguments.resume {
-        None => (arguments.common, None, None),
-        Some(Resume::Resume { id, prompt, last, all, common }) => {
-            let common = arguments.common.with(common);
+    let Exec { instead, common: before, prompt, output_schema, .. } = arguments;
+    let answer = |prompt: Option<String>, common: &Common| -> Result<Task> {
+        Ok(Task::Answer {
+            output_schema: run::output_schema(output_schema.as_deref())?,
+            input: run::input(with_stdin(prompt)?, &common.image)?,
+        })
+    };
+    let (task, resume, common) = match instead {
+        None => (answer(prompt, &before)?, None, before),
+        Some(Instead::Resume { id, prompt: later, last, all, common }) => {
+            let common = before.with(common);
             // With `--last` the one word that is there is the prompt.
-            let (id, prompt) = if last { (None, id.or(prompt)) } else { (id, prompt) };
+            let (id, later) = if last { (None, id.or(later)) } else { (id, later) };
             let name = if all { LAST_ANYWHERE } else { LAST };
-            (common, Some(id.unwrap_or_else(|| name.to_owned())), prompt)
+            (answer(later.or(prompt), &common)?, Some(id.unwrap_or_else(|| name.to_owned())), common)
+        }
+        Some(Instead::Review { target, title, common }) => {
+            (Task::Review(review_target(target, title)?), None, before.with(common))
         }
     };
     top.profile = arguments.profile.or(top.profile);
     let (sandbox, ask) = permissions(&top, &common, arguments.sandbox.map(Into::into));
     let wanted = Wanted {
-        output_schema: run::output_schema(arguments.output_schema.as_deref())?,
+        task,
         cwd: run::folder(arguments.cd.as_deref())?,
-        input: run::input(prompt(resume_prompt.or(arguments.prompt))?, &common.image)?,
         resume,
         ephemeral: common.ephemeral,
         model: common.model,
@@ -51,7 +60,6 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
     let (setup, reach) = run::setup_with_model(overrides, None, &wanted.cwd)?;
-    reach.announce();
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {
@@ -61,12 +69,13 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         let thread = wanted.open(&client).await?;
         let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
         let ended = if json {
-            let mut view = SdkLines::new(io::stdout(), thread.id())?;
-            let turn = wanted.start(&thread).await?;
-            drive(turn, stage, &mut view).await?
+            let mut lines = SdkLines::new(io::stdout(), thread.id())?;
+            reach.announce(&mut lines)?;
+            drive(wanted.start(&thread).await?, stage, &mut lines).await?
         } else {
-            let turn = wanted.start(&thread).await?;
-            drive(turn, stage, &mut People::new(thread.id(), arguments.color)).await?
+            let mut people = People::new(&thread, arguments.color);
+            reach.announce(&mut people)?;
+            drive(wanted.start(&thread).await?, stage, &mut people).await?
         };
         if let Some(file) = last_message {
             let message = ended.message.unwrap_or_default();
@@ -130,8 +139,17 @@ fn permissions(
     (sandbox.or(common.full_auto.then_some(SandboxMode::WorkspaceWrite)), ask)
 }
 
+fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> {
+    Ok(match target {
+        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch },
+        Target { commit: Some(sha), .. } => ReviewTarget::Commit { sha, title },
+        Target { uncommitted: true, .. } => ReviewTarget::UncommittedChanges,
+        Target { prompt, .. } => ReviewTarget::Custom { instructions: run::prompt(prompt)? },
+    })
+}
+
 /// The prompt, with stdin below it where there is both.
-fn prompt(argument: Option<String>) -> Result<String> {
+fn with_stdin(argument: Option<String>) -> Result<String> {
     match argument {
         Some(text) if text != "-" && !stdin().is_terminal() => {
             let more = run::read_stdin()?;

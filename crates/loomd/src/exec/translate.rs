@@ -165,7 +165,6 @@ fn details(item: &ThreadItem) -> Option<(&str, Details)> {
         ThreadItem::WebSearch { id, query, action } => {
             (id, Details::WebSearch { query: query.clone(), action: action.clone() })
         }
-        ThreadItem::ExitedReviewMode { id, review } => (id, Details::AgentMessage { text: review.clone() }),
         _ => return None,
     })
 }

@@ -9,8 +9,9 @@ use loomd_client::{Client, Error, Events, Turn};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::asker::Questions;
 use super::keyboard::Keyboard;
-use super::question::{Answer, Question, Questions};
+use super::question::{Answer, Question};
 use super::view::View;
 
 /// How often the line that says what is going on moves.
@@ -68,6 +69,7 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
             },
             () = withdrawn(&mut open) => {
                 open = None;
+                keyboard.iter_mut().for_each(Keyboard::end);
                 view.entered();
             }
             line = typed(&mut keyboard), if open.is_some() => {
@@ -78,11 +80,11 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
                         refused |= answer.is_refusal();
                         question.answer(answer);
                     }
-                    None => open = ask(question, &mut keyboard, view)?,
+                    None => open = ask(question, true, &mut keyboard, view)?,
                 }
             }
             Some(question) = questions.recv(), if open.is_none() => {
-                open = ask(question, &mut keyboard, view)?;
+                open = ask(question, false, &mut keyboard, view)?;
                 refused |= open.is_none();
             }
             _ = ticks.tick(), if open.is_none() => view.tick()?,
@@ -95,25 +97,21 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
     ended(turn, refused).await
 }
 
-/// Shows a question. One that nobody can answer is refused, and `None`.
-fn ask(question: Question, keyboard: &mut Option<Keyboard>, view: &mut impl View) -> Result<Option<Question>> {
-    match keyboard {
-        Some(keyboard) if view.can_ask() && question.can_be_answered() => {
-            keyboard.forget();
-            view.ask(&question)?;
-            Ok(Some(question))
-        }
-        _ => {
-            let why = if question.can_be_answered() {
-                "there is nobody to ask; see --ask and --sandbox"
-            } else {
-                "it cannot be answered here"
-            };
-            view.warn("refused", &format!("{} ({why})", question.summary()))?;
-            question.answer(Answer::Refused);
-            Ok(None)
-        }
+/// Shows a question, for the first time or again. One that nobody can answer is refused, and `None`.
+fn ask(
+    question: Question,
+    again: bool,
+    keyboard: &mut Option<Keyboard>,
+    view: &mut impl View,
+) -> Result<Option<Question>> {
+    let listens = |keyboard: &mut Keyboard| keyboard.begin(question.is_secret()).is_ok();
+    if view.can_ask() && keyboard.as_mut().is_some_and(listens) {
+        let shown = if again { view.ask_again(&question) } else { view.ask(&question) };
+        return shown.map(|()| Some(question)).map_err(Into::into);
     }
+    view.warn("refused", &question.refusal())?;
+    question.answer(Answer::Refused);
+    Ok(None)
 }
 
 async fn withdrawn(question: &mut Option<Question>) {

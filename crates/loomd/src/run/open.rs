@@ -1,8 +1,9 @@
-//! Opening the thread that a turn runs in, and starting the turn.
+//! Opening the thread that a turn runs in, and starting the turn or the review.
 
 use anyhow::Result;
 use loomd_client::protocol::{
-    AskForApproval, JsonValue, SandboxMode, ThreadResumeParams, ThreadStartParams, TurnStartParams,
+    AskForApproval, JsonValue, ReviewStartParams, ReviewTarget, SandboxMode, ThreadResumeParams, ThreadStartParams,
+    TurnStartParams,
 };
 use loomd_client::{Client, Input, Thread, Turn, resume};
 
@@ -10,8 +11,7 @@ use crate::find::find;
 
 /// A turn as a command line describes it. What is `None` is the configuration's choice, or the thread's.
 pub struct Wanted {
-    pub input: Input,
-    pub output_schema: Option<JsonValue>,
+    pub task: Task,
     /// The thread to go on with, as [`find`] takes it; a new one without.
     pub resume: Option<String>,
     pub ephemeral: bool,
@@ -20,6 +20,12 @@ pub struct Wanted {
     pub cwd: String,
     pub sandbox: Option<SandboxMode>,
     pub ask: Option<AskForApproval>,
+}
+
+/// What the agent is to do.
+pub enum Task {
+    Answer { input: Input, output_schema: Option<JsonValue> },
+    Review(ReviewTarget),
 }
 
 impl Wanted {
@@ -50,7 +56,15 @@ impl Wanted {
     }
 
     pub async fn start(self, thread: &Thread) -> Result<Turn> {
-        let params = TurnStartParams { output_schema: self.output_schema, ..thread.say(self.input) };
-        Ok(thread.client().start_turn(params).await?)
+        let client = thread.client();
+        match self.task {
+            Task::Answer { input, output_schema } => {
+                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.say(input) }).await?)
+            }
+            Task::Review(target) => {
+                let thread_id = thread.id().to_owned();
+                Ok(client.start_review(ReviewStartParams { thread_id, target, delivery: None }).await?.turn)
+            }
+        }
     }
 }

@@ -2,17 +2,18 @@
 //! has neither; the built-in rehearsal answers then, so that a first turn shows what a turn is.
 
 use std::env;
-use std::io::{Write, stderr};
+use std::io;
 
 use anyhow::Result;
 use loomd_config::{LoadRequest, load, resolve};
 use loomd_protocol::AbsolutePathBuf;
 
+use super::view::View;
 use crate::cli::Overrides;
 use crate::setup::Setup;
 
-const SAID: &str = "No model is configured, so the built-in rehearsal answers. For a real one set OPENAI_API_KEY or \
-`model_provider`.";
+const SAID: &str = "no model is configured, so the built-in stand-in answers. For a real one set OPENAI_API_KEY, or name a \
+provider and a model; `loomd models` lists what is in reach.";
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
@@ -40,10 +41,8 @@ pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &
 
 impl Reach {
     /// Nobody should take a rehearsal for the real thing.
-    pub fn announce(&self) {
-        if *self == Self::Rehearsal {
-            _ = writeln!(stderr(), "{SAID}");
-        }
+    pub fn announce(&self, view: &mut impl View) -> io::Result<()> {
+        if *self == Self::Rehearsal { view.warn("rehearsal", SAID) } else { Ok(()) }
     }
 
     /// A configuration that makes no sense is left to the server to complain about.
@@ -80,7 +79,7 @@ impl Reach {
                 format!("model_providers.openai-api.base_url={base_url:?}"),
                 format!("model_providers.openai-api.env_key={variable:?}"),
             ],
-            Self::Rehearsal => vec![r#"model_provider="rehearsal""#.to_owned()],
+            Self::Rehearsal => vec![r#"model_provider="rehearsal""#.to_owned(), r#"model="rehearsal""#.to_owned()],
         }
     }
 }

@@ -5,6 +5,7 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
+use rustix::fd::AsFd;
 use rustix::termios::tcgetwinsize;
 
 use crate::show::{Paint, Style};
@@ -27,10 +28,16 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Back to the beginning of the line, and what stands there gone.
 const ERASE: &str = "\r\u{1b}[K";
 
+/// What can be written to and measured.
+trait Output: Write + AsFd {}
+
+impl<T: Write + AsFd> Output for T {}
+
 pub struct Screen {
-    out: Box<dyn Write>,
+    out: Box<dyn Output>,
     style: Style,
     is_terminal: bool,
+    colour: bool,
     /// Whether whatever is printed next begins a line.
     fresh: bool,
     /// Whether the line that comes and goes is there.
@@ -47,11 +54,19 @@ impl Screen {
         Self::new(io::stderr(), color)
     }
 
-    fn new(out: impl Write + IsTerminal + rustix::fd::AsFd + 'static, color: Color) -> Self {
+    fn new(out: impl Output + IsTerminal + 'static, color: Color) -> Self {
         let is_terminal = out.is_terminal();
-        let style =
-            Style::new(is_terminal.then(|| width(&out)), in_colour(color, is_terminal, |name| env::var(name).ok()));
-        Self { out: Box::new(out), style, is_terminal, fresh: true, spinning: false, frame: 0 }
+        let colour = in_colour(color, is_terminal, |name| env::var(name).ok());
+        let style = Style::new(is_terminal.then(|| width(&out)), colour);
+        Self { out: Box::new(out), style, is_terminal, colour, fresh: true, spinning: false, frame: 0 }
+    }
+
+    /// How it looks now: a window may have become wider or narrower.
+    pub fn measure(&mut self) -> Style {
+        if self.is_terminal {
+            self.style = Style::new(Some(width(&self.out)), self.colour);
+        }
+        self.style
     }
 
     pub fn style(&self) -> Style {
@@ -99,7 +114,7 @@ impl Screen {
     }
 }
 
-fn width(out: &impl rustix::fd::AsFd) -> usize {
+fn width(out: &impl AsFd) -> usize {
     match tcgetwinsize(out) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
         _ => USUAL_WIDTH,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use loomd_client::protocol::{ServerNotification, ThreadItem, TurnStatus, encode_notification};
-use loomd_client::{Event, EventKind};
+use loomd_client::{Event, EventKind, Thread};
 
 use super::question::Question;
 use super::screen::{Color, Screen};
@@ -18,6 +18,11 @@ pub trait View {
 
     /// Shows a question. Only asked of those who [can ask](Self::can_ask).
     fn ask(&mut self, _question: &Question) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Says that what was typed is no answer, and waits for another.
+    fn ask_again(&mut self, _question: &Question) -> io::Result<()> {
         Ok(())
     }
 
@@ -76,18 +81,19 @@ pub struct People {
 }
 
 impl People {
-    pub fn new(thread_id: &str, color: Color) -> Self {
+    pub fn new(thread: &Thread, color: Color) -> Self {
         let stdout = Screen::stdout(color);
-        if stdout.is_terminal() {
-            Self::on(thread_id, stdout, None)
-        } else {
-            Self::on(thread_id, Screen::stderr(color), Some(Box::new(io::stdout())))
-        }
+        let (screen, answer): (_, Option<Box<dyn Write>>) = match stdout.is_terminal() {
+            true => (stdout, None),
+            false => (Screen::stderr(color), Some(Box::new(io::stdout()))),
+        };
+        let renderer = Renderer::new(screen.style()).in_folder(&thread.settings().cwd);
+        Self { thread_id: thread.id().to_owned(), screen, renderer, answer, held: None }
     }
 
-    fn on(thread_id: &str, screen: Screen, answer: Option<Box<dyn Write>>) -> Self {
-        let renderer = Renderer::new(screen.style());
-        Self { thread_id: thread_id.to_owned(), screen, renderer, answer, held: None }
+    /// People make windows wider and narrower.
+    fn fit(&mut self) {
+        self.renderer.restyle(self.screen.measure());
     }
 
     /// The last words, for whoever wants to go on.
@@ -117,6 +123,7 @@ impl People {
 
 impl View for People {
     fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.fit();
         // What agents that this one started say is theirs.
         if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
             return Ok(());
@@ -126,6 +133,12 @@ impl View for People {
         };
         match notification {
             ServerNotification::AgentMessageDelta(_) => return Ok(()),
+            // Its text is said again, as a message.
+            ServerNotification::ItemCompleted(completed)
+                if matches!(completed.item, ThreadItem::ExitedReviewMode { .. }) =>
+            {
+                return Ok(());
+            }
             ServerNotification::ItemCompleted(completed) => {
                 let is_message = matches!(completed.item, ThreadItem::AgentMessage { .. });
                 self.release()?;
@@ -161,6 +174,10 @@ impl View for People {
         self.screen.print(&text)
     }
 
+    fn ask_again(&mut self, question: &Question) -> io::Result<()> {
+        self.screen.print(&format!("  {}\n> ", question.hint()))
+    }
+
     fn can_ask(&self) -> bool {
         self.screen.is_terminal()
     }
@@ -170,6 +187,7 @@ impl View for People {
     }
 
     fn tick(&mut self) -> io::Result<()> {
+        self.fit();
         self.screen.spin(&self.renderer.status())
     }
 }

@@ -2,9 +2,11 @@
 //! reads the same in a terminal, in a pipe and in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use loomd_protocol::{
-    ReasoningSummaryTextDeltaNotification, ServerNotification, ThreadItem, ThreadTokenUsage, TurnPlanStep, TurnStatus,
+    ReasoningSummaryTextDeltaNotification, ServerNotification, ThreadItem, ThreadTokenUsage, TurnError, TurnPlanStep,
+    TurnStatus,
 };
 
 use super::clean::Cleaner;
@@ -32,6 +34,10 @@ pub struct Renderer {
     review: Option<String>,
     /// The last error that was printed.
     error: Option<String>,
+    /// Why the last attempt failed.
+    cause: Option<String>,
+    /// Where the turn works; files below it are named without it.
+    folder: Option<PathBuf>,
     status: String,
 }
 
@@ -61,8 +67,22 @@ impl Renderer {
             usage: None,
             review: None,
             error: None,
+            cause: None,
+            folder: None,
             status: "starting".to_owned(),
         }
+    }
+
+    /// Names files below this folder without it.
+    pub fn in_folder(mut self, folder: &str) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// What comes next is shown like this.
+    pub fn restyle(&mut self, style: Style) {
+        self.style = style;
+        self.text.set_limit(style.width());
     }
 
     /// What is going on, in a few words: for a line that comes and goes.
@@ -92,7 +112,8 @@ impl Renderer {
                 self.error = (!error.will_retry).then(|| error.error.message.clone());
                 let (word, paint) =
                     if error.will_retry { ("trying again", Paint::Yellow) } else { ("error", Paint::Red) };
-                self.notice(word, paint, &error.error.message)
+                let text = self.with_cause(&error.error);
+                self.notice(word, paint, &text)
             }
             N::ConfigWarning(warning) => self.notice("warning", Paint::Yellow, &warning.summary),
             N::DeprecationNotice(notice) => self.notice("deprecated", Paint::Yellow, &notice.summary),
@@ -108,7 +129,8 @@ impl Renderer {
                 let end = match (&completed.turn.status, &completed.turn.error) {
                     (TurnStatus::Interrupted, _) => self.notice("interrupted", Paint::Yellow, ""),
                     (TurnStatus::Failed, Some(error)) if self.error.as_ref() != Some(&error.message) => {
-                        self.notice("error", Paint::Red, &error.message)
+                        let text = self.with_cause(error);
+                        self.notice("error", Paint::Red, &text)
                     }
                     _ => self.close(),
                 };
@@ -126,7 +148,7 @@ impl Renderer {
     /// Something by the way.
     pub fn remark(&mut self, text: &str) -> String {
         let gap = self.gap(Open::Closed);
-        gap + &self.style.paint(Paint::Dim, text) + "\n"
+        gap + &self.dim(text)
     }
 
     /// A question, and the change that it is about. Ends where the answer is typed.
@@ -166,7 +188,7 @@ impl Renderer {
             self.status = "thinking".to_owned();
             if let ThreadItem::FileChange { id, .. } = item {
                 self.status = "changing files".to_owned();
-                self.changes.insert(id.clone(), item.clone());
+                self.changes.insert(id.clone(), self.nearby(item));
             }
             return String::new();
         };
@@ -197,7 +219,8 @@ impl Renderer {
                 self.status = "thinking".to_owned();
                 self.changes.remove(id);
                 let gap = self.gap(Open::Closed);
-                gap + &if self.shown.remove(id) { applied(self.style, *status) } else { outcome(self.style, item) }
+                let shown = self.shown.remove(id);
+                gap + &if shown { applied(self.style, *status) } else { outcome(self.style, &self.nearby(item)) }
             }
             _ => {
                 let Some(title) = title(self.style, item) else { return String::new() };
@@ -220,8 +243,43 @@ impl Renderer {
     fn notice(&mut self, word: &str, paint: Paint, text: &str) -> String {
         let gap = self.gap(Open::Closed);
         let clean = Cleaner::default().push(text.trim());
-        let separator = if clean.is_empty() { "" } else { ": " };
-        format!("{gap}{}{separator}{clean}\n", self.style.paint(paint, word))
+        let line = if clean.is_empty() { word.to_owned() } else { format!("{word}: {clean}") };
+        // The word is the first on its line.
+        gap + &self.broken(&line).replacen(word, &self.style.paint(paint, word), 1)
+    }
+
+    /// The message of an error and what is behind it, unless that was said just before.
+    fn with_cause(&mut self, error: &TurnError) -> String {
+        let before = std::mem::replace(&mut self.cause, error.additional_details.clone());
+        match &self.cause {
+            Some(cause) if before.as_ref() != Some(cause) && !error.message.contains(cause.as_str()) => {
+                format!("{} ({cause})", error.message)
+            }
+            _ => error.message.clone(),
+        }
+    }
+
+    /// A change whose files are named as seen from the folder.
+    fn nearby(&self, item: &ThreadItem) -> ThreadItem {
+        let mut item = item.clone();
+        if let (ThreadItem::FileChange { changes, .. }, Some(folder)) = (&mut item, &self.folder) {
+            for change in changes {
+                if let Some(below) = Path::new(&change.path).strip_prefix(folder).ok().and_then(Path::to_str) {
+                    change.path = below.to_owned();
+                }
+            }
+        }
+        item
+    }
+
+    /// Broken between words where the terminal is narrow.
+    fn broken(&self, text: &str) -> String {
+        let mut wrap = Wrap::new(self.style.width());
+        wrap.push(text) + &wrap.finish()
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.style.paint(Paint::Dim, self.broken(text).trim_end_matches('\n')) + "\n"
     }
 
     /// Ends what is open and leaves a line free before what comes, unless both are items.
@@ -265,7 +323,7 @@ impl Renderer {
             text += &format!("; {}% of the window", usage.last.total_tokens.saturating_mul(100) / window);
         }
         let gap = self.gap(Open::Closed);
-        gap + &self.style.paint(Paint::Dim, &text) + "\n"
+        gap + &self.dim(&text)
     }
 }
 

@@ -194,6 +194,44 @@ fn a_failure_is_told_once() {
 }
 
 #[test]
+fn what_is_behind_an_error_is_told_once() {
+    let error = |message: &str, details: &str, will_retry: bool| {
+        let error = json!({ "message": message, "codexErrorInfo": null, "additionalDetails": details });
+        ("error", json!({ "error": error, "willRetry": will_retry }))
+    };
+    let notifications = [
+        error("1/2", "it broke", true),
+        error("2/2", "it broke", true),
+        error("it broke", "Connection refused", false),
+        error("Connection refused", "Connection refused", false),
+    ];
+    let told = "trying again: 1/2 (it broke)\ntrying again: 2/2\nerror: it broke (Connection refused)\n\
+        error: Connection refused\n";
+    assert_eq!(shown(plain(80), &notifications), told);
+}
+
+#[test]
+fn files_below_the_folder_are_named_without_it() {
+    let change = |path: &str| json!({ "path": path, "kind": { "type": "add" }, "diff": "x\n" });
+    let changes = [change("/w/src/a.rs"), change("/other/b.rs"), change("/wide/c.rs")];
+    let item = json!({ "item": { "type": "fileChange", "id": "f", "changes": changes, "status": "completed" } });
+    let mut renderer = Renderer::new(plain(40)).in_folder("/w");
+    let text = renderer.show(&notification("item/completed", &item));
+    let names: Vec<_> = text.lines().filter(|line| line.starts_with('+')).collect();
+    assert_eq!(names, ["+ src/a.rs", "+ /other/b.rs", "+ /wide/c.rs"]);
+}
+
+#[test]
+fn a_window_that_becomes_narrower_is_filled_and_not_more() {
+    let mut renderer = Renderer::new(plain(40));
+    let mut text = renderer.show(&notification("item/agentMessage/delta", &delta("m", "one two three four five ")));
+    renderer.restyle(plain(20));
+    text += &renderer.show(&notification("item/agentMessage/delta", &delta("m", "six seven eight nine ten eleven ")));
+    text += &renderer.show(&notification("turn/completed", &turn("completed")));
+    assert_eq!(text, "one two three four five\nsix seven eight nine\nten eleven\n");
+}
+
+#[test]
 fn a_review_is_told_once() {
     let review = json!({ "item": { "type": "exitedReviewMode", "id": "r", "review": "All good." } });
     let text = shown(plain(40), &[("item/completed", review), ("item/completed", message("again", "All good."))]);

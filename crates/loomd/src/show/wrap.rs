@@ -18,6 +18,11 @@ impl Wrap {
         Self { limit, column: 0, spaces: 0, word: String::new(), code: false }
     }
 
+    /// From the next word on.
+    pub fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = limit;
+    }
+
     pub fn push(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let Some(limit) = self.limit else {

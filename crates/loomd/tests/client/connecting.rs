@@ -2,7 +2,7 @@
 
 use loomd_client::protocol::{ServerNotification, ThreadListParams, ThreadStartParams};
 use loomd_client::{Client, ConnectError, Endpoint, Error, Options, Program, Websocket};
-use loomd_testkit::{Home, Signal};
+use loomd_testkit::{Home, Signal, Tls};
 
 use crate::servers::{Server, in_process, on_each_server};
 
@@ -11,6 +11,7 @@ on_each_server! {
     a_program_that_cannot_start_says_why
     a_websocket_is_connected_to
     a_websocket_wants_its_token
+    a_websocket_behind_tls_is_connected_to_where_it_is_trusted
     the_end_of_a_listener_is_noticed
     warnings_of_the_start_are_the_first_events
 }
@@ -66,6 +67,24 @@ async fn a_websocket_wants_its_token(server: Server) {
             panic!("{error:?}")
         };
         assert_eq!((status, given.as_str()), (401, body));
+    }
+}
+
+async fn a_websocket_behind_tls_is_connected_to_where_it_is_trusted(server: Server) {
+    let home = Home::empty();
+    let listener = server.launch().websocket(&home).await;
+    let tls = Tls::start(([127, 0, 0, 1], listener.port()).into()).await;
+    let endpoint = Websocket::new(format!("wss://localhost:{}", tls.port()));
+    check(endpoint.clone().root_certificate(Tls::CERTIFICATE)).await;
+
+    let by_address = Websocket::new(format!("wss://127.0.0.1:{}", tls.port())).root_certificate(Tls::CERTIFICATE);
+    for (endpoint, words) in [
+        (endpoint.clone(), "invalid peer certificate"),
+        (by_address, "certificate not valid for name"),
+        (endpoint.root_certificate("no certificate"), "cannot use a root certificate: there is none"),
+    ] {
+        let error = Client::connect(endpoint, Options::default()).await.err().unwrap();
+        assert!(error.to_string().contains(words), "{error}");
     }
 }
 

@@ -1,11 +1,12 @@
 //! The client library against real servers: this program, and the reference where its program is there
-//! (`LOOMD_REFERENCE` names it).
+//! (`LOOMD_REFERENCE` names it, or `cargo xtask bench` has installed it).
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
 mod connecting;
 mod proxy;
+mod rehearsal;
 mod servers;
 mod threads;
 mod turns;

@@ -20,11 +20,7 @@ impl Server {
 
     /// `None`, and a word about it, when the reference is not there.
     pub fn reference() -> Option<Self> {
-        let path = std::env::var_os("LOOMD_REFERENCE").map(|path| Self(path.into()));
-        if path.is_none() {
-            eprintln!("skipped: no reference program; set LOOMD_REFERENCE");
-        }
-        path
+        loomd_testkit::reference(env!("CARGO_TARGET_TMPDIR")).map(Self)
     }
 
     /// The program on stdio, with nothing of the environment that would change what it does.
@@ -73,14 +69,6 @@ macro_rules! on_each_server {
     };
 }
 
-/// The same for tests that run turns.
-macro_rules! on_each_server_with_turns {
-    ($($test:ident)*) => {
-        crate::servers::on_loomd! { $($test)* }
-        crate::servers::on_the_reference! { $($test)* }
-    };
-}
-
 macro_rules! on_loomd {
     ($($test:ident)*) => {
         mod on_loomd {
@@ -109,4 +97,4 @@ macro_rules! on_the_reference {
     };
 }
 
-pub(crate) use {on_each_server, on_each_server_with_turns, on_loomd, on_the_reference};
+pub(crate) use {on_each_server, on_loomd, on_the_reference};

@@ -16,9 +16,9 @@ use loomd_testkit::{Gate, Home, ScriptedModel};
 use serde_json::json;
 
 use crate::proxy::Proxy;
-use crate::servers::{Server, on_each_server_with_turns};
+use crate::servers::{Server, on_each_server};
 
-on_each_server_with_turns! {
+on_each_server! {
     connecting_and_listing_models
     a_simple_turn
     a_turn_is_watched_while_it_runs

@@ -1,22 +1,14 @@
 //! Threads pass between this server and the reference, in both directions, through the files in one home.
-//!
-//! Needs the reference's program: `LOOMD_REFERENCE` names it, or `cargo xtask bench` has installed it.
-//! Without it there is nothing to compare with, and the test says so.
-
-use std::path::{Path, PathBuf};
 
 use loomd_testkit::model::message;
-use loomd_testkit::{Home, Launch, ScriptedModel, Server};
+use loomd_testkit::{Home, Launch, ScriptedModel, Server, reference};
 use serde_json::{Value, json};
 
 use crate::common::launch;
 
 #[tokio::test]
 async fn either_server_takes_up_what_the_other_left() {
-    let Some(reference) = reference() else {
-        eprintln!("skipped: no reference program; set LOOMD_REFERENCE");
-        return;
-    };
+    let Some(reference) = reference(env!("CARGO_TARGET_TMPDIR")) else { return };
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);
 
@@ -76,31 +68,4 @@ async fn listed(server: &Server) -> Vec<(String, String, Value)> {
 async fn turns(server: &Server, id: &str) -> Value {
     let params = json!({ "threadId": id, "includeTurns": true });
     server.request("thread/read", params).await.expect("a thread with its turns")["thread"]["turns"].take()
-}
-
-pub fn reference() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("LOOMD_REFERENCE") {
-        return Some(path.into());
-    }
-    let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("reference");
-    find(&installed, 8)
-}
-
-/// The native program inside the package, a few folders down.
-fn find(folder: &Path, depth: usize) -> Option<PathBuf> {
-    let mut folders = Vec::new();
-    for entry in std::fs::read_dir(folder).ok()?.flatten() {
-        let path = entry.path();
-        if path.is_symlink() {
-            continue;
-        }
-        if path.is_file() && path.file_name()? == "codex" && path.components().any(|part| part.as_os_str() == "vendor")
-        {
-            return Some(path);
-        }
-        if path.is_dir() && depth > 0 {
-            folders.push(path);
-        }
-    }
-    folders.into_iter().find_map(|folder| find(&folder, depth - 1))
 }

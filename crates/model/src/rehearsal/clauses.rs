@@ -1,8 +1,8 @@
 //! A prompt, cut into clauses. What stands in backticks, in double quotes or in a fenced block is one piece,
 //! whatever it holds.
 
-/// Words that say nothing at the beginning of a clause.
-const FILLERS: &[&str] = &["please", "now", "first", "finally", "next", "and", "then", "-", "*"];
+/// Words that say nothing at the beginning of a clause. Some clients write who speaks before what was said.
+const FILLERS: &[&str] = &["please", "now", "first", "finally", "next", "and", "then", "-", "*", "user:", "human:"];
 /// Words that put a call beside the one before it.
 const ALSO: &[&str] = &["also", "at the same time"];
 

@@ -6,60 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::Http;
-use loomd_testkit::ScriptedModel;
+use loomd_testkit::{ScriptedModel, Tls};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::socket::Socket;
 use super::{NO_ENV, call, config, request, session_on, texts};
-
-/// Good for `localhost`, for a hundred years, and for nothing but these tests.
-const CERTIFICATE: &str = include_str!("localhost.pem");
-const KEY: &[u8] = include_bytes!("localhost.key.der");
-
-/// Decrypts what comes and passes it on.
-struct Tls {
-    port: u16,
-    accepting: AbortHandle,
-}
-
-impl Tls {
-    async fn start(target: SocketAddr) -> Self {
-        let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
-        let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(server));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let accepting = tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                // A client that does not trust us goes away.
-                if let Ok(mut near) = acceptor.accept(near).await {
-                    let mut far = TcpStream::connect(target).await.unwrap();
-                    tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
-                }
-            }
-        });
-        Self { port, accepting: accepting.abort_handle() }
-    }
-}
-
-impl Drop for Tls {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
 
 /// A proxy that opens every tunnel to the same place, and remembers what it was asked for.
 struct Proxy {
@@ -112,10 +65,10 @@ fn http(variables: &[(&str, String)]) -> Arc<Http> {
 async fn a_certificate_of_the_bundle_is_trusted_and_others_are_not() {
     let model = ScriptedModel::start().await;
     let tls = Tls::start(model.address()).await;
-    let config = ModelProvider { base_url: Some(format!("https://localhost:{}/v1", tls.port)), ..config(&model) };
+    let config = ModelProvider { base_url: Some(format!("https://localhost:{}/v1", tls.port())), ..config(&model) };
     let home = tempfile::tempdir().unwrap();
     let bundle = home.path().join("ca.pem");
-    fs::write(&bundle, CERTIFICATE).unwrap();
+    fs::write(&bundle, Tls::CERTIFICATE).unwrap();
     let trusting = http(&[("CODEX_CA_CERTIFICATE", bundle.to_string_lossy().into_owned())]);
     assert_eq!(texts(&mut session_on(trusting, "s", &config, NO_ENV, None), &request(&["hi"])).await.len(), 1);
 
@@ -147,11 +100,11 @@ async fn a_proxy_is_told_the_whole_address() {
 async fn what_is_encrypted_goes_through_a_tunnel() {
     let model = ScriptedModel::start().await;
     let tls = Tls::start(model.address()).await;
-    let proxy = Proxy::start(([127, 0, 0, 1], tls.port).into()).await;
+    let proxy = Proxy::start(([127, 0, 0, 1], tls.port()).into()).await;
     let config = ModelProvider { base_url: Some("https://localhost/v1".into()), ..config(&model) };
     let home = tempfile::tempdir().unwrap();
     let bundle = home.path().join("ca.pem");
-    fs::write(&bundle, CERTIFICATE).unwrap();
+    fs::write(&bundle, Tls::CERTIFICATE).unwrap();
     let http = http(&[
         ("HTTPS_PROXY", format!("http://user:pass@{}", proxy.address)),
         ("CODEX_CA_CERTIFICATE", bundle.to_string_lossy().into_owned()),

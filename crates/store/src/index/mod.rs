@@ -33,7 +33,8 @@ const BATCH: usize = 100;
 const LARGEST_BATCH: usize = 2000;
 /// Rows whose files are looked at in one step of a sweep.
 const SWEEP: usize = 200;
-/// The most recently changed threads, which are the ones that others append to, are looked at every time.
+/// The most recently changed threads, which are the ones that others append to, are looked at every time, and so are
+/// the newest of those that are not listed yet.
 const RECENT: usize = 32;
 /// How often all files are looked at for changes by others, while lists are asked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
@@ -98,6 +99,7 @@ impl Index {
     /// One page of a list.
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
         self.check_folders()?;
+        self.check_unlisted(query.archived)?;
         if query.sort == ThreadSortKey::UpdatedAt {
             self.check_recent(query.archived)?;
         }
@@ -306,6 +308,15 @@ impl Index {
         self.folders.check(&self.db, &self.home, &mut self.unread)?;
         self.checked = true;
         Ok(())
+    }
+
+    /// A thread whose first message was not there when its head was read is in no list that could find it out.
+    fn check_unlisted(&mut self, archived: bool) -> Result<()> {
+        let sql = format!(
+            "SELECT {ENTRY} FROM rollouts WHERE NOT listed AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
+        );
+        let entries = self.entries(&sql, params![archived, RECENT as i64])?;
+        self.verify_all(entries.iter()).map(|_| ())
     }
 
     fn check_recent(&mut self, archived: bool) -> Result<()> {

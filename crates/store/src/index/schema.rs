@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::signature;
 
 /// Raised whenever a table or the meaning of a column changes.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// How long to wait for another process that is writing to the index.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -43,6 +43,7 @@ CREATE INDEX by_created ON rollouts (archived, facet, created_at DESC, id DESC, 
 CREATE INDEX by_updated ON rollouts (archived, facet, updated_at DESC, id DESC, signature) WHERE listed;
 CREATE INDEX by_cwd_created ON rollouts (archived, facet, cwd, created_at DESC, id DESC, signature) WHERE listed;
 CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX unlisted ON rollouts (archived, created_at DESC) WHERE NOT listed;
 CREATE TABLE facets (facet INTEGER PRIMARY KEY, kind INTEGER NOT NULL, provider TEXT);
 CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 ";

@@ -67,6 +67,40 @@ async fn a_failed_turn_says_why() {
 }
 
 #[tokio::test]
+async fn a_review_ends_with_what_it_found() {
+    let found = json!({ "findings": [], "overall_correctness": "patch is correct", "overall_explanation": "All good.",
+        "overall_confidence_score": 0.9 });
+    for (args, asked) in [
+        (&["--uncommitted"][..], "since its last commit"),
+        (&["--commit", "abc123", "--title", "Fix it"], "commit abc123 (\"Fix it\")"),
+        (&["look at the tests"], "look at the tests"),
+        (&["-"], "from stdin"),
+    ] {
+        let model = ScriptedModel::start().await;
+        model.reply(message(&found.to_string()));
+        let ended = exec(&home(&model), &[&["--json", "review"], args].concat(), "from stdin").await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
+        let item = json!({ "id": "item_0", "type": "agent_message", "text": "All good." });
+        let expected = [
+            json!({ "type": "turn.started" }),
+            json!({ "type": "item.completed", "item": item }),
+            json!({ "type": "turn.completed", "usage": usage(1) }),
+        ];
+        assert_eq!(events(&ended)[1..], expected, "{args:?}");
+        let prompt = model.call(0).await;
+        assert!(prompt.user_texts().last().unwrap().contains(asked), "{args:?}: {:?}", prompt.user_texts());
+    }
+
+    let model = ScriptedModel::start().await;
+    model.reply(message(&found.to_string()));
+    let ended = exec(&home(&model), &["review", "--uncommitted"], "").await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "All good.\n"));
+    assert!(!ended.stderr.contains("All good."), "{}", ended.stderr);
+    let ended = exec(&home(&model), &["review"], "").await;
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn nobody_is_asked() {
     // What the configuration says about asking is for those who can be asked.
     let model = ScriptedModel::start().await;

@@ -81,6 +81,19 @@ async fn what_nobody_can_be_asked_about_is_refused() {
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_can_answer_is_told() {
+    let model = ScriptedModel::start().await;
+    let options = json!([{ "label": "red", "description": "" }]);
+    let question = json!({ "id": "q", "header": "Colour", "question": "Which one?", "options": options });
+    model.reply(function_call("request_user_input", json!({ "questions": [question] }), "ask")).reply(message("Well."));
+    let home = home(&model).with("features.default_mode_request_user_input = true");
+    let ended = run(&home, &["paint"]).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "Well.\n"), "{}", ended.stderr);
+    let told = "refused: Colour: Which one? (there is nobody to ask)";
+    assert!(ended.stderr.lines().any(|line| line == told), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn the_prompt_may_come_from_stdin() {
     for args in [vec!["run", "-"], vec!["run"]] {
         let model = ScriptedModel::start().await;
@@ -196,5 +209,5 @@ async fn whoever_configured_nothing_sees_a_rehearsal() {
     let ended = run(&home, &["say hello there", "--sandbox", "read-only"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hello there\n"), "{}", ended.stderr);
     let first = ended.stderr.lines().next().unwrap_or_default();
-    assert!(first.starts_with("No model is configured, so the built-in rehearsal answers."), "{}", ended.stderr);
+    assert!(first.starts_with("rehearsal: no model is configured"), "{}", ended.stderr);
 }

@@ -14,8 +14,8 @@ use crate::common::{LOOMD, in_time};
 
 /// The SDK's entry, and a word about it when it is not there.
 fn sdk() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sdk");
-    let entry = root.join("node_modules/@openai/codex-sdk/dist/index.js");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
+    let entry = target.join("sdk/node_modules/@openai/codex-sdk/dist/index.js");
     let node = std::process::Command::new("node").arg("--version").stdout(Stdio::null()).status();
     if !node.is_ok_and(|status| status.success()) {
         eprintln!("skipped: no node");

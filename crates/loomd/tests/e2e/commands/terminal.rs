@@ -59,14 +59,15 @@ fn settled(text: &str) -> String {
         let is_spinner = piece.trim_start_matches("\u{1b}[2m").starts_with(|c| ('⠀'..='⣿').contains(&c));
         left += if is_spinner { "" } else { piece };
     }
-    let line = |line: &str| match line {
-        line if line.contains("go on with `loomd run") => "(how to go on)".to_owned(),
-        line => match line.split_once("✓ done, ") {
-            Some((before, _)) => format!("{before}✓ done, (a while)"),
-            None => line.replace('\u{1b}', "␛"),
-        },
+    let line = |line: &str| match line.split_once("✓ done, ") {
+        Some((before, _)) => format!("{before}✓ done, (a while)"),
+        None => line.replace('\u{1b}', "␛"),
     };
-    left.replace("\r\n", "\n").lines().map(line).collect::<Vec<_>>().join("\n")
+    let text = left.replace("\r\n", "\n").lines().map(line).collect::<Vec<_>>().join("\n");
+    match text.find("\nthread") {
+        Some(at) => format!("{}\n(how to go on)", &text[..at]),
+        None => text,
+    }
 }
 
 async fn model() -> ScriptedModel {
@@ -141,7 +142,8 @@ async fn a_turn_in_a_narrow_terminal() {
     It is all there, as it
     should be.
 
-    tokens: 20 in, 10 out; 0% of the window
+    tokens: 20 in, 10 out;
+    0% of the window
     (how to go on)
     ");
 }
@@ -175,6 +177,37 @@ async fn somebody_answers() {
 }
 
 #[tokio::test]
+async fn a_secret_is_not_shown_while_it_is_typed() {
+    let model = ScriptedModel::start().await;
+    let question = |id: &str, secret: bool| {
+        json!({ "id": id, "header": "Sign in", "question": format!("Your {id}?"), "isSecret": secret,
+            "options": [{ "label": "none", "description": "There is none." }] })
+    };
+    let questions = json!({ "questions": [question("password", true), question("name", false)] });
+    model.reply(function_call("request_user_input", questions, "ask")).reply(message("Thanks."));
+    let home = home(&model).with("features.default_mode_request_user_input = true");
+    let typed = [("> ", "hunter2\r"), ("> ", "Ada\r")];
+    let screen = at_terminal(&home, 80, &[("NO_COLOR", "1")], &["sign in"], &typed).await;
+    assert_eq!(screen.exit, Exit::Code(0), "{}", screen.text);
+    assert_snapshot!(screen.text, @r"
+    ? Sign in: Your password?
+      1  none — There is none.
+    > 
+
+    ? Sign in: Your name?
+      1  none — There is none.
+    > Ada
+
+    Thanks.
+
+    tokens: 20 in, 10 out; 0% of the window
+    (how to go on)
+    ");
+    let told = model.call(1).await.tool_output("ask").cloned().unwrap();
+    assert_eq!(told, r#"{"answers":{"name":{"answers":["Ada"]},"password":{"answers":["hunter2"]}}}"#);
+}
+
+#[tokio::test]
 async fn a_change_is_shown_with_the_question_about_it() {
     let model = ScriptedModel::start().await;
     let patch = "*** Begin Patch\n*** Add File: note.txt\n+one\n+two\n*** End Patch";
@@ -182,10 +215,9 @@ async fn a_change_is_shown_with_the_question_about_it() {
     let home = home(&model);
     let args = ["write", "--ask", "untrusted", "--model", "gpt-5.1-codex"];
     let screen = at_terminal(&home, 80, &[("NO_COLOR", "1")], &args, &[("> ", "y\r")]).await;
-    let text = screen.text.replace(&home.work().display().to_string(), "(work)");
-    assert_eq!(screen.exit, Exit::Code(0), "{text}");
-    assert_snapshot!(text, @r"
-    + (work)/note.txt
+    assert_eq!(screen.exit, Exit::Code(0), "{}", screen.text);
+    assert_snapshot!(screen.text, @r"
+    + note.txt
       │ +one
       │ +two
 

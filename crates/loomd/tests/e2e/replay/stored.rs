@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use loomd_testkit::model::{Usage, added, completed, failed, function_call, message, shell, streamed, text_delta};
-use loomd_testkit::{Gate, Home, Launch, ScriptedModel, Server};
+use loomd_testkit::{Gate, Home, Launch, ScriptedModel, Server, reference};
 use serde_json::{Value, json};
 
 use super::{answers, home};
 use crate::common::{Ended, initialized, launch, run};
-use crate::interchange::{ended, reference, started};
+use crate::interchange::{ended, started};
 
 /// Replays a thread; its report, and how the program ended.
 async fn replay(home: &Home, thread: &str, more: &[&str]) -> (Value, Ended) {
@@ -245,10 +245,7 @@ async fn what_a_thread_did_by_itself_it_does_again() {
 /// It says other words of the situation, and the same of everything else.
 #[tokio::test]
 async fn threads_of_the_reference_are_replayed() {
-    let Some(reference) = reference() else {
-        eprintln!("skipped: no reference program; set LOOMD_REFERENCE");
-        return;
-    };
+    let Some(reference) = reference(env!("CARGO_TARGET_TMPDIR")) else { return };
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
     let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;

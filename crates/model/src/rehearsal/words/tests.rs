@@ -18,6 +18,7 @@ fn added(path: &str, lines: &str) -> Step {
 fn commands() {
     check("run `ls -l; echo. then`", &[ran("ls -l; echo. then")]);
     check("Please run ls.", &[ran("ls")]);
+    check("User: run ls", &[ran("ls")]);
     check("Run: cargo test", &[ran("cargo test")]);
     check("run ls .", &[ran("ls .")]);
     check("run:\n```sh\na\nb\n```\nsay ok", &[ran("a\nb"), Step::say("ok")]);
