@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::Sandbox;
+use super::layers::Layer;
 use super::mounts::KERNEL_SWITCHES;
 use super::seccomp::network_filter;
 
@@ -77,11 +78,30 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
         let path = Path::new("/proc").join(name);
         add("--ro-bind-try", &[&path, &path]);
     }
-    for root in &sandbox.writable {
-        add("--bind", &[&root.path, &root.path]);
-        for kept in root.protected.iter().chain(&root.absent) {
-            add("--ro-bind-try", &[kept, kept]);
+    let layers = sandbox.layers();
+    let mut covers = Vec::new();
+    for (index, layer) in layers.iter().enumerate() {
+        let path = layer.path();
+        match layer {
+            Layer::Writable(root) => {
+                add("--bind", &[path, path]);
+                for kept in root.protected.iter().chain(&root.absent) {
+                    add("--ro-bind-try", &[kept, kept]);
+                }
+            }
+            Layer::ReadOnly(_) => add("--ro-bind", &[path, path]),
+            Layer::Closed(_) if path.is_dir() => {
+                let holds_more = layers[index + 1..].iter().any(|inner| inner.path().starts_with(path));
+                add("--perms", &[Path::new(if holds_more { "0111" } else { "0000" })]);
+                add("--tmpfs", &[path]);
+                covers.push(path);
+            }
+            // A device of this name could be opened nowhere but in `/dev`.
+            Layer::Closed(_) => add("--ro-bind", &[Path::new("/dev/null"), path]),
         }
+    }
+    for cover in covers {
+        add("--remount-ro", &[cover]);
     }
     add("--chdir", &[cwd]);
     arguments
@@ -114,7 +134,8 @@ mod tests {
     fn a_sandbox_becomes_arguments() {
         let root =
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
-        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Bubblewrap };
+        let mut sandbox =
+            Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::with_readable(None, false) };
         let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
@@ -133,7 +154,7 @@ mod tests {
         let real = folder.path().canonicalize().unwrap();
         let search = || Some(folder.path().as_os_str().to_owned());
         let root = WritableRoot { path: real.clone(), protected: vec![], absent: vec![] };
-        let closed = Sandbox { readable: None, writable: vec![], network: false, means: Means::Best };
+        let closed = Sandbox::with_readable(None, false);
         let open = Sandbox { writable: vec![root], ..closed.clone() };
         let elsewhere = Path::new("/elsewhere");
         assert_eq!(find(search(), &closed, elsewhere), Some(folder.path().join("bwrap")));

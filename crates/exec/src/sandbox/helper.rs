@@ -62,6 +62,11 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
             return complain("this system cannot protect what lies in a writable folder", &reason);
         }
     }
+    // Unlike what is protected by itself, this was asked for.
+    if !sandbox.exceptions.is_empty() {
+        let reason = io::Error::other("Landlock cannot take back what lies in a folder");
+        return complain("this sandbox cannot keep parts of a folder from the command", &reason);
+    }
     match landlock::confine(sandbox) {
         Ok(()) => become_command(sandbox, argv),
         Err(error) => complain("this system offers no way to confine a command", &error),

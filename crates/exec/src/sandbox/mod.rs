@@ -11,8 +11,10 @@ mod denial;
 mod devices;
 mod helper;
 mod landlock;
+mod layers;
 mod mounts;
 mod namespaces;
+mod permissions;
 mod placeholder;
 mod plan;
 mod report;
@@ -39,6 +41,8 @@ pub struct Sandbox {
     /// `None`: everything.
     readable: Option<Vec<PathBuf>>,
     writable: Vec<WritableRoot>,
+    /// What differs from what is around it.
+    exceptions: Vec<Exception>,
     network: bool,
     means: Means,
 }
@@ -61,6 +65,14 @@ struct WritableRoot {
     protected: Vec<PathBuf>,
     /// What does not exist and must not come to be.
     absent: Vec<PathBuf>,
+}
+
+/// A folder or file that may be read only, or not even that, though more may be done around it; or that may be
+/// read though it lies in one that may not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Exception {
+    path: PathBuf,
+    readable: bool,
 }
 
 impl Sandbox {
@@ -100,6 +112,7 @@ impl Sandbox {
 
     /// Whether nothing inside a writable folder is to be kept from the command.
     fn has_only_whole_folders(&self) -> bool {
-        self.writable.iter().all(|root| root.protected.is_empty() && root.absent.is_empty())
+        let whole = |root: &WritableRoot| root.protected.is_empty() && root.absent.is_empty();
+        self.exceptions.is_empty() && self.writable.iter().all(whole)
     }
 }

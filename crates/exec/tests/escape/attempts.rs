@@ -11,6 +11,10 @@ pub enum Policy {
     NestedRoots,
     /// The workspace, and reading only what programs need.
     RestrictedReads,
+    /// The workspace, and reading everything but the outside.
+    Closed,
+    /// The workspace, and reading everything but one file of the outside.
+    ClosedFile,
 }
 
 /// What it takes for an attempt to work without a sandbox.
@@ -54,7 +58,7 @@ impl Attempt {
 }
 
 use Need::{Kernel, Root};
-use Policy::{NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+use Policy::{Closed, ClosedFile, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
 
 pub const ATTEMPTS: &[Attempt] = &[
     // By path.
@@ -249,4 +253,25 @@ pub const ATTEMPTS: &[Attempt] = &[
     attempt(RestrictedReads, "learn that a secret exists", &["test -e $O/secret && echo escaped"]),
     attempt(RestrictedReads, "list what is outside", &["ls $O | grep -q secret && echo escaped"]),
     attempt(RestrictedReads, "read a secret with a program of the system", &["perl -pe 1 $O/secret"]),
+    // What a profile closes.
+    attempt(Closed, "read what is closed", &["cat $O/secret"]),
+    attempt(Closed, "read what is closed through proc", &["cat /proc/self/root$O/secret"]),
+    attempt(Closed, "read what is closed through another process", &["cat /proc/$B/root$O/secret /proc/$B/cwd/secret"]),
+    attempt(Closed, "read what is closed through an open file", &["cat /proc/$B/fd/8"]),
+    attempt(
+        Closed,
+        "read what is closed through links",
+        &["ln -s ../outside s; cat s/secret; ln $O/secret h && cat h"],
+    ),
+    attempt(Closed, "learn what is in a closed folder", &["ls $O | grep -q secret && echo escaped"]),
+    attempt(Closed, "write to a closed folder", &["touch $O/new"]),
+    attempt(Closed, "open what is closed", &["chmod 777 $O; cat $O/secret"]),
+    attempt(Closed, "take the cover away", &["umount -l $O 2> /dev/null; cat $O/secret"]),
+    attempt(Closed, "look under the cover", &["mkdir m && mount --bind .. m && cat m/outside/secret; umount m"])
+        .needs(Root),
+    attempt(Closed, "take the cover away in a namespace", &["unshare -Urm sh -c 'umount -l $O; cat $O/secret'"]),
+    attempt(ClosedFile, "read a closed file", &["cat $O/secret"]),
+    attempt(ClosedFile, "read a closed file through another process", &["cat /proc/$B/root$O/secret /proc/$B/fd/8"]),
+    attempt(ClosedFile, "move a closed file", &["mv $O/secret s && cat s"]),
+    attempt(ClosedFile, "take the cover of a file away", &["umount -l $O/secret 2> /dev/null; cat $O/secret"]),
 ];

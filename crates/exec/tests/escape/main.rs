@@ -7,7 +7,7 @@ mod world;
 
 use std::path::Path;
 
-use attempts::{ATTEMPTS, Attempt, Need};
+use attempts::{ATTEMPTS, Attempt, Need, Policy};
 use loomd_exec::sandbox::Sandbox;
 use loomd_exec::{Limits, run};
 use tokio_util::sync::CancellationToken;
@@ -56,9 +56,11 @@ fn possible(attempt: &Attempt) -> bool {
 
 async fn all_fail(means: Means) {
     // A sandbox that lets nothing run would pass all the rest.
-    let fine = Attempt { scripts: &["echo x > $W/new && echo escaped"], ..ATTEMPTS[0] };
-    let (_, said) = escapes(&fine, means).await;
-    assert_eq!(said, "escaped\n", "what is allowed works in {means:?}");
+    for policy in [Policy::Workspace, Policy::Closed, Policy::ClosedFile] {
+        let fine = Attempt { scripts: &["echo x > $W/new && echo escaped"], policy, ..ATTEMPTS[0] };
+        let (_, said) = escapes(&fine, means).await;
+        assert_eq!(said, "escaped\n", "what is allowed works in {means:?} with {policy:?}");
+    }
     let mut escaped = Vec::new();
     for attempt in ATTEMPTS.iter().filter(|attempt| possible(attempt)) {
         let (out, said) = escapes(attempt, means).await;
