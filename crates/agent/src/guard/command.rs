@@ -140,7 +140,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
     }
     let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
     if escalates
-        && confines(&turn.settings.sandbox)
+        && confines(&turn.settings)
         && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb)
     {
         return Err(refusal);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_exec::rules::{PrefixRule, Rules};
-use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_exec::sandbox::Sandbox;
 use loomd_protocol::SandboxPolicy;
 
 pub(crate) use command::{Candidate, Clearance, Denial, WantedPermissions, Wishes, check_wishes, clear, retry};
@@ -19,6 +19,7 @@ pub(crate) use grants::Grants;
 pub(crate) use patch::{PatchClearance, ask_about_patch, clear_patch};
 
 use crate::services::Services;
+use crate::settings::Settings;
 use crate::turn::TurnCx;
 
 /// What a thread has been allowed so far.
@@ -76,9 +77,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
-    let policy = &turn.settings.sandbox;
     let tmpdir = services.environment.get("TMPDIR").map(Path::new);
-    let mut sandbox = Sandbox::new(policy, Surroundings { cwd: Path::new(&turn.settings.cwd), tmpdir })?;
+    let mut sandbox = turn.settings.confinement(tmpdir)?;
     guard.granted().apply(&mut sandbox);
     turn.grants().apply(&mut sandbox);
     if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {
@@ -87,9 +87,10 @@ pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Opti
     Some(sandbox)
 }
 
-/// Whether commands are confined at all under this policy.
-pub(crate) fn confines(policy: &SandboxPolicy) -> bool {
-    !matches!(policy, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
+/// Whether commands are confined at all with these settings.
+pub(crate) fn confines(settings: &Settings) -> bool {
+    settings.permissions.is_some()
+        || !matches!(settings.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
 
 /// Folders whose rules count, the least important first.

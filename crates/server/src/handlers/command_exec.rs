@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loomd_config::LoadRequest;
 use loomd_config::features::Feature;
-use loomd_exec::sandbox::{Sandbox, Surroundings, network_disabled};
+use loomd_exec::sandbox::{Surroundings, network_disabled};
 use loomd_exec::{
     Command, Environment, EnvironmentRequest, Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio,
     Supervision, supervise, to_text,
@@ -25,7 +25,7 @@ use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
-use crate::thread_settings::default_sandbox;
+use crate::thread_settings::Confined;
 
 /// How long a program may take when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -160,13 +160,13 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError
     let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
     let loaded = loomd_config::load(&request).map_err(failed)?;
     let settings = loomd_config::resolve(&loaded).map_err(failed)?;
-    let policy = match &params.sandbox_policy {
+    let confined = match &params.sandbox_policy {
         Some(policy) => {
             let checked = settings.requirements.check_sandbox_policy(policy);
             checked.map_err(|error| RpcError::invalid_request(format!("invalid sandbox policy: {error}")))?;
-            policy.clone()
+            Confined::by_policy(policy.clone())
         }
-        None => default_sandbox(&settings, loaded.trust, &cx.app.sources.home),
+        None => Confined::by_default(&settings, loaded.trust, &cx.app.sources.home, &here).map_err(failed)?,
     };
 
     let server = Environment::of_this_process();
@@ -178,14 +178,14 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError
             None => _ = env.0.remove(name),
         }
     }
-    if network_disabled(&policy) {
+    if network_disabled(&confined.policy) {
         env.set(loomd_exec::NETWORK_DISABLED, "1");
     }
     let cwd = params.cwd.as_ref().map_or_else(|| here.to_path_buf(), PathBuf::from);
     let command = Command::new(params.command.iter().cloned(), cwd, env);
     let tmpdir = server.get("TMPDIR").map(PathBuf::from);
     let surroundings = Surroundings { cwd: &here, tmpdir: tmpdir.as_deref() };
-    let Some(mut sandbox) = Sandbox::new(&policy, surroundings) else { return Ok(command) };
+    let Some(mut sandbox) = confined.sandbox(surroundings) else { return Ok(command) };
     if settings.features.enabled(Feature::UseLegacyLandlock) {
         sandbox = sandbox.with_landlock_only();
     }
