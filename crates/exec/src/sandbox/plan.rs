@@ -68,7 +68,8 @@ impl Sandbox {
     }
 
     pub(super) fn with_readable(readable: Option<Vec<PathBuf>>, network: bool) -> Self {
-        Self { readable, writable: Vec::new(), exceptions: Vec::new(), network, means: Means::default() }
+        let (writable, exceptions, doors) = Default::default();
+        Self { readable, writable, exceptions, network, doors, means: Means::default() }
     }
 
     /// What must not come to be in the workspace.

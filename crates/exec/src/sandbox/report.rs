@@ -74,7 +74,7 @@ impl fmt::Display for Report {
 pub(super) fn print() -> i32 {
     let nothing = Sandbox::with_readable(None, false);
     let (root, argv) = (Path::new("/"), ["true".into()]);
-    let namespaces = matches!(namespaces::run(&nothing, root, &argv), Ok(0));
+    let namespaces = matches!(namespaces::run(&nothing, root, &argv, &mut None), Ok(0));
     let bubblewrap = !namespaces && bubblewrap::works(&nothing, root, &argv);
     let report = Report {
         namespaces,

@@ -33,7 +33,11 @@ const NETWORK: &str = "(allow network-outbound network-inbound system-socket)
 ";
 
 /// The words that go before those of a command to run it in a sandbox; `None` when a path is no text.
+/// A loopback of its own is not to be had.
 pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
+    if !sandbox.doors.is_empty() {
+        return None;
+    }
     let mut text = Profile { rules: BASE.into(), parameters: Vec::new() };
     match &sandbox.readable {
         None => text.rules += "(allow file-read*)\n",

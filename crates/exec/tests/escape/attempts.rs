@@ -15,6 +15,8 @@ pub enum Policy {
     Closed,
     /// The workspace, and reading everything but one file of the outside.
     ClosedFile,
+    /// The workspace, and a network of two ports that the server answers.
+    Doors,
 }
 
 /// What it takes for an attempt to work without a sandbox.
@@ -58,7 +60,7 @@ impl Attempt {
 }
 
 use Need::{Kernel, Root};
-use Policy::{Closed, ClosedFile, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+use Policy::{Closed, ClosedFile, Doors, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
 
 pub const ATTEMPTS: &[Attempt] = &[
     // By path.
@@ -274,4 +276,49 @@ pub const ATTEMPTS: &[Attempt] = &[
     attempt(ClosedFile, "read a closed file through another process", &["cat /proc/$B/root$O/secret /proc/$B/fd/8"]),
     attempt(ClosedFile, "move a closed file", &["mv $O/secret s && cat s"]),
     attempt(ClosedFile, "take the cover of a file away", &["umount -l $O/secret 2> /dev/null; cat $O/secret"]),
+    // Past the doors of a network of its own.
+    attempt(Doors, "beside the doors: tcp over ipv4", &["exec 3<>/dev/tcp/127.0.0.1/$TCP4"]),
+    attempt(Doors, "beside the doors: tcp over ipv6", &["exec 3<>/dev/tcp/::1/$TCP6"]).needs(Kernel),
+    attempt(Doors, "beside the doors: udp over ipv4", &["echo x > /dev/udp/127.0.0.1/$UDP4"]),
+    attempt(Doors, "beside the doors: udp over ipv6", &["echo x > /dev/udp/::1/$UDP6"]).needs(Kernel),
+    attempt(Doors, "beside the doors: all addresses", &["exec 3<>/dev/tcp/0.0.0.0/$TCP4"]),
+    attempt(
+        Doors,
+        "beside the doors: a socket of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un $ENV{SOCKET}'"],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a socket without a file",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un \"\\0$ENV{ABSTRACT}\"'"],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a pair connected once more",
+        &[
+            "perl -MSocket -e 'socketpair A, B, AF_UNIX, SOCK_STREAM, 0; close B; connect A, pack_sockaddr_un $ENV{SOCKET} or socket S, AF_UNIX, SOCK_STREAM, 0 and connect S, pack_sockaddr_un $ENV{SOCKET}'",
+        ],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a datagram of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_DGRAM, 0; send S, \"x\", 0, pack_sockaddr_un $ENV{DATAGRAM}'"],
+    ),
+    attempt(Doors, "beside the doors: a datagram that is addressed late", &["$ATTEMPT sendmsg $DATAGRAM"]),
+    attempt(Doors, "beside the doors: a datagram out of a pair", &["$ATTEMPT pair-sendmsg $DATAGRAM"]),
+    attempt(Doors, "beside the doors: a descriptor handed over", &["$ATTEMPT receive $SOCKET"]),
+    attempt(Doors, "beside the doors: the kernel's own sockets", &["$ATTEMPT socket netlink"]).needs(Kernel),
+    attempt(Doors, "beside the doors: raw packets", &["$ATTEMPT socket packet"]).needs(Kernel),
+    attempt(Doors, "beside the doors: raw ip", &["$ATTEMPT socket raw"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the host of a virtual machine", &["$ATTEMPT socket vsock"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the ciphers of the kernel", &["$ATTEMPT socket alg"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the 32-bit door", &["$ATTEMPT socket-32"]).needs(Kernel),
+    attempt(Doors, "beside the doors: io_uring", &["$ATTEMPT io-uring"]).needs(Kernel),
+    attempt(
+        Doors,
+        "beside the doors: the network of another process",
+        &["nsenter -t $B -n bash -c 'exec 3<>/dev/tcp/127.0.0.1/$TCP4'"],
+    )
+    .needs(Root),
+    attempt(Doors, "beside the doors: write outside", &["touch $O/new"]),
 ];

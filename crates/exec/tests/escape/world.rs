@@ -146,7 +146,7 @@ impl World {
         let some = ReadOnlyAccess::Restricted { include_platform_defaults: true, readable_roots: vec![] };
         let policy = match policy {
             Policy::ReadOnly => SandboxPolicy::ReadOnly { access: all, network_access: false },
-            Policy::Workspace => workspace(&[], false, all),
+            Policy::Workspace | Policy::Doors => workspace(&[], false, all),
             Policy::WorkspaceAndNetwork => workspace(&[], true, all),
             Policy::NestedRoots => workspace(&[self.workspace.join("inner")], false, all),
             Policy::RestrictedReads => workspace(&[], false, some),
