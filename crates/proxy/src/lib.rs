@@ -13,9 +13,11 @@ mod local;
 mod policy;
 mod serve;
 mod socks;
+mod variables;
 
 pub use domains::{Domains, PatternError};
 pub use gate::{Blocked, Decider, Deciding, Protocol, Request, Resolver, Resolving};
 pub use host::{Host, HostError};
 pub use policy::{Mode, Policy};
 pub use serve::Proxy;
+pub use variables::variables;

@@ -14,10 +14,14 @@ use loomd_exec::rules::{PrefixRule, Rules};
 use loomd_exec::sandbox::Sandbox;
 use loomd_protocol::SandboxPolicy;
 
-pub(crate) use command::{Candidate, Clearance, Denial, WantedPermissions, Wishes, check_wishes, clear, retry};
+pub(crate) use command::{
+    Candidate, Clearance, DECLINED, Denial, WantedPermissions, Wishes, check_wishes, clear, retry,
+};
 pub(crate) use grants::Grants;
 pub(crate) use patch::{PatchClearance, ask_about_patch, clear_patch};
+pub(crate) use reviewer::judge;
 
+use crate::network::Hosts;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::turn::TurnCx;
@@ -31,6 +35,8 @@ pub(crate) struct Guard {
     approved: Mutex<HashSet<String>>,
     /// What was granted for the rest of the thread.
     grants: Mutex<Grants>,
+    /// What was decided about hosts.
+    pub hosts: Arc<Hosts>,
 }
 
 impl Guard {

@@ -40,7 +40,7 @@ impl Sandbox {
         };
         let mut sandbox = Self::with_readable(readable, false);
         if everything == FileAccess::Write {
-            sandbox.writable.push(WritableRoot { path: "/".into(), protected: Vec::new(), absent: Vec::new() });
+            sandbox = Self::of_network_only();
         }
         for (path, access) in rules {
             match access {
@@ -69,7 +69,13 @@ impl Sandbox {
         }
     }
 
-    /// Whether commands can touch all that their user can.
+    /// Leaves commands everything but the network.
+    pub fn of_network_only() -> Self {
+        let root = WritableRoot { path: "/".into(), protected: Vec::new(), absent: Vec::new() };
+        Self { writable: vec![root], ..Self::with_readable(None, false) }
+    }
+
+    /// Whether there are files that commands cannot touch though their user can.
     pub fn confines_files(&self) -> bool {
         let all = |root: &WritableRoot| root.path == Path::new("/") && root.protected.is_empty();
         !(self.exceptions.is_empty() && self.writable.iter().any(all))

@@ -112,6 +112,11 @@ impl Sandbox {
         self.network = true;
     }
 
+    /// Takes the network back, whatever was granted.
+    pub fn deny_network(&mut self) {
+        self.network = false;
+    }
+
     pub fn network_disabled(&self) -> bool {
         !self.network
     }
