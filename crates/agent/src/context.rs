@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Zoned;
 use loomd_config::Feature;
+use loomd_config::config_toml::FileAccess;
 use loomd_model::ModelInfo;
 use loomd_protocol::{ContentItem, ModeKind, NetworkDomainPermission, Personality, ReasoningSummary, ResponseItem};
 use loomd_store::rollout::TurnContext;
@@ -126,10 +127,15 @@ impl Situation<'_> {
 
     fn permissions(&self) -> String {
         let features = &self.profile.config.features;
+        let cwd = Path::new(&self.settings.cwd);
+        let rules = self.settings.permissions.iter().flat_map(|permissions| &permissions.files);
+        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
         Permissions {
+            closed: &closed.collect::<Vec<_>>(),
+            proxied: matches!(network::managed(self.settings, self.profile), Ok(Some(network)) if network.enabled),
             sandbox: &self.settings.sandbox,
             approval: &self.settings.approval_policy,
-            cwd: Path::new(&self.settings.cwd),
+            cwd,
             additional_permissions: features.enabled(Feature::ExecPermissionApprovals),
             request_permissions: features.enabled(Feature::RequestPermissionsTool),
         }

@@ -6,7 +6,7 @@ mod decider;
 mod hosts;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loomd_config::config_toml::NetworkMode;
 use loomd_config::permissions::ManagedNetwork;
@@ -16,7 +16,7 @@ use loomd_exec::{Command, Environment};
 use loomd_protocol::{NetworkAccess, NetworkDomainPermission, SandboxPolicy};
 use loomd_proxy::{Domains, Mode, PatternError, Policy, Proxy};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::guard::rule_folders;
@@ -180,15 +180,40 @@ impl Line {
 
     /// Resolves when a command has had its time; that in which somebody was being asked does not count.
     pub async fn time_is_up(&self, after: Duration) {
-        let mut open = self.open_questions.clone();
-        let mut left = after;
-        loop {
-            open.wait_for(|open| *open == 0).await.map(drop).unwrap_or_default();
-            let begun = Instant::now();
-            if timeout(left, open.wait_for(|open| *open > 0)).await.is_err() {
-                return;
-            }
-            left = left.saturating_sub(begun.elapsed());
+        time_is_up(self.open_questions.clone(), after).await;
+    }
+}
+
+async fn time_is_up(mut open_questions: watch::Receiver<usize>, after: Duration) {
+    let mut left = after;
+    loop {
+        let nobody_asks = open_questions.wait_for(|open| *open == 0).await.is_ok();
+        let begun = Instant::now();
+        let asked = open_questions.wait_for(|open| *open > 0);
+        if !nobody_asks || timeout(left, asked).await.is_err() {
+            return;
         }
+        left = left.saturating_sub(begun.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn time_stands_still_while_somebody_is_asked() {
+        let (asking, open) = watch::channel(0);
+        let begun = Instant::now();
+        let questions = async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                asking.send_replace(1);
+                tokio::time::sleep(Duration::from_secs(100)).await;
+                asking.send_replace(0);
+            }
+        };
+        tokio::join!(time_is_up(open, Duration::from_secs(10)), questions);
+        assert_eq!(begun.elapsed().as_secs(), 310);
     }
 }

@@ -54,7 +54,8 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
         }
     }
     fresh_proc()?;
-    std::env::set_current_dir(cwd)
+    // Folders that commands may not even see cannot be worked in.
+    std::env::set_current_dir(cwd).map_err(|error| io::Error::other(format!("{}: {error}", cwd.display())))
 }
 
 const CLONE: OpenTreeFlags =
