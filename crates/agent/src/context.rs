@@ -4,13 +4,16 @@ use std::path::Path;
 
 use jiff::Zoned;
 use loomd_config::Feature;
+use loomd_config::config_toml::FileAccess;
 use loomd_model::ModelInfo;
-use loomd_protocol::{ContentItem, ModeKind, Personality, ReasoningSummary, ResponseItem};
+use loomd_protocol::{ContentItem, ModeKind, NetworkDomainPermission, Personality, ReasoningSummary, ResponseItem};
 use loomd_store::rollout::TurnContext;
+use serde_json::json;
 
 use crate::conversation::message_of;
+use crate::network;
 use crate::project_doc::{self, ProjectDocs};
-use crate::prompts::{self, Environment, Permissions};
+use crate::prompts::{self, Environment, ManagedNetwork, Permissions};
 use crate::settings::{Profile, Settings, truncation};
 
 /// How much of the project's own instructions the model is told when nothing is configured.
@@ -41,7 +44,9 @@ impl Situation<'_> {
             timezone: Some(timezone(now)),
             approval_policy: settings.approval_policy.clone(),
             sandbox_policy: settings.sandbox.clone().into(),
-            network: None,
+            network: self
+                .network()
+                .map(|network| json!({ "allowed_domains": network.allowed, "denied_domains": network.denied })),
             model: settings.model.clone(),
             personality: self.personality().and_then(name_of),
             collaboration_mode: Some(settings.collaboration_mode()),
@@ -111,7 +116,10 @@ impl Situation<'_> {
         if !sections.is_empty() {
             items.push(texts("developer", sections));
         }
-        if (&before.cwd, &before.current_date, &before.timezone) != (&after.cwd, &after.current_date, &after.timezone) {
+        let told = |context: &TurnContext| {
+            (context.cwd.clone(), context.current_date.clone(), context.timezone.clone(), context.network.clone())
+        };
+        if told(before) != told(&after) {
             items.push(texts("user", vec![self.environment(now).to_string()]));
         }
         items
@@ -119,10 +127,15 @@ impl Situation<'_> {
 
     fn permissions(&self) -> String {
         let features = &self.profile.config.features;
+        let cwd = Path::new(&self.settings.cwd);
+        let rules = self.settings.permissions.iter().flat_map(|permissions| &permissions.files);
+        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
         Permissions {
+            closed: &closed.collect::<Vec<_>>(),
+            proxied: matches!(network::managed(self.settings, self.profile), Ok(Some(network)) if network.enabled),
             sandbox: &self.settings.sandbox,
             approval: &self.settings.approval_policy,
-            cwd: Path::new(&self.settings.cwd),
+            cwd,
             additional_permissions: features.enabled(Feature::ExecPermissionApprovals),
             request_permissions: features.enabled(Feature::RequestPermissionsTool),
         }
@@ -160,13 +173,23 @@ impl Situation<'_> {
         Some(project_doc::section(Path::new(&self.settings.cwd), &text))
     }
 
+    /// What an administrator lists. What a profile of the user lists shows when it is tried.
+    fn network(&self) -> Option<ManagedNetwork> {
+        let network = network::managed(self.settings, self.profile).ok()??;
+        network.required.then(|| ManagedNetwork {
+            enabled: network.enabled,
+            allowed: network.listed(NetworkDomainPermission::Allow),
+            denied: network.listed(NetworkDomainPermission::Deny),
+        })
+    }
+
     fn environment(&self, now: &Zoned) -> Environment {
         Environment {
             cwd: self.settings.cwd.clone().into(),
             shell: self.shell.into(),
             current_date: now.date().to_string(),
             timezone: timezone(now),
-            network: None,
+            network: self.network(),
             subagents: self.subagents.clone(),
         }
     }

@@ -20,6 +20,7 @@ mod images;
 mod input;
 mod lanes;
 mod markers;
+mod network;
 mod notify;
 mod outlet;
 mod paging;
@@ -43,6 +44,7 @@ mod turn_requests;
 pub mod turns;
 mod view;
 
+pub use network::{check_network, lay_for_client};
 pub use outlet::{Audience, Outlet, Question, Sending, Subscriber};
 pub use paging::PageRequest;
 pub use refusal::Refusal;

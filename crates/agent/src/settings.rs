@@ -1,8 +1,10 @@
 //! What a thread runs on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use loomd_config::permissions::Permissions;
+use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, ModeKind,
@@ -24,6 +26,8 @@ pub struct Settings {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
+    /// The permission profile that `sandbox` is the nearest word for, if there is one; then this is what counts.
+    pub permissions: Option<Arc<Permissions>>,
     pub reasoning_effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub personality: Option<Personality>,
@@ -46,6 +50,9 @@ impl Settings {
             }
         }
         set(&mut self.cwd, &params.cwd);
+        if params.sandbox_policy.as_ref().is_some_and(|policy| *policy != self.sandbox) {
+            self.permissions = None;
+        }
         set(&mut self.approval_policy, &params.approval_policy);
         set(&mut self.approvals_reviewer, &params.approvals_reviewer);
         set(&mut self.sandbox, &params.sandbox_policy);
@@ -59,6 +66,15 @@ impl Settings {
             self.model.clone_from(&settings.model);
             self.reasoning_effort.clone_from(&settings.reasoning_effort);
             self.mode_instructions.clone_from(&settings.developer_instructions);
+        }
+    }
+
+    /// The sandbox of commands; `None` when there is nothing to enforce.
+    pub(crate) fn confinement(&self, tmpdir: Option<&Path>) -> Option<Sandbox> {
+        let surroundings = Surroundings { cwd: Path::new(&self.cwd), tmpdir };
+        match &self.permissions {
+            Some(permissions) => Some(Sandbox::of_permissions(permissions, surroundings)),
+            None => Sandbox::new(&self.sandbox, surroundings),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loomd_config::Feature;
 use loomd_exec::{Command, Snapshot, snapshot_folder};
 
+use crate::network::ALLOW_LOCAL_BINDING;
 use crate::services::Services;
 use crate::turn::TurnCx;
 
@@ -34,7 +35,11 @@ impl ShellMemory {
             self.look(turn, services, command.cwd.clone());
             return command;
         }
-        let set = turn.profile.config.config.shell_environment_policy.set.clone().unwrap_or_default();
+        let mut set = turn.profile.config.config.shell_environment_policy.set.clone().unwrap_or_default();
+        if command.env.get(ALLOW_LOCAL_BINDING).is_some() {
+            // What start-up files say of proxies must not lead past the one that the command has.
+            set.extend(loomd_proxy::variables(0, None).into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
         match &state.snapshot {
             Some(snapshot) => snapshot.apply(command, &set),
             None => command,

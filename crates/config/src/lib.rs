@@ -8,6 +8,7 @@
 pub mod config_toml;
 pub mod external_agent;
 pub mod features;
+pub mod permissions;
 
 mod edit;
 mod error;

@@ -1,13 +1,14 @@
 //! From files, flags and a thread's overrides to one decoded configuration. Every call reads the files
 //! afresh. Whether the values fit together is [`resolve`](crate::resolve)'s question.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, JsonObject};
 
 use crate::config_toml::{Profile, TrustLevel};
 use crate::file::SourceFile;
 use crate::paths::PathBase;
+use crate::permissions::Permissions;
 use crate::project::Project;
 use crate::requirements;
 use crate::settings::{Settings, resolve};
@@ -72,6 +73,8 @@ pub struct Loaded {
     pub trust: Option<TrustLevel>,
     /// Before the layers have their say.
     base_features: FeatureSet,
+    /// What `~` stands for.
+    user_home: Option<PathBuf>,
 }
 
 impl Loaded {
@@ -80,6 +83,35 @@ impl Loaded {
         let Some(name) = &self.config.profile else { return Ok(None) };
         let profile = self.config.profiles.get(name);
         profile.map(Some).ok_or_else(|| ConfigError::UnknownProfile(name.clone()))
+    }
+
+    /// The permission profile that is in force, unless a sandbox mode is: the higher layer says which, and a layer
+    /// that names both means the profile.
+    pub(crate) fn permissions(
+        &self,
+        warnings: &mut Vec<ConfigWarningNotification>,
+    ) -> Result<Option<Permissions>, ConfigError> {
+        let mut in_force = false;
+        for layer in self.stack.enabled() {
+            let selected = self.config.profile.as_ref();
+            let profile = selected.and_then(|name| layer.table.get("profiles")?.get(name)?.get("sandbox_mode"));
+            if layer.table.contains_key("default_permissions") {
+                in_force = true;
+            } else if layer.table.contains_key("sandbox_mode") {
+                in_force = false;
+            }
+            in_force &= profile.is_none();
+        }
+        let name = match &self.config.default_permissions {
+            Some(name) if in_force => name,
+            _ => return Ok(None),
+        };
+        if self.config.permissions.is_empty() {
+            return Err(ConfigError::Invalid("default_permissions requires a `[permissions]` table".into()));
+        }
+        let undefined = || ConfigError::Invalid(format!("default_permissions refers to undefined profile `{name}`"));
+        let profile = self.config.permissions.get(name).ok_or_else(undefined)?;
+        Permissions::resolve(name, profile, self.user_home.as_deref(), warnings).map(Some)
     }
 
     /// The features that are on: a requirement beats everything, a profile the top level, a higher layer a lower
@@ -196,7 +228,8 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         let enablement = enablement.get();
         base_features.set_named(|name| enablement.get(name).copied());
     }
-    Ok(Loaded { stack, config, requirements, trust, base_features })
+    let user_home = request.user_home.map(Path::to_path_buf);
+    Ok(Loaded { stack, config, requirements, trust, base_features, user_home })
 }
 
 /// What the organisation requires, then what the administrator of the machine does.

@@ -6,6 +6,7 @@ use std::fs;
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 
 use crate::config_toml::ModelProvider;
+use crate::permissions::Permissions;
 use crate::{ConfigError, ConfigToml, FeatureSet, Loaded, Requirements, warnings};
 
 /// A configuration that can be used.
@@ -20,9 +21,11 @@ pub struct Settings {
     pub model_instructions: Option<String>,
     /// `compact_prompt`, else the text of `experimental_compact_prompt_file`.
     pub compact_prompt: Option<String>,
+    /// The permission profile that counts instead of `config.sandbox_mode`.
+    pub permissions: Option<Permissions>,
     /// What values that come from elsewhere must keep to; those in `config` do.
     pub requirements: Requirements,
-    /// Which values were replaced to keep to the requirements.
+    /// Which values were replaced to keep to the requirements, and what was not understood.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
@@ -36,12 +39,13 @@ pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
     check_providers(&config)?;
     check_permissions(&config)?;
     let provider = find_provider(&config)?;
-    let warnings = warnings::enforce(&mut config, &loaded.requirements);
+    let mut warnings = warnings::enforce(&mut config, &loaded.requirements);
+    let permissions = loaded.permissions(&mut warnings)?;
     let model_instructions = read_prompt("model_instructions_file", &config.model_instructions_file)?;
     let compact_file = read_prompt("experimental_compact_prompt_file", &config.experimental_compact_prompt_file)?;
     let compact_prompt = config.compact_prompt.clone().or(compact_file);
     let requirements = loaded.requirements.clone();
-    Ok(Settings { config, provider, features, model_instructions, compact_prompt, requirements, warnings })
+    Ok(Settings { config, provider, features, model_instructions, compact_prompt, permissions, requirements, warnings })
 }
 
 fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {

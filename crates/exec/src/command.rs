@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A program to run: its words, where, and with which variables. Nothing is inherited beyond this.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +15,25 @@ pub struct Command {
     pub arg0: Option<String>,
     pub cwd: PathBuf,
     pub env: Environment,
+    /// What the program finds open as descriptor 3.
+    pub(crate) channel: Option<Channel>,
 }
+
+/// One end of a line to a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel(pub Arc<OwnedFd>);
+
+impl PartialEq for Channel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Channel {}
 
 impl Command {
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>, cwd: impl Into<PathBuf>, env: Environment) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), arg0: None, cwd: cwd.into(), env }
+        Self { argv: argv.into_iter().map(Into::into).collect(), arg0: None, cwd: cwd.into(), env, channel: None }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::env;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +16,9 @@ pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
 /// Ends what was started when whoever started it is gone.
 pub(crate) const GUARD: &str = "loomd-guard";
+
+/// The descriptor of the line between a helper and whoever started it, where there is one.
+pub(crate) const CHANNEL: RawFd = 3;
 
 /// Whether this program knows what to do under those names; if not, starting it would start another of us.
 static READY: AtomicBool = AtomicBool::new(false);
@@ -34,6 +38,12 @@ pub fn run_if_helper() {
 
 pub(crate) fn is_ready() -> bool {
     READY.load(Ordering::Relaxed)
+}
+
+/// The line to whoever started this helper. To be called once, by a helper that was given one.
+pub(crate) fn take_channel() -> OwnedFd {
+    // SAFETY: it was opened for us before we were started, and nothing else here knows of it.
+    unsafe { OwnedFd::from_raw_fd(CHANNEL) }
 }
 
 /// Closes this descriptor and all above it when this process becomes another program.

@@ -78,7 +78,8 @@ async fn what_the_policy_sets_or_we_force_outlives_it() {
 async fn other_commands_are_left_alone() {
     let user = User::new("");
     let snapshot = user.snapshot().await.unwrap();
-    let elsewhere = Command { cwd: "/tmp".into(), ..user.command("true") };
+    let mut elsewhere = user.command("true");
+    elsewhere.cwd = "/tmp".into();
     let plain = Command::new(user.shell.argv("true", false), "/", user.env.clone());
     let other = Command::new(["/bin/sh", "-lc", "true"], "/", user.env.clone());
     for command in [elsewhere, plain, other] {

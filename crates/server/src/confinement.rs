@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loomd_exec::sandbox::{Report, Sandbox, Surroundings};
-use loomd_protocol::{ConfigWarningNotification, SandboxPolicy, ServerNotification};
+use loomd_protocol::{ConfigWarningNotification, ServerNotification};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
 use crate::app::App;
+use crate::thread_settings::Confined;
 
 #[derive(Default)]
 pub(crate) struct Confinement {
@@ -28,13 +29,13 @@ impl Confinement {
 }
 
 /// Sees to it that clients know if a policy cannot be enforced.
-pub(crate) fn check_policy(app: &Arc<App>, policy: &SandboxPolicy, cwd: &Path) {
+pub(crate) fn check_policy(app: &Arc<App>, confined: &Confined, cwd: &Path) {
     if app.confinement.report.get().is_some_and(Report::is_complete) {
         return;
     }
     let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
     let surroundings = Surroundings { cwd, tmpdir: tmpdir.as_deref() };
-    if let Some(sandbox) = Sandbox::new(policy, surroundings) {
+    if let Some(sandbox) = confined.sandbox(surroundings) {
         check(app, sandbox);
     }
 }

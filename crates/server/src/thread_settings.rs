@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_agent::{Basis, Profile, Refusal, Resolve, Resolved, Settings};
-use loomd_config::config_toml::{ConfigToml, TrustLevel};
-use loomd_config::{Layer, LoadRequest, Loaded, features};
+use loomd_config::config_toml::{ConfigToml, FileAccess, TrustLevel};
+use loomd_config::permissions::{FileRule, Permissions, Place};
+use loomd_config::{ConfigError, Layer, LoadRequest, Loaded, features};
+use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::Identity;
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ConfigLayerSource, DeprecationNoticeNotification,
@@ -60,6 +62,10 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
         || wishes.config.contains_key("model")
         || wishes.config.contains_key("model_reasoning_effort");
     let mut overrides = wishes.config;
+    if let Some(mode) = wishes.sandbox {
+        // So that it counts more than a permission profile.
+        overrides.insert("sandbox_mode".into(), serde_json::json!(mode));
+    }
     if let Some(provider) = wishes.model_provider {
         overrides.insert("model_provider".into(), provider.into());
     }
@@ -75,7 +81,6 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
     let trust = loaded.trust;
-    let sandbox = requirements.sandbox_mode(wishes.sandbox.unwrap_or_else(|| sandbox_mode(config, trust)));
     let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
@@ -83,46 +88,55 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
     let approval_policy = requirements.approval_policy(approval_policy);
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
-    let sandbox = sandbox_policy(sandbox, config, &cx.app.sources.home);
-    confinement::check_policy(&cx.app, &sandbox, &cwd);
-    Ok(Resolved {
-        settings: Settings {
-            model: wishes
-                .model
-                .or_else(|| stored.map(|turn| turn.model.clone()))
-                .or_else(|| config.model.clone())
-                .unwrap_or_else(|| DEFAULT_MODEL.into()),
-            model_provider: config.model_provider().to_owned(),
-            service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
-            cwd: cwd.to_string_lossy().into_owned(),
-            approval_policy,
-            approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
-            sandbox,
-            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
-            summary: None,
-            personality: wishes.personality,
-            mode: ModeKind::Default,
-            mode_instructions: None,
+    let confined = match wishes.sandbox {
+        Some(mode) => Confined::by_mode(requirements.sandbox_mode(mode), config, &cx.app.sources.home),
+        None => Confined::by_default(&resolved, trust, &cx.app.sources.home, &cwd).map_err(refuse)?,
+    };
+    confinement::check_policy(&cx.app, &confined, &cwd);
+    let settings = Settings {
+        model: wishes
+            .model
+            .or_else(|| stored.map(|turn| turn.model.clone()))
+            .or_else(|| config.model.clone())
+            .unwrap_or_else(|| DEFAULT_MODEL.into()),
+        model_provider: config.model_provider().to_owned(),
+        service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
+        cwd: cwd.to_string_lossy().into_owned(),
+        approval_policy,
+        approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
+        sandbox: confined.policy,
+        permissions: confined.permissions,
+        reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
+        summary: None,
+        personality: wishes.personality,
+        mode: ModeKind::Default,
+        mode_instructions: None,
+    };
+    let notices = deprecations(config);
+    let profile = Profile {
+        provider: cx.app.provider(config.model_provider(), &resolved.provider),
+        catalogue,
+        base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+        developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+        raw_events: wishes.raw_events,
+        rule_folders: project_folders(&loaded),
+        dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
+        client: cx.client.name.clone(),
+        identity: Identity {
+            user_agent: cx.client.user_agent.clone(),
+            originator: cx.client.originator.clone(),
+            version: PROTOCOL_VERSION.into(),
         },
+        config: resolved,
+    };
+    loomd_agent::check_network(&settings, &profile)
+        .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
+    Ok(Resolved {
+        settings,
         originator: cx.client.name.clone(),
         cli_version: PROTOCOL_VERSION.into(),
-        notices: deprecations(config),
-        profile: Arc::new(Profile {
-            provider: cx.app.provider(config.model_provider(), &resolved.provider),
-            catalogue,
-            base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
-            developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
-            raw_events: wishes.raw_events,
-            rule_folders: project_folders(&loaded),
-            dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
-            client: cx.client.name.clone(),
-            identity: Identity {
-                user_agent: cx.client.user_agent.clone(),
-                originator: cx.client.originator.clone(),
-                version: PROTOCOL_VERSION.into(),
-            },
-            config: resolved,
-        }),
+        notices,
+        profile: Arc::new(profile),
     })
 }
 
@@ -157,14 +171,61 @@ fn sandbox_mode(config: &ConfigToml, trust: Option<TrustLevel>) -> SandboxMode {
     })
 }
 
-/// The policy of a folder when nobody asks for another.
-pub(crate) fn default_sandbox(
-    settings: &loomd_config::Settings,
-    trust: Option<TrustLevel>,
-    home: &AbsolutePathBuf,
-) -> SandboxPolicy {
-    let mode = settings.requirements.sandbox_mode(sandbox_mode(&settings.config, trust));
-    sandbox_policy(mode, &settings.config, home)
+/// What commands may do: in the wire's words, and in full where a permission profile says more.
+pub(crate) struct Confined {
+    pub policy: SandboxPolicy,
+    pub permissions: Option<Arc<Permissions>>,
+}
+
+impl Confined {
+    pub fn by_policy(policy: SandboxPolicy) -> Self {
+        Self { policy, permissions: None }
+    }
+
+    fn by_mode(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> Self {
+        Self::by_policy(sandbox_policy(mode, config, home))
+    }
+
+    /// What holds in a folder when nobody asks for anything else.
+    pub fn by_default(
+        settings: &loomd_config::Settings,
+        trust: Option<TrustLevel>,
+        home: &AbsolutePathBuf,
+        cwd: &Path,
+    ) -> Result<Self, ConfigError> {
+        let (config, requirements) = (&settings.config, &settings.requirements);
+        let Some(mut permissions) = settings.permissions.clone() else {
+            return Ok(Self::by_mode(requirements.sandbox_mode(sandbox_mode(config, trust)), config, home));
+        };
+        let mut policy = permissions.policy(cwd)?;
+        if requirements.check_sandbox_policy(&policy).is_err() {
+            return Ok(Self::by_mode(SandboxMode::ReadOnly, config, home));
+        }
+        if matches!(policy, SandboxPolicy::WorkspaceWrite { .. }) {
+            let place = Place::Path(memories(home));
+            permissions.files.push(FileRule { place, access: FileAccess::Write });
+            policy = permissions.policy(cwd)?;
+        }
+        Ok(Self { policy, permissions: Some(Arc::new(permissions)) })
+    }
+
+    /// Whether somebody else confines commands.
+    pub fn is_elsewhere(&self) -> bool {
+        self.permissions.is_none() && matches!(self.policy, SandboxPolicy::ExternalSandbox { .. })
+    }
+
+    /// `None` when there is nothing to enforce.
+    pub fn sandbox(&self, surroundings: Surroundings) -> Option<Sandbox> {
+        match &self.permissions {
+            Some(permissions) => Some(Sandbox::of_permissions(permissions, surroundings)),
+            None => Sandbox::new(&self.policy, surroundings),
+        }
+    }
+}
+
+/// Where agents keep what they remember; part of every workspace.
+fn memories(home: &AbsolutePathBuf) -> AbsolutePathBuf {
+    AbsolutePathBuf::resolve(home, "memories")
 }
 
 fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf) -> SandboxPolicy {
@@ -174,7 +235,7 @@ fn sandbox_policy(mode: SandboxMode, config: &ConfigToml, home: &AbsolutePathBuf
         SandboxMode::WorkspaceWrite => {
             let workspace = config.sandbox_workspace_write.clone().unwrap_or_default();
             let mut writable_roots = workspace.writable_roots;
-            writable_roots.push(AbsolutePathBuf::resolve(home, "memories"));
+            writable_roots.push(memories(home));
             SandboxPolicy::WorkspaceWrite {
                 writable_roots,
                 read_only_access: ReadOnlyAccess::FullAccess,

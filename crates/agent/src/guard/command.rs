@@ -87,6 +87,13 @@ pub(crate) struct Clearance {
     pub notes: Vec<ResponseItem>,
 }
 
+impl Clearance {
+    /// Whether there is more to be had without the sandbox.
+    pub fn confines_files(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(Sandbox::confines_files)
+    }
+}
+
 /// A command that was not allowed to run.
 #[derive(Debug)]
 pub(crate) enum Denial {
@@ -97,7 +104,7 @@ pub(crate) enum Denial {
 }
 
 /// What a person who declines is taken to have said.
-const DECLINED: &str = "exec command rejected by user";
+pub(crate) const DECLINED: &str = "exec command rejected by user";
 
 /// Why a failed command is asked about again.
 pub(super) const RETRY: &str = "command failed; retry without sandbox?";
@@ -192,7 +199,7 @@ pub(crate) async fn retry(
         AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
         AskForApproval::OnRequest | AskForApproval::Never => false,
     };
-    if !may_retry || first.sandbox.is_none() {
+    if !may_retry || !first.confines_files() {
         return Ok(None);
     }
     let mut notes = Vec::new();

@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_exec::rules::{PrefixRule, Rules};
-use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_exec::sandbox::Sandbox;
 
-pub(crate) use command::{Candidate, Clearance, Denial, WantedPermissions, Wishes, check_wishes, clear, retry};
+pub(crate) use command::{
+    Candidate, Clearance, DECLINED, Denial, WantedPermissions, Wishes, check_wishes, clear, retry,
+};
 pub(crate) use grants::Grants;
 pub(crate) use patch::{PatchClearance, ask_about_patch, clear_patch};
+pub(crate) use reviewer::judge;
 
+use crate::network::Hosts;
 use crate::services::Services;
 use crate::turn::TurnCx;
 
@@ -29,6 +33,8 @@ pub(crate) struct Guard {
     approved: Mutex<HashSet<String>>,
     /// What was granted for the rest of the thread.
     grants: Mutex<Grants>,
+    /// What was decided about hosts.
+    pub hosts: Arc<Hosts>,
 }
 
 impl Guard {
@@ -75,9 +81,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
-    let policy = &turn.settings.sandbox;
     let tmpdir = services.environment.get("TMPDIR").map(Path::new);
-    let mut sandbox = Sandbox::new(policy, Surroundings { cwd: Path::new(&turn.settings.cwd), tmpdir })?;
+    let mut sandbox = turn.settings.confinement(tmpdir)?;
     guard.granted().apply(&mut sandbox);
     turn.grants().apply(&mut sandbox);
     if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {

@@ -42,7 +42,7 @@ struct Verdict {
 }
 
 /// Has an action judged; it may go ahead when this is `Ok`.
-pub(super) async fn judge(cx: &ToolCx, item_id: &str, action: JsonValue) -> Result<(), Denial> {
+pub(crate) async fn judge(cx: &ToolCx, item_id: &str, action: JsonValue) -> Result<(), Denial> {
     let turn = &cx.turn;
     let review_id = Uuid::new_v4().to_string();
     let started_at_ms = Timestamp::now().as_millisecond();

@@ -16,12 +16,26 @@ pub struct Permissions<'a> {
     pub additional_permissions: bool,
     /// Whether there is a tool `request_permissions`.
     pub request_permissions: bool,
+    /// What a permission profile closes.
+    pub closed: &'a [AbsolutePathBuf],
+    /// Whether commands reach the network only through a proxy.
+    pub proxied: bool,
 }
 
 impl Display for Permissions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "<permissions instructions>\n# What commands may do\n\n")?;
         self.sandbox(f)?;
+        if !self.closed.is_empty() {
+            write!(f, " These cannot even be read: {}.", list(self.closed))?;
+        }
+        if self.proxied {
+            write!(
+                f,
+                " Whatever that says, commands reach the network only through the proxy that their environment names, and only \
+                 hosts that are allowed. What it blocks, it says so of; do not look for a way around it."
+            )?;
+        }
         write!(f, "\n\n# When the user is asked\n\n")?;
         self.approval(f)?;
         if self.request_permissions {
@@ -213,6 +227,8 @@ mod tests {
             cwd: Path::new("/w"),
             additional_permissions: false,
             request_permissions: false,
+            closed: &[],
+            proxied: false,
         };
         permissions.to_string()
     }
@@ -304,6 +320,8 @@ mod tests {
             cwd: Path::new("/w"),
             additional_permissions: false,
             request_permissions: false,
+            closed: &[],
+            proxied: false,
         };
         let tells = |permissions: Permissions<'_>| {
             let text = permissions.to_string();
@@ -312,5 +330,22 @@ mod tests {
         assert_eq!(tells(plain), (false, false));
         assert_eq!(tells(Permissions { additional_permissions: true, ..plain }), (true, false));
         assert_eq!(tells(Permissions { request_permissions: true, ..plain }), (false, true));
+    }
+
+    #[test]
+    fn what_a_profile_adds_is_told() {
+        let sandbox = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: true };
+        let closed = [AbsolutePathBuf::new("/w/secret").unwrap()];
+        let permissions = Permissions {
+            sandbox: &sandbox,
+            approval: &AskForApproval::Never,
+            cwd: Path::new("/w"),
+            additional_permissions: false,
+            request_permissions: false,
+            closed: &closed,
+            proxied: true,
+        };
+        let text = permissions.to_string();
+        assert!(text.contains("Network access is enabled. These cannot even be read: `/w/secret`. Whatever"), "{text}");
     }
 }

@@ -1,18 +1,20 @@
 //! Running a command for the model as an item that clients see, and what the model is told of it.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
-use loomd_exec::sandbox::{Sandbox, looks_denied};
+use loomd_exec::sandbox::looks_denied;
 use loomd_exec::{Command, EnvironmentRequest, Finished, Limits, Outcome, Stream, TextChunks};
-use loomd_protocol::{
-    CommandExecutionSource, CommandExecutionStatus, NetworkAccess, ResponseItem, SandboxPolicy, ThreadItem,
-};
+use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseItem, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
+
+use tokio_util::sync::CancellationToken;
 
 use super::deltas::Deltas;
 use super::{Answer, Output, ToolCx};
 use crate::guard::{self, Candidate, Denial, Wishes};
+use crate::network::{Line, Route};
 use crate::settings::truncation;
 use crate::truncate::truncate;
 use crate::turn::TurnCx;
@@ -53,18 +55,22 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) ->
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
     };
-    let (mut ran, finished) = attempt(cx, &task, clearance.sandbox.as_ref()).await;
+    let mut attempted = attempt(cx, &task, Route::of_model(cx, clearance.sandbox.as_ref())).await;
     let mut notes = clearance.notes.clone();
-    if clearance.sandbox.is_some() && finished.is_some_and(|finished| looks_denied(&finished)) {
+    if clearance.confines_files() && attempted.looks_denied() {
         match guard::retry(cx, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
-                (ran, _) = attempt(cx, &task, again.sandbox.as_ref()).await;
+                attempted = attempt(cx, &task, Route::of_model(cx, again.sandbox.as_ref())).await;
             }
             Ok(None) => {}
             Err(denial) => return declined(turn, &task, denial).await,
         }
     }
+    if let Some(refusal) = attempted.refusal {
+        return declined(turn, &task, Denial::Declined(refusal)).await;
+    }
+    let mut ran = attempted.ran;
     ran.notes = notes;
     completed(turn, &task, &ran).await;
     ran
@@ -73,39 +79,86 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) ->
 /// Runs a command of the user.
 pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
     cx.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let (ran, _) = attempt(cx, &task, None).await;
-    let ran = ran.stopped_by_user(task.source);
+    let ran = attempt(cx, &task, Ok(Route::of_user(cx))).await.ran.stopped_by_user(task.source);
     completed(&cx.turn, &task, &ran).await;
     ran
 }
 
-async fn attempt(cx: &ToolCx, task: &Task<'_>, sandbox: Option<&Sandbox>) -> (Ran, Option<Finished>) {
+/// What came of running a command once.
+struct Attempted {
+    ran: Ran,
+    /// `None` when it could not be started.
+    finished: Option<Finished>,
+    /// What of the network was kept from it, if it was not stopped by then.
+    refusal: Option<String>,
+}
+
+impl Attempted {
+    fn looks_denied(&self) -> bool {
+        self.refusal.is_none() && self.finished.as_ref().is_some_and(looks_denied)
+    }
+
+    fn not_run(why: String) -> Self {
+        Self { ran: Ran::not_run(why), finished: None, refusal: None }
+    }
+}
+
+async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>) -> Attempted {
     let turn = &cx.turn;
-    let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, sandbox, false));
-    let command = cx.shell_memory.apply(turn, &cx.services, command);
-    let command = match sandbox {
-        Some(sandbox) => sandbox.wrap(&command, None),
-        None => Ok(command),
+    let laid = route.and_then(|route| {
+        let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, &route, false));
+        let command = cx.shell_memory.apply(turn, &cx.services, command);
+        route.lay(cx, command)
+    });
+    let (command, line) = match laid {
+        Ok(laid) => laid,
+        Err(error) => return Attempted::not_run(error),
     };
-    let limits = Limits { timeout: task.timeout, ..Limits::default() };
     let deltas = Deltas::new(turn, task.id);
     let (mut stdout, mut stderr) = (TextChunks::default(), TextChunks::default());
-    let ran = match command {
-        Ok(command) => {
-            let work = loomd_exec::run(&command, limits, &turn.cancel, |stream, bytes| {
-                deltas.push(match stream {
-                    Stream::Stdout => stdout.push(bytes),
-                    Stream::Stderr => stderr.push(bytes),
-                });
-            });
-            deltas.alongside(work).await
+    let work = run_on(&command, task.timeout, line.as_ref(), &turn.cancel, |stream, bytes| {
+        deltas.push(match stream {
+            Stream::Stdout => stdout.push(bytes),
+            Stream::Stderr => stderr.push(bytes),
+        });
+    });
+    match deltas.alongside(work).await {
+        Ok(finished) => {
+            let refusal = line.and_then(|line| line.refusal()).filter(|_| !turn.cancel.is_cancelled());
+            Attempted { ran: Ran::of(&finished), finished: Some(finished), refusal }
         }
-        Err(error) => Err(error),
-    };
-    match ran {
-        Ok(finished) => (Ran::of(&finished), Some(finished)),
-        Err(error) => (Ran::not_run(error.to_string()), None),
+        Err(error) => Attempted::not_run(error.to_string()),
     }
+}
+
+/// Runs a command. While the user is asked about its network, its time stands still.
+async fn run_on(
+    command: &Command,
+    timeout: Option<Duration>,
+    line: Option<&Line>,
+    cancel: &CancellationToken,
+    told: impl FnMut(Stream, &[u8]) + Send,
+) -> loomd_exec::Result<Finished> {
+    let limits = Limits { timeout, ..Limits::default() };
+    let (Some(line), Some(timeout)) = (line, timeout) else {
+        return loomd_exec::run(command, limits, cancel, told).await;
+    };
+    let stop = cancel.child_token();
+    let mut timed_out = false;
+    let work = loomd_exec::run(command, Limits { timeout: None, ..limits }, &stop, told);
+    let mut work = pin!(work);
+    let mut finished = tokio::select! {
+        finished = &mut work => finished?,
+        () = line.time_is_up(timeout) => {
+            timed_out = true;
+            stop.cancel();
+            work.await?
+        }
+    };
+    if timed_out && !cancel.is_cancelled() && finished.outcome == Outcome::Cancelled {
+        finished.outcome = Outcome::TimedOut;
+    }
+    Ok(finished)
 }
 
 async fn completed(turn: &TurnCx, task: &Task<'_>, ran: &Ran) {
@@ -207,18 +260,14 @@ pub(super) fn stored(output: &str) -> String {
 }
 
 /// What a command of this turn finds in its environment. `session`: it may outlive the call.
-pub(super) fn environment(cx: &ToolCx, sandbox: Option<&Sandbox>, session: bool) -> loomd_exec::Environment {
+pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool) -> loomd_exec::Environment {
     let turn = &cx.turn;
-    let network_disabled = match sandbox {
-        Some(sandbox) => sandbox.network_disabled(),
-        // Whoever confines commands from outside keeps the promise of its own policy.
-        None => matches!(
-            turn.settings.sandbox,
-            SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted }
-        ),
-    };
+    let network_disabled = route.network_disabled();
     let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session };
-    loomd_exec::environment(&cx.services.environment, &turn.profile.config.config.shell_environment_policy, request)
+    let policy = &turn.profile.config.config.shell_environment_policy;
+    let mut env = loomd_exec::environment(&cx.services.environment, policy, request);
+    route.set_variables(&mut env);
+    env
 }
 
 /// The directory of a call: the thread's, or relative to it.

@@ -19,6 +19,7 @@ use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
 use super::{Answer, Call, Offer, Output, Running, Tool, ToolCx, apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, Denial, Wishes};
+use crate::network::{Line, Route};
 use crate::terminals::{Feed, Names, Open};
 use crate::thread::Op;
 use crate::truncate::{tokens, truncate};
@@ -108,7 +109,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     let mut notes = clearance.notes.clone();
     let mut started = attempt(cx, reserved, &session, &clearance, args).await;
     if let Started::Ended(_, ended) = &started
-        && clearance.sandbox.is_some()
+        && clearance.confines_files()
         && denied(ended)
     {
         match guard::retry(cx, &candidate, &clearance).await {
@@ -165,17 +166,17 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
     let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
-    let sandbox = clearance.sandbox.as_ref();
-    let env = command::environment(cx, sandbox, true);
-    let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
-    let program = cx.shell_memory.apply(turn, &cx.services, program);
-    let program = match sandbox {
-        Some(sandbox) => sandbox.wrap(&program, None),
-        None => Ok(program),
-    };
-    let program = match program {
-        Ok(program) => program,
-        Err(error) => return Started::Failed(error.to_string()),
+    let laid = Route::of_model(cx, clearance.sandbox.as_ref()).and_then(|route| {
+        let env = command::environment(cx, &route, true);
+        let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
+        route.lay(cx, cx.shell_memory.apply(turn, &cx.services, program))
+    });
+    let program = match laid {
+        Ok((program, line)) => {
+            line.into_iter().for_each(Line::leave);
+            program
+        }
+        Err(error) => return Started::Failed(error),
     };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
     let started = tokio::select! {

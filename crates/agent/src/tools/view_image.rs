@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::spec::{function, string};
 use super::{Call, Offer, Output, Running, Tool, ToolCx};
+use crate::guard;
 use crate::images::VIEW_NOT_ALLOWED;
 use crate::input;
 
@@ -43,6 +44,9 @@ impl Tool for ViewImage {
             let args: Args = call.arguments()?;
             let path = input::resolve(&turn.settings.cwd, &args.path);
             let shown = path.to_string_lossy().into_owned();
+            if guard::sandbox(turn, &cx.guard, &cx.services).is_some_and(|sandbox| !sandbox.can_read(&path)) {
+                return Err(format!("unable to read image at `{shown}`: the sandbox does not allow it"));
+            }
             let images = Arc::clone(&cx.services.images);
             let viewed = tokio::task::spawn_blocking(move || images.view(&path)).await;
             let viewed = viewed.map_err(|_| format!("unable to process image at `{shown}`"))?;

@@ -1,5 +1,6 @@
 //! What a running turn and its tools share: who they work for, telling it, and writing it down first.
 
+use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -32,6 +33,8 @@ pub(crate) struct TurnCx {
     pub view: Arc<View>,
     /// The turn is to end, now.
     pub cancel: CancellationToken,
+    /// The turn has ended.
+    pub over: CancellationToken,
     log: Arc<Log>,
     /// What was granted for the rest of the turn.
     grants: Arc<Mutex<Grants>>,
@@ -67,6 +70,7 @@ impl TurnCx {
             hub,
             view,
             cancel,
+            over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
             grants: Arc::default(),
         }
@@ -93,6 +97,7 @@ impl TurnCx {
             hub: Arc::clone(&self.hub),
             view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
+            over: self.over.clone(),
             log: Arc::clone(&self.log),
             grants: Arc::clone(&self.grants),
         }
@@ -109,6 +114,15 @@ impl TurnCx {
 
     /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
     pub async fn ask(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        self.ask_unless(request, pending()).await
+    }
+
+    /// The same, and takes the question back when there is no more point in an answer.
+    pub async fn ask_unless(
+        &self,
+        request: ServerRequest,
+        pointless: impl Future<Output = ()>,
+    ) -> Option<Result<JsonValue, String>> {
         let approval = !matches!(request, ServerRequest::ToolUserInput(_));
         let waiting = |status: &mut Status, more: bool| {
             let open = if approval { &mut status.approvals } else { &mut status.questions };
@@ -120,6 +134,7 @@ impl TurnCx {
             biased;
             answered = &mut answer => answered.ok(),
             () = self.cancel.cancelled() => None,
+            () = pointless => None,
         };
         drop(open);
         self.tell(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
@@ -219,6 +234,7 @@ impl TurnCx {
 
     /// Nothing more is written in this turn's name.
     pub async fn close(&self) {
+        self.over.cancel();
         self.log.recorder.lock().await.close();
     }
 

@@ -69,6 +69,7 @@ impl World {
                 approval_policy: AskForApproval::Never,
                 approvals_reviewer: ApprovalsReviewer::User,
                 sandbox: SandboxPolicy::DangerFullAccess,
+                permissions: None,
                 reasoning_effort: None,
                 summary: None,
                 personality: None,

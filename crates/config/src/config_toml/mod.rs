@@ -7,6 +7,7 @@ mod defaults;
 mod loomd;
 mod mcp;
 mod otel;
+mod permissions;
 mod profile;
 mod providers;
 mod sandbox;
@@ -32,11 +33,12 @@ pub use areas::{
 pub use loomd::Loomd;
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
+pub use permissions::{FileAccess, FilePermission, NetworkMode, NetworkPermissions, PermissionProfile};
 pub use profile::Profile;
 pub use providers::{ModelProvider, ProviderAuth, WireApi};
 pub use sandbox::WorkspaceWrite;
 pub use shell::{Inherit, ShellEnvironmentPolicy};
-pub use shown::{AgentRole, Audio, GhostSnapshot, Notice, PermissionProfile, ToolSuggest, Tui, Windows};
+pub use shown::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use stores::{CliCredentialsStore, McpCredentialsStore};
 pub use tools::Tools;
 

@@ -84,11 +84,6 @@ shown! {
         "config_file": null,
         "nickname_candidates": null,
     }
-    /// `[permissions.<name>]`
-    PermissionProfile {
-        "filesystem": null,
-        "network": null,
-    }
 }
 
 fn show<const N: usize>(table: &Table, known: [(&str, JsonValue); N]) -> JsonObject {

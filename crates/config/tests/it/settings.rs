@@ -124,6 +124,25 @@ fn permission_profiles_need_one_that_is_selected() {
     assert_eq!(user(permissions).error(), "`permissions` needs `default_permissions`, the profile to use");
     settings(&format!("default_permissions = 'p'\n{permissions}"));
     settings(&format!("sandbox_mode = 'read-only'\n{permissions}"));
+    assert_eq!(user("default_permissions = 'p'").error(), "default_permissions requires a `[permissions]` table");
+    let other = user(format!("default_permissions = 'q'\n{permissions}"));
+    assert_eq!(other.error(), "default_permissions refers to undefined profile `q`");
+}
+
+#[test]
+fn the_higher_layer_says_whether_a_permission_profile_or_a_sandbox_mode_counts() {
+    let check = |text: &str, flags: &[&str], expected: bool| {
+        let fixture = user(format!("{text}\n[permissions.p.filesystem]\n':root' = 'read'"));
+        let permissions = fixture.flags(flags).settings().unwrap().permissions;
+        assert_eq!(permissions.is_some(), expected, "{text} {flags:?}");
+    };
+    let (profile, mode) = ("default_permissions = 'p'", "sandbox_mode = 'workspace-write'");
+    check(profile, &[], true);
+    check(&format!("{profile}\n{mode}"), &[], true);
+    check(mode, &["default_permissions=p"], true);
+    check(profile, &["sandbox_mode=read-only"], false);
+    check(&format!("{profile}\nprofile = 'x'\n[profiles.x]\n{mode}"), &[], false);
+    check(&format!("profile = 'x'\n[profiles.x]\n{mode}"), &["default_permissions=p"], true);
 }
 
 #[test]

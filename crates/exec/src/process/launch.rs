@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::guard::tell;
+use crate::helper::CHANNEL;
 use crate::{Command, Error};
 
 /// Where programs are looked for when the environment does not say.
@@ -29,6 +30,8 @@ pub(super) struct Launch {
     env: Vec<CString>,
     cwd: CString,
     stdio: [OwnedFd; 3],
+    /// Becomes descriptor 3.
+    channel: Option<OwnedFd>,
     terminal: bool,
     outlives_us: bool,
 }
@@ -66,7 +69,11 @@ impl Launch {
         let env = env.collect::<Result<_, _>>()?;
         let cwd = text(command.cwd.as_os_str().as_bytes())?;
         let [stdin, stdout, stderr] = stdio.map(above_standard);
-        Ok(Self { candidates, argv, env, cwd, stdio: [stdin?, stdout?, stderr?], terminal, outlives_us: false })
+        // Not 3 itself: making a descriptor what it is already would not keep it open.
+        let channel = command.channel.as_ref().map(|channel| rustix::io::fcntl_dupfd_cloexec(&channel.0, CHANNEL + 1));
+        let channel = channel.transpose().map_err(io::Error::from)?;
+        let stdio = [stdin?, stdout?, stderr?];
+        Ok(Self { candidates, argv, env, cwd, stdio, channel, terminal, outlives_us: false })
     }
 
     /// Does not end the program when we do.
@@ -203,6 +210,11 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
             if libc::dup2(fd.as_raw_fd(), standard as c_int) < 0 {
                 return errno();
             }
+        }
+        if let Some(channel) = &launch.channel
+            && libc::dup2(channel.as_raw_fd(), CHANNEL) < 0
+        {
+            return errno();
         }
         if libc::chdir(launch.cwd.as_ptr()) != 0 {
             return errno();

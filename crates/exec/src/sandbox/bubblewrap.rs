@@ -3,14 +3,21 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::io::{FdFlags, fcntl_setfd};
+use seccompiler::BpfProgram;
+
 use super::Sandbox;
+use super::layers::Layer;
 use super::mounts::KERNEL_SWITCHES;
-use super::seccomp::network_filter;
+use super::namespaces::become_program;
+use super::seccomp::{network_filter, tcp_filter};
+use super::{doors, helper};
+use crate::helper::{CHANNEL, THIS_PROGRAM, close_on_exec_from, take_channel};
 
 /// The program, unless it lies where commands can write, or in the folder that they work in.
 pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> Option<PathBuf> {
@@ -22,21 +29,59 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Becomes the confined command; only returns when that failed.
-pub(super) fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Error {
+/// The helper's first argument when it is to open a sandbox's doors from the inside and become the command.
+pub(super) const INSIDE: &str = "--inside";
+/// Where the helper is found inside, by the name that makes it one.
+const HELPER: &str = "/dev/loomd-linux-sandbox";
+
+/// Becomes the confined command; only returns when that failed. `line` is where the sandbox's doors are handed out.
+pub(super) fn exec(
+    program: &Path,
+    sandbox: &Sandbox,
+    cwd: &Path,
+    argv: &[OsString],
+    line: Option<&OwnedFd>,
+) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
         }
         let mut command = std::process::Command::new(program);
         command.args(arguments(sandbox, cwd));
-        let filter = if sandbox.network { None } else { Some(filter_file()?) };
+        let filter = match sandbox.network {
+            true => None,
+            false if line.is_none() => Some(filter_file(network_filter()?)?),
+            false => Some(filter_file(tcp_filter()?)?),
+        };
         if let Some(filter) = &filter {
             command.arg("--seccomp").arg(filter.as_raw_fd().to_string());
         }
-        Ok(command.arg("--").args(argv).exec())
+        let Some(line) = line else { return Ok(command.arg("--").args(argv).exec()) };
+        // Only inside are there ports to open, and only this program knows how.
+        let itself = File::open(THIS_PROGRAM)?;
+        // Bubblewrap keeps one as long as anything of the sandbox is left; the other is for the helper.
+        let kept = line.try_clone()?;
+        for passed in [itself.as_fd(), kept.as_fd(), line.as_fd()] {
+            fcntl_setfd(passed, FdFlags::empty())?;
+        }
+        let link = format!("/proc/self/fd/{}", itself.as_raw_fd());
+        command.args(["--symlink", link.as_str(), HELPER, "--sync-fd"]).arg(kept.as_raw_fd().to_string());
+        let ports: Vec<_> = sandbox.doors.iter().map(u16::to_string).collect();
+        Ok(command.args(["--", HELPER, INSIDE, ports.join(",").as_str()]).args(argv).exec())
     };
     run().unwrap_or_else(|error| error)
+}
+
+/// The helper inside: opens the doors and becomes the command.
+pub(super) fn inside(mut args: impl Iterator<Item = OsString>) -> i32 {
+    let line = take_channel();
+    let ports = args.next().and_then(|ports| ports.into_string().ok()).unwrap_or_default();
+    let ports: Vec<u16> = ports.split(',').filter_map(|port| port.parse().ok()).collect();
+    let opened = close_on_exec_from(CHANNEL.unsigned_abs()).and_then(|()| doors::open(&ports, &line));
+    match opened {
+        Ok(()) => become_program(&args.collect::<Vec<_>>()),
+        Err(error) => helper::complain("cannot open the way to the proxy", &error),
+    }
 }
 
 /// Whether the program is there and this system lets it confine commands.
@@ -77,20 +122,39 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
         let path = Path::new("/proc").join(name);
         add("--ro-bind-try", &[&path, &path]);
     }
-    for root in &sandbox.writable {
-        add("--bind", &[&root.path, &root.path]);
-        for kept in root.protected.iter().chain(&root.absent) {
-            add("--ro-bind-try", &[kept, kept]);
+    let layers = sandbox.layers();
+    let mut covers = Vec::new();
+    for (index, layer) in layers.iter().enumerate() {
+        let path = layer.path();
+        match layer {
+            Layer::Writable(root) => {
+                add("--bind", &[path, path]);
+                for kept in root.protected.iter().chain(&root.absent) {
+                    add("--ro-bind-try", &[kept, kept]);
+                }
+            }
+            Layer::ReadOnly(_) => add("--ro-bind", &[path, path]),
+            Layer::Closed(_) if path.is_dir() => {
+                let holds_more = layers[index + 1..].iter().any(|inner| inner.path().starts_with(path));
+                add("--perms", &[Path::new(if holds_more { "0111" } else { "0000" })]);
+                add("--tmpfs", &[path]);
+                covers.push(path);
+            }
+            // A device of this name could be opened nowhere but in `/dev`.
+            Layer::Closed(_) => add("--ro-bind", &[Path::new("/dev/null"), path]),
         }
+    }
+    for cover in covers {
+        add("--remount-ro", &[cover]);
     }
     add("--chdir", &[cwd]);
     arguments
 }
 
 /// The filter in a file that bubblewrap inherits.
-fn filter_file() -> io::Result<File> {
+fn filter_file(filter: BpfProgram) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("filter", rustix::fs::MemfdFlags::empty())?);
-    for instruction in network_filter()? {
+    for instruction in filter {
         file.write_all(&instruction.code.to_ne_bytes())?;
         file.write_all(&[instruction.jt, instruction.jf])?;
         file.write_all(&instruction.k.to_ne_bytes())?;
@@ -114,7 +178,8 @@ mod tests {
     fn a_sandbox_becomes_arguments() {
         let root =
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
-        let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Bubblewrap };
+        let mut sandbox =
+            Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::with_readable(None, false) };
         let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
@@ -133,7 +198,7 @@ mod tests {
         let real = folder.path().canonicalize().unwrap();
         let search = || Some(folder.path().as_os_str().to_owned());
         let root = WritableRoot { path: real.clone(), protected: vec![], absent: vec![] };
-        let closed = Sandbox { readable: None, writable: vec![], network: false, means: Means::Best };
+        let closed = Sandbox::with_readable(None, false);
         let open = Sandbox { writable: vec![root], ..closed.clone() };
         let elsewhere = Path::new("/elsewhere");
         assert_eq!(find(search(), &closed, elsewhere), Some(folder.path().join("bwrap")));

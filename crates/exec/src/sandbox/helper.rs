@@ -6,7 +6,7 @@ use std::io;
 
 use super::namespaces::become_command;
 use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, report};
-use crate::helper::{SANDBOX, close_on_exec_from};
+use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
@@ -16,6 +16,9 @@ pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
     let plan = args.next().and_then(|plan| plan.into_string().ok());
     if plan.as_deref() == Some(report::REPORT) {
         return report::print();
+    }
+    if plan.as_deref() == Some(bubblewrap::INSIDE) {
+        return bubblewrap::inside(args);
     }
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
@@ -33,6 +36,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
+    let mut line = (!sandbox.doors.is_empty()).then(take_channel);
     // What we were given beyond the standard streams is not for the command, which could reach out through it.
     if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
@@ -44,14 +48,15 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
             Err(error) => return complain("cannot protect what does not exist yet", &error),
         };
         if sandbox.means == Means::Best
-            && let Ok(code) = namespaces::run(sandbox, &cwd, argv)
+            && let Ok(code) = namespaces::run(sandbox, &cwd, argv, &mut line)
         {
             return code;
         }
         // Not allowed here; there are other ways.
         if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
             let passed = taken.pass_on();
-            let error = passed.err().unwrap_or_else(|| bubblewrap::exec(&program, sandbox, &cwd, argv));
+            let run = || bubblewrap::exec(&program, sandbox, &cwd, argv, line.as_ref());
+            let error = passed.err().unwrap_or_else(run);
             return complain("cannot start bubblewrap", &error);
         }
         if sandbox.means == Means::Bubblewrap {
@@ -61,6 +66,15 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
             let reason = io::Error::other("neither namespaces nor bubblewrap are to be had");
             return complain("this system cannot protect what lies in a writable folder", &reason);
         }
+    }
+    if line.is_some() {
+        let reason = io::Error::other("Landlock makes no network of its own");
+        return complain("this sandbox cannot lead the command's connections through a proxy", &reason);
+    }
+    // Unlike what is protected by itself, this was asked for.
+    if !sandbox.exceptions.is_empty() {
+        let reason = io::Error::other("Landlock cannot take back what lies in a folder");
+        return complain("this sandbox cannot keep parts of a folder from the command", &reason);
     }
     match landlock::confine(sandbox) {
         Ok(()) => become_command(sandbox, argv),

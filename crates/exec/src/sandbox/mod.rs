@@ -9,10 +9,13 @@
 mod bubblewrap;
 mod denial;
 mod devices;
+mod doors;
 mod helper;
 mod landlock;
+mod layers;
 mod mounts;
 mod namespaces;
+mod permissions;
 mod placeholder;
 mod plan;
 mod report;
@@ -26,6 +29,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use denial::looks_denied;
+pub use doors::Doors;
 pub(crate) use helper::help;
 pub use plan::{Surroundings, network_disabled};
 pub use report::Report;
@@ -39,7 +43,11 @@ pub struct Sandbox {
     /// `None`: everything.
     readable: Option<Vec<PathBuf>>,
     writable: Vec<WritableRoot>,
+    /// What differs from what is around it.
+    exceptions: Vec<Exception>,
     network: bool,
+    /// Ports that somebody outside answers, on a loopback of the command's own.
+    doors: Vec<u16>,
     means: Means,
 }
 
@@ -63,13 +71,21 @@ struct WritableRoot {
     absent: Vec<PathBuf>,
 }
 
+/// A folder or file that may be read only, or not even that, though more may be done around it; or that may be
+/// read though it lies in one that may not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Exception {
+    path: PathBuf,
+    readable: bool,
+}
+
 impl Sandbox {
     /// The command that runs `command` in this sandbox.
     #[cfg(target_os = "macos")]
     pub fn wrap(&self, command: &Command, _: Option<&Path>) -> Result<Command> {
         let mut argv = seatbelt::words(self).ok_or(Error::SandboxPath)?;
         argv.extend(command.argv.iter().cloned());
-        Ok(Command { argv, arg0: None, cwd: command.cwd.clone(), env: command.env.clone() })
+        Ok(Command { argv, arg0: None, ..command.clone() })
     }
 
     /// The command that runs `command` in this sandbox. `helper` is a program whose `main` calls
@@ -83,7 +99,15 @@ impl Sandbox {
         let helper = helper.unwrap_or(Path::new(THIS_PROGRAM)).to_str().ok_or(Error::SandboxPath)?;
         let mut argv = vec![helper.to_owned(), plan];
         argv.extend(command.argv.iter().cloned());
-        Ok(Command { argv, arg0: Some(SANDBOX.into()), cwd: command.cwd.clone(), env: command.env.clone() })
+        Ok(Command { argv, arg0: Some(SANDBOX.into()), ..command.clone() })
+    }
+
+    /// The command that runs `command` in this sandbox with nothing of the network but these TCP ports of its own
+    /// loopback, and the other side of those ports.
+    pub fn wrap_with_doors(&self, command: &Command, helper: Option<&Path>, ports: &[u16]) -> Result<(Command, Doors)> {
+        let sandbox = Self { network: false, doors: ports.to_vec(), ..self.clone() };
+        let (doors, channel) = Doors::new(ports.len())?;
+        Ok((Command { channel: Some(channel), ..sandbox.wrap(command, helper)? }, doors))
     }
 
     /// Asks for the older way, without namespaces.
@@ -100,6 +124,7 @@ impl Sandbox {
 
     /// Whether nothing inside a writable folder is to be kept from the command.
     fn has_only_whole_folders(&self) -> bool {
-        self.writable.iter().all(|root| root.protected.is_empty() && root.absent.is_empty())
+        let whole = |root: &WritableRoot| root.protected.is_empty() && root.absent.is_empty();
+        self.exceptions.is_empty() && self.writable.iter().all(whole)
     }
 }

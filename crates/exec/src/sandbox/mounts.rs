@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -14,6 +14,7 @@ use rustix::mount::{
 };
 
 use super::devices::Devices;
+use super::layers::Layer;
 use super::sys::make_read_only;
 use super::{Sandbox, WritableRoot};
 
@@ -23,9 +24,12 @@ pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bu
 /// Where a new root is put together: some folder that is always there and that the new root replaces anyway.
 const STAGE: &str = "/dev";
 
+/// The file that covers others, for a moment.
+const COVER: &str = "/dev/.closed";
+
 /// To be called in a mount namespace of our own that hears nothing of others.
 pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
-    let writable = Writable::take(&sandbox.writable)?;
+    let overlay = Overlay::take(sandbox)?;
     let devices = Devices::take();
     let everything = sandbox.writable.iter().any(|root| root.path == Path::new("/"));
     match &sandbox.readable {
@@ -34,9 +38,9 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
             let stage = Path::new(STAGE);
             attach(&new_filesystem("tmpfs", &[("mode", "0755")])?, stage)?;
             readable.attach(stage)?;
-            writable.attach(stage)?;
             fs::create_dir_all(stage.join("dev"))?;
             devices.attach(&stage.join("dev"))?;
+            overlay.attach(stage)?;
             fs::create_dir_all(stage.join("proc"))?;
             attach(&read_only_tree(Path::new("/proc"))?, &stage.join("proc"))?;
             enter(stage)?;
@@ -46,11 +50,12 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
                 make_read_only(CWD, c"/", true)?;
             }
             devices.attach(Path::new("/dev"))?;
-            writable.attach(Path::new("/"))?;
+            overlay.attach(Path::new("/"))?;
         }
     }
     fresh_proc()?;
-    std::env::set_current_dir(cwd)
+    // Folders that commands may not even see cannot be worked in.
+    std::env::set_current_dir(cwd).map_err(|error| io::Error::other(format!("{}: {error}", cwd.display())))
 }
 
 const CLONE: OpenTreeFlags =
@@ -90,33 +95,85 @@ pub(super) fn new_filesystem(kind: &str, options: &[(&str, &str)]) -> io::Result
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// What may be written, taken hold of while it still can be.
-struct Writable<'a>(Vec<(&'a WritableRoot, OwnedFd)>);
+/// What is laid over the files, taken hold of while it still can be; nothing is to be seen of what is closed.
+struct Overlay<'a>(Vec<Laid<'a>>);
 
-impl<'a> Writable<'a> {
-    fn take(roots: &'a [WritableRoot]) -> io::Result<Self> {
-        let trees = roots.iter().map(|root| Ok((root, clone_tree(&root.path)?)));
+struct Laid<'a> {
+    layer: Layer<'a>,
+    tree: Option<OwnedFd>,
+    is_folder: bool,
+}
+
+impl<'a> Overlay<'a> {
+    fn take(sandbox: &'a Sandbox) -> io::Result<Self> {
+        let trees = sandbox.layers().into_iter().map(|layer| {
+            let tree = match layer {
+                Layer::Writable(root) => Some(clone_tree(&root.path)?),
+                Layer::ReadOnly(path) => Some(read_only_tree(path)?),
+                Layer::Closed(_) => None,
+            };
+            Ok(Laid { layer, tree, is_folder: layer.path().is_dir() })
+        });
         Ok(Self(trees.collect::<io::Result<_>>()?))
     }
 
-    /// Outer roots come first, and each with what is protected in it, so that an inner root has the last word.
+    /// Outer layers come first, and each with what is protected in it, so that an inner one has the last word.
     fn attach(self, base: &Path) -> io::Result<()> {
-        for (root, tree) in self.0 {
-            if root.path != Path::new("/") {
-                place(base, &root.path)?;
-                attach(&tree, &inside(base, &root.path))?;
-            }
-            for kept in root.protected.iter().chain(&root.absent) {
-                let kept = inside(base, kept);
-                match read_only_itself(&kept) {
-                    Ok(tree) => attach(&tree, &kept)?,
-                    // Somewhere that cannot be reached cannot be written to either.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
+        for (index, laid) in self.0.iter().enumerate() {
+            let path = laid.layer.path();
+            match &laid.tree {
+                Some(_) if path == Path::new("/") => {}
+                Some(tree) => {
+                    place(base, path, laid.is_folder)?;
+                    attach(tree, &inside(base, path))?;
                 }
+                None => {
+                    let inner = self.0[index + 1..].iter().filter(|inner| inner.layer.path().starts_with(path));
+                    close(base, path, &inner.collect::<Vec<_>>())?;
+                }
+            }
+            if let Layer::Writable(root) = laid.layer {
+                protect(base, root)?;
             }
         }
         Ok(())
+    }
+}
+
+fn protect(base: &Path, root: &WritableRoot) -> io::Result<()> {
+    for kept in root.protected.iter().chain(&root.absent) {
+        let kept = inside(base, kept);
+        match read_only_itself(&kept) {
+            Ok(tree) => attach(&tree, &kept)?,
+            // Somewhere that cannot be reached cannot be written to either.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Covers a folder or file with an empty one that nobody may open. What is to be put inside later finds its place.
+fn close(base: &Path, path: &Path, inner: &[&Laid]) -> io::Result<()> {
+    let target = inside(base, path);
+    match target.metadata() {
+        Ok(found) if found.is_dir() => {
+            let mode = if inner.is_empty() { "0000" } else { "0111" };
+            let cover = new_filesystem("tmpfs", &[("mode", mode)])?;
+            attach(&cover, &target)?;
+            inner.iter().try_for_each(|inner| place(base, inner.layer.path(), inner.is_folder))?;
+            make_read_only(cover.as_fd(), c"", false)
+        }
+        Ok(_) => {
+            // The new `/dev` is ours alone at this point.
+            let empty = inside(base, Path::new(COVER));
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&empty)?;
+            attach(&read_only_tree(&empty)?, &target)?;
+            fs::remove_file(empty)
+        }
+        // What cannot be seen anyway needs no cover.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -141,7 +198,7 @@ impl Readable {
 
     fn attach(self, base: &Path) -> io::Result<()> {
         for (path, tree) in &self.trees {
-            place(base, path)?;
+            place(base, path, path.is_dir())?;
             attach(tree, &inside(base, path))?;
         }
         for (name, real) in self.links.iter().filter(|(name, real)| name != real) {
@@ -160,12 +217,12 @@ fn inside(base: &Path, path: &Path) -> PathBuf {
 }
 
 /// Makes sure that there is something to attach to.
-fn place(base: &Path, path: &Path) -> io::Result<()> {
+fn place(base: &Path, path: &Path, is_folder: bool) -> io::Result<()> {
     let target = inside(base, path);
     if target.exists() {
         return Ok(());
     }
-    if path.is_dir() {
+    if is_folder {
         return fs::create_dir_all(target);
     }
     if let Some(folder) = target.parent() {

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -15,8 +16,10 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getegid, geteuid, set_parent_process_death_signal, wait, waitpid,
 };
 
-use super::sys::{Forked, drop_capabilities, exit, fork, heed_keyboard, ignore_keyboard, make_private};
-use super::{Sandbox, helper, mounts, seccomp};
+use super::sys::{
+    Forked, bring_loopback_up, drop_capabilities, exit, fork, heed_keyboard, ignore_keyboard, make_private,
+};
+use super::{Sandbox, doors, helper, mounts, seccomp};
 
 /// What the init says when the confinement stands.
 const READY: u8 = b'+';
@@ -26,7 +29,8 @@ const UNAVAILABLE: u8 = b'-';
 const FAILED: u8 = b'!';
 
 /// Runs the command and returns its exit code, or says that namespaces cannot be had; then nothing has run.
-pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Result<i32> {
+/// `line` is where the sandbox's doors are handed out; inside, nobody keeps it.
+pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut Option<OwnedFd>) -> io::Result<i32> {
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
     if !sandbox.network {
@@ -37,7 +41,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Resul
         Forked::Child => {
             drop(report);
             let mut reporter = fs::File::from(reporter);
-            let said = match enter(user, group).map(|()| confine(sandbox, cwd)) {
+            let said = match enter(user, group).map(|()| confine(sandbox, cwd, line.take())) {
                 Err(_) => UNAVAILABLE,
                 Ok(Ok(())) => READY,
                 Ok(Err(error)) => {
@@ -74,7 +78,11 @@ fn enter(user: u32, group: u32) -> io::Result<()> {
 }
 
 /// Arranges the files, and gives up every right to change that.
-fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
+fn confine(sandbox: &Sandbox, cwd: &Path, line: Option<OwnedFd>) -> io::Result<()> {
+    if let Some(line) = line {
+        bring_loopback_up()?;
+        doors::open(&sandbox.doors, &line)?;
+    }
     mounts::confine(sandbox, cwd)?;
     drop_capabilities()
 }
@@ -97,11 +105,19 @@ fn init(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
 
 /// Only returns when it failed, with the exit code that shells use.
 pub(super) fn become_command(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
-    if !sandbox.network
-        && let Err(error) = seccomp::deny_network()
-    {
+    let denied = match sandbox.network {
+        true => Ok(()),
+        false if sandbox.doors.is_empty() => seccomp::deny_network(),
+        false => seccomp::deny_all_but_tcp(),
+    };
+    if let Err(error) = denied {
         return helper::complain("cannot deny the network", &error);
     }
+    become_program(argv)
+}
+
+/// The same for a command that is confined already.
+pub(super) fn become_program(argv: &[OsString]) -> i32 {
     heed_keyboard();
     let Some((program, arguments)) = argv.split_first() else { return helper::USAGE };
     let error = Command::new(program).args(arguments).exec();

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-use super::{Means, Sandbox, WritableRoot};
+use super::layers::Layer;
+use super::{Exception, Means, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,8 @@ pub struct Surroundings<'a> {
 }
 
 /// What programs need to run at all, for those who may not read everything.
-const PLATFORM: &[&str] = &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+pub(super) const PLATFORM: &[&str] =
+    &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 /// What decides how tools and agents behave, so commands must not change it.
 const PROTECTED: &[&str] = &[".git", ".agents", ".codex"];
 /// Protected in the workspace even before it exists: the next start would read it.
@@ -57,22 +59,33 @@ impl Sandbox {
                 (read_only_access, roots)
             }
         };
-        let mut sandbox = Self { readable: readable(access), writable: Vec::new(), network, means: Means::default() };
+        let mut sandbox = Self::with_readable(readable(access), network);
         for root in roots {
             sandbox.grant_write(root);
         }
-        if let Ok(cwd) = surroundings.cwd.canonicalize()
-            && let Some(root) = sandbox.writable.iter_mut().find(|root| root.path == cwd)
+        sandbox.protect_absent(surroundings.cwd);
+        Some(sandbox)
+    }
+
+    pub(super) fn with_readable(readable: Option<Vec<PathBuf>>, network: bool) -> Self {
+        let (writable, exceptions, doors) = Default::default();
+        Self { readable, writable, exceptions, network, doors, means: Means::default() }
+    }
+
+    /// What must not come to be in the workspace.
+    pub(super) fn protect_absent(&mut self, cwd: &Path) {
+        if let Ok(cwd) = cwd.canonicalize()
+            && let Some(root) = self.writable.iter_mut().find(|root| root.path == cwd)
         {
             let absent = cwd.join(PROTECTED_ABSENT);
             root.absent.extend((!is_there(&absent)).then_some(absent));
         }
-        Some(sandbox)
     }
 
     /// Lets commands write to a folder or file. What does not exist cannot be granted.
     pub fn grant_write(&mut self, path: &Path) {
         let Ok(path) = path.canonicalize() else { return };
+        self.exceptions.retain(|exception| exception.path != path);
         if self.writable.iter().any(|root| root.path == path) {
             return;
         }
@@ -84,6 +97,12 @@ impl Sandbox {
 
     /// Lets commands read a folder or file.
     pub fn grant_read(&mut self, path: &Path) {
+        if let Ok(real) = path.canonicalize()
+            && matches!(self.innermost(&real), Some(Layer::Closed(_)))
+        {
+            self.exceptions.retain(|exception| exception.path != real);
+            self.exceptions.push(Exception { path: real, readable: true });
+        }
         if let Some(readable) = &mut self.readable {
             readable.push(path.to_owned());
         }
@@ -93,6 +112,11 @@ impl Sandbox {
         self.network = true;
     }
 
+    /// Takes the network back, whatever was granted.
+    pub fn deny_network(&mut self) {
+        self.network = false;
+    }
+
     pub fn network_disabled(&self) -> bool {
         !self.network
     }
@@ -100,9 +124,22 @@ impl Sandbox {
     /// Whether a command could write to this path, which need not exist.
     pub fn can_write(&self, path: &Path) -> bool {
         let Some(path) = real(path) else { return false };
-        // The innermost root that holds it decides.
-        let root = self.writable.iter().rev().find(|root| path.starts_with(&root.path));
-        root.is_some_and(|root| !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept)))
+        match self.innermost(&path) {
+            Some(Layer::Writable(root)) => {
+                !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept))
+            }
+            Some(Layer::ReadOnly(_) | Layer::Closed(_)) | None => false,
+        }
+    }
+
+    /// Whether a command could read this path, which need not exist.
+    pub fn can_read(&self, path: &Path) -> bool {
+        let Some(path) = real(path) else { return false };
+        match (self.innermost(&path), &self.readable) {
+            (Some(Layer::Closed(_)), _) => false,
+            (Some(_), _) | (None, None) => true,
+            (None, Some(roots)) => roots.iter().any(|root| real(root).is_some_and(|root| path.starts_with(root))),
+        }
     }
 }
 
@@ -144,7 +181,7 @@ fn git_folder(path: &Path) -> Option<PathBuf> {
 }
 
 /// The path without links, as far as it exists.
-fn real(path: &Path) -> Option<PathBuf> {
+pub(super) fn real(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);
     }

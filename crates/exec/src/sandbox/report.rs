@@ -50,7 +50,7 @@ impl Report {
             Means::Best => self.namespaces || self.bubblewrap || (self.landlock && sandbox.has_only_whole_folders()),
             // Where namespaces work for us they work for it, if it is there; it says so if not.
             Means::Bubblewrap => self.namespaces || self.bubblewrap,
-            Means::Landlock => self.landlock,
+            Means::Landlock => self.landlock && sandbox.exceptions.is_empty(),
         };
         files && (sandbox.network || self.seccomp)
     }
@@ -72,9 +72,9 @@ impl fmt::Display for Report {
 
 /// What the helper prints. It has nothing else to do, so it may end up confined itself.
 pub(super) fn print() -> i32 {
-    let nothing = Sandbox { readable: None, writable: Vec::new(), network: false, means: Means::Best };
+    let nothing = Sandbox::with_readable(None, false);
     let (root, argv) = (Path::new("/"), ["true".into()]);
-    let namespaces = matches!(namespaces::run(&nothing, root, &argv), Ok(0));
+    let namespaces = matches!(namespaces::run(&nothing, root, &argv, &mut None), Ok(0));
     let bubblewrap = !namespaces && bubblewrap::works(&nothing, root, &argv);
     let report = Report {
         namespaces,
@@ -98,7 +98,7 @@ mod tests {
     fn a_sandbox_needs_means_that_can_do_what_it_asks() {
         let whole = WritableRoot { path: "/w".into(), protected: vec![], absent: vec![] };
         let partly = WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec![] };
-        let sandbox = |writable, network, means| Sandbox { readable: None, writable, network, means };
+        let sandbox = |writable, network, means| Sandbox { writable, means, ..Sandbox::with_readable(None, network) };
         let read_only = sandbox(vec![], false, Means::Best);
         let folder = sandbox(vec![whole], false, Means::Best);
         let workspace = sandbox(vec![partly.clone()], false, Means::Best);

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::Sandbox;
+use super::layers::Layer;
 
 /// By its full path, so that nobody can put another in its place.
 const PROGRAM: &str = "/usr/bin/sandbox-exec";
@@ -32,7 +33,11 @@ const NETWORK: &str = "(allow network-outbound network-inbound system-socket)
 ";
 
 /// The words that go before those of a command to run it in a sandbox; `None` when a path is no text.
+/// A loopback of its own is not to be had.
 pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
+    if !sandbox.doors.is_empty() {
+        return None;
+    }
     let mut text = Profile { rules: BASE.into(), parameters: Vec::new() };
     match &sandbox.readable {
         None => text.rules += "(allow file-read*)\n",
@@ -44,10 +49,19 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
         }
     }
     // Outer roots come first, each with what is protected in it, so that an inner root has the last word.
-    for root in &sandbox.writable {
-        text.rule("allow file-read* file-write*", &root.path)?;
-        for kept in root.protected.iter().chain(&root.absent) {
-            text.rule("deny file-write*", kept)?;
+    for layer in sandbox.layers() {
+        match layer {
+            Layer::Writable(root) => {
+                text.rule("allow file-read* file-write*", &root.path)?;
+                for kept in root.protected.iter().chain(&root.absent) {
+                    text.rule("deny file-write*", kept)?;
+                }
+            }
+            Layer::ReadOnly(path) => {
+                text.rule("allow file-read*", path)?;
+                text.rule("deny file-write*", path)?;
+            }
+            Layer::Closed(path) => text.rule("deny file-read* file-write*", path)?,
         }
     }
     if sandbox.network {
@@ -76,7 +90,7 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Means, WritableRoot};
+    use super::super::{Exception, WritableRoot};
     use super::*;
 
     fn check(sandbox: &Sandbox, rules: &str, parameters: &[&str]) {
@@ -89,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_sandbox_becomes_a_profile() {
-        let mut sandbox = Sandbox { readable: None, writable: vec![], network: false, means: Means::Best };
+        let mut sandbox = Sandbox::with_readable(None, false);
         check(&sandbox, "(allow file-read*)\n", &[]);
         let inner = WritableRoot { path: "/w/in".into(), protected: vec![], absent: vec![] };
         let outer =
@@ -101,6 +115,11 @@ mod tests {
                       (allow file-read* file-write* (subpath (param \"PATH3\")))\n";
         let paths = ["-DPATH0=/w", "-DPATH1=/w/.git", "-DPATH2=/w/.codex", "-DPATH3=/w/in"];
         check(&sandbox, &format!("(allow file-read*)\n{writes}"), &paths);
+        sandbox.exceptions = vec![Exception { path: "/w/in/no".into(), readable: false }];
+        let closed = "(deny file-read* file-write* (subpath (param \"PATH4\")))\n";
+        let more = [&paths[..], &["-DPATH4=/w/in/no"]].concat();
+        check(&sandbox, &format!("(allow file-read*)\n{writes}{closed}"), &more);
+        sandbox.exceptions.clear();
         sandbox.network = true;
         check(&sandbox, &format!("(allow file-read*)\n{writes}{NETWORK}"), &paths);
         sandbox.writable.clear();
@@ -113,7 +132,7 @@ mod tests {
     fn a_path_is_never_taken_for_a_rule() {
         let path = "/w\")) (allow default) (deny file-read* (subpath \"";
         let root = WritableRoot { path: path.into(), protected: vec![], absent: vec![] };
-        let sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Best };
+        let sandbox = Sandbox { writable: vec![root], ..Sandbox::with_readable(None, false) };
         let words = words(&sandbox).unwrap();
         assert!(!words[2].contains("allow default"));
         assert_eq!(words[3], format!("-DPATH0={path}"));
@@ -121,7 +140,7 @@ mod tests {
 
     #[test]
     fn everything_is_denied_first_and_brackets_match() {
-        let sandbox = Sandbox { readable: Some(vec![]), writable: vec![], network: true, means: Means::Best };
+        let sandbox = Sandbox::with_readable(Some(vec![]), true);
         let profile = &words(&sandbox).unwrap()[2];
         assert!(profile.starts_with("(version 1)\n(deny default)\n"));
         assert_eq!(profile.matches('(').count(), profile.matches(')').count());

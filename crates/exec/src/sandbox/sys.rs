@@ -98,6 +98,20 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
+/// Switches on the loopback of a new network namespace.
+pub(super) fn bring_loopback_up() -> io::Result<()> {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    // SAFETY: plain memory, for which zero is a fine value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the request has the layout that the call reads, and its name ends with NUL.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Signals from a terminal's keyboard. They are for the command, not for those that wait for it.
 const KEYBOARD: &[libc::c_int] = &[libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 

@@ -11,6 +11,12 @@ pub enum Policy {
     NestedRoots,
     /// The workspace, and reading only what programs need.
     RestrictedReads,
+    /// The workspace, and reading everything but the outside.
+    Closed,
+    /// The workspace, and reading everything but one file of the outside.
+    ClosedFile,
+    /// The workspace, and a network of two ports that the server answers.
+    Doors,
 }
 
 /// What it takes for an attempt to work without a sandbox.
@@ -54,7 +60,7 @@ impl Attempt {
 }
 
 use Need::{Kernel, Root};
-use Policy::{NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+use Policy::{Closed, ClosedFile, Doors, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
 
 pub const ATTEMPTS: &[Attempt] = &[
     // By path.
@@ -249,4 +255,70 @@ pub const ATTEMPTS: &[Attempt] = &[
     attempt(RestrictedReads, "learn that a secret exists", &["test -e $O/secret && echo escaped"]),
     attempt(RestrictedReads, "list what is outside", &["ls $O | grep -q secret && echo escaped"]),
     attempt(RestrictedReads, "read a secret with a program of the system", &["perl -pe 1 $O/secret"]),
+    // What a profile closes.
+    attempt(Closed, "read what is closed", &["cat $O/secret"]),
+    attempt(Closed, "read what is closed through proc", &["cat /proc/self/root$O/secret"]),
+    attempt(Closed, "read what is closed through another process", &["cat /proc/$B/root$O/secret /proc/$B/cwd/secret"]),
+    attempt(Closed, "read what is closed through an open file", &["cat /proc/$B/fd/8"]),
+    attempt(
+        Closed,
+        "read what is closed through links",
+        &["ln -s ../outside s; cat s/secret; ln $O/secret h && cat h"],
+    ),
+    attempt(Closed, "learn what is in a closed folder", &["ls $O | grep -q secret && echo escaped"]),
+    attempt(Closed, "write to a closed folder", &["touch $O/new"]),
+    attempt(Closed, "open what is closed", &["chmod 777 $O; cat $O/secret"]),
+    attempt(Closed, "take the cover away", &["umount -l $O 2> /dev/null; cat $O/secret"]),
+    attempt(Closed, "look under the cover", &["mkdir m && mount --bind .. m && cat m/outside/secret; umount m"])
+        .needs(Root),
+    attempt(Closed, "take the cover away in a namespace", &["unshare -Urm sh -c 'umount -l $O; cat $O/secret'"]),
+    attempt(ClosedFile, "read a closed file", &["cat $O/secret"]),
+    attempt(ClosedFile, "read a closed file through another process", &["cat /proc/$B/root$O/secret /proc/$B/fd/8"]),
+    attempt(ClosedFile, "move a closed file", &["mv $O/secret s && cat s"]),
+    attempt(ClosedFile, "take the cover of a file away", &["umount -l $O/secret 2> /dev/null; cat $O/secret"]),
+    // Past the doors of a network of its own.
+    attempt(Doors, "beside the doors: tcp over ipv4", &["exec 3<>/dev/tcp/127.0.0.1/$TCP4"]),
+    attempt(Doors, "beside the doors: tcp over ipv6", &["exec 3<>/dev/tcp/::1/$TCP6"]).needs(Kernel),
+    attempt(Doors, "beside the doors: udp over ipv4", &["echo x > /dev/udp/127.0.0.1/$UDP4"]),
+    attempt(Doors, "beside the doors: udp over ipv6", &["echo x > /dev/udp/::1/$UDP6"]).needs(Kernel),
+    attempt(Doors, "beside the doors: all addresses", &["exec 3<>/dev/tcp/0.0.0.0/$TCP4"]),
+    attempt(
+        Doors,
+        "beside the doors: a socket of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un $ENV{SOCKET}'"],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a socket without a file",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un \"\\0$ENV{ABSTRACT}\"'"],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a pair connected once more",
+        &[
+            "perl -MSocket -e 'socketpair A, B, AF_UNIX, SOCK_STREAM, 0; close B; connect A, pack_sockaddr_un $ENV{SOCKET} or socket S, AF_UNIX, SOCK_STREAM, 0 and connect S, pack_sockaddr_un $ENV{SOCKET}'",
+        ],
+    ),
+    attempt(
+        Doors,
+        "beside the doors: a datagram of the machine",
+        &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_DGRAM, 0; send S, \"x\", 0, pack_sockaddr_un $ENV{DATAGRAM}'"],
+    ),
+    attempt(Doors, "beside the doors: a datagram that is addressed late", &["$ATTEMPT sendmsg $DATAGRAM"]),
+    attempt(Doors, "beside the doors: a datagram out of a pair", &["$ATTEMPT pair-sendmsg $DATAGRAM"]),
+    attempt(Doors, "beside the doors: a descriptor handed over", &["$ATTEMPT receive $SOCKET"]),
+    attempt(Doors, "beside the doors: the kernel's own sockets", &["$ATTEMPT socket netlink"]).needs(Kernel),
+    attempt(Doors, "beside the doors: raw packets", &["$ATTEMPT socket packet"]).needs(Kernel),
+    attempt(Doors, "beside the doors: raw ip", &["$ATTEMPT socket raw"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the host of a virtual machine", &["$ATTEMPT socket vsock"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the ciphers of the kernel", &["$ATTEMPT socket alg"]).needs(Kernel),
+    attempt(Doors, "beside the doors: the 32-bit door", &["$ATTEMPT socket-32"]).needs(Kernel),
+    attempt(Doors, "beside the doors: io_uring", &["$ATTEMPT io-uring"]).needs(Kernel),
+    attempt(
+        Doors,
+        "beside the doors: the network of another process",
+        &["nsenter -t $B -n bash -c 'exec 3<>/dev/tcp/127.0.0.1/$TCP4'"],
+    )
+    .needs(Root),
+    attempt(Doors, "beside the doors: write outside", &["touch $O/new"]),
 ];

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use loomd_config::config_toml::FileAccess;
+use loomd_config::permissions::{FileRule, Permissions, Place};
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
@@ -144,12 +146,26 @@ impl World {
         let some = ReadOnlyAccess::Restricted { include_platform_defaults: true, readable_roots: vec![] };
         let policy = match policy {
             Policy::ReadOnly => SandboxPolicy::ReadOnly { access: all, network_access: false },
-            Policy::Workspace => workspace(&[], false, all),
+            Policy::Workspace | Policy::Doors => workspace(&[], false, all),
             Policy::WorkspaceAndNetwork => workspace(&[], true, all),
             Policy::NestedRoots => workspace(&[self.workspace.join("inner")], false, all),
             Policy::RestrictedReads => workspace(&[], false, some),
+            Policy::Closed => return self.closing(&self.outside),
+            Policy::ClosedFile => return self.closing(&self.outside.join("secret")),
         };
         Sandbox::new(&policy, Surroundings { cwd: &self.workspace, tmpdir: None }).unwrap()
+    }
+
+    /// Everything may be read but this, and the workspace written.
+    fn closing(&self, path: &Path) -> Sandbox {
+        let rule = |place, access| FileRule { place, access };
+        let files = vec![
+            rule(Place::Root, FileAccess::Read),
+            rule(Place::Project(PathBuf::new()), FileAccess::Write),
+            rule(Place::Path(AbsolutePathBuf::new(path).unwrap()), FileAccess::None),
+        ];
+        let permissions = Permissions { files, ..Permissions::default() };
+        Sandbox::of_permissions(&permissions, Surroundings { cwd: &self.workspace, tmpdir: None })
     }
 
     /// Everything that attempts may not change, as text.

@@ -21,6 +21,7 @@ mod interchange;
 mod leaks;
 mod logging;
 mod memory;
+mod network;
 mod ordering;
 mod pipelining;
 mod read_only;

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loomd_config::LoadRequest;
 use loomd_config::features::Feature;
+use loomd_config::permissions::ManagedNetwork;
 use loomd_exec::sandbox::{Sandbox, Surroundings, network_disabled};
 use loomd_exec::{
     Command, Environment, EnvironmentRequest, Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio,
@@ -19,13 +20,14 @@ use loomd_protocol::{
     RpcError, ServerNotification,
 };
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement;
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
-use crate::thread_settings::default_sandbox;
+use crate::thread_settings::Confined;
 
 /// How long a program may take when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
     let wish = Wish::check(&params)?;
     let deadline = wish.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let command = command(cx, &params)?;
+    let (command, _line) = command(cx, &params)?;
     let mut registered = cx.processes.add(params.process_id.clone(), wish.takes_input).map_err(refused)?;
     let mut started = Process::start(&command, wish.stdio).await.map_err(not_spawned)?;
     registered.started(&mut started);
@@ -152,21 +154,22 @@ fn size(size: &CommandExecTerminalSize) -> Result<Size, RpcError> {
 }
 
 /// The command as it is to be started: where, with which environment, and confined as the policy says. The
-/// workspace of the policy is the server's folder, wherever the command runs.
-fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError> {
+/// workspace of the policy is the server's folder, wherever the command runs. What serves its network, if anything
+/// does, does so as long as it is held.
+fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<AbortOnDropHandle<()>>), RpcError> {
     let here = std::env::current_dir().ok().and_then(AbsolutePathBuf::new);
     let here = here.ok_or_else(|| RpcError::internal("the server has no working directory"))?;
     let request = LoadRequest { cwd: Some(&here), ..cx.app.sources.request() };
     let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
     let loaded = loomd_config::load(&request).map_err(failed)?;
     let settings = loomd_config::resolve(&loaded).map_err(failed)?;
-    let policy = match &params.sandbox_policy {
+    let confined = match &params.sandbox_policy {
         Some(policy) => {
             let checked = settings.requirements.check_sandbox_policy(policy);
             checked.map_err(|error| RpcError::invalid_request(format!("invalid sandbox policy: {error}")))?;
-            policy.clone()
+            Confined::by_policy(policy.clone())
         }
-        None => default_sandbox(&settings, loaded.trust, &cx.app.sources.home),
+        None => Confined::by_default(&settings, loaded.trust, &cx.app.sources.home, &here).map_err(failed)?,
     };
 
     let server = Environment::of_this_process();
@@ -178,18 +181,29 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<Command, RpcError
             None => _ = env.0.remove(name),
         }
     }
-    if network_disabled(&policy) {
+    if network_disabled(&confined.policy) {
         env.set(loomd_exec::NETWORK_DISABLED, "1");
     }
     let cwd = params.cwd.as_ref().map_or_else(|| here.to_path_buf(), PathBuf::from);
     let command = Command::new(params.command.iter().cloned(), cwd, env);
     let tmpdir = server.get("TMPDIR").map(PathBuf::from);
     let surroundings = Surroundings { cwd: &here, tmpdir: tmpdir.as_deref() };
-    let Some(mut sandbox) = Sandbox::new(&policy, surroundings) else { return Ok(command) };
+    let network = ManagedNetwork::new(confined.permissions.as_deref(), &settings.requirements).map_err(failed)?;
+    let network = network.filter(|_| !confined.is_elsewhere());
+    let mut sandbox = confined.sandbox(surroundings);
+    if network.is_some() {
+        sandbox.get_or_insert_with(Sandbox::of_network_only).deny_network();
+    }
+    let Some(mut sandbox) = sandbox else { return Ok((command, None)) };
     if settings.features.enabled(Feature::UseLegacyLandlock) {
         sandbox = sandbox.with_landlock_only();
     }
-    let confined = sandbox.wrap(&command, None).map_err(not_spawned);
+    let confined = match network.filter(|network| network.enabled) {
+        Some(network) => loomd_agent::lay_for_client(&network, &cx.app.sources.home, &sandbox, command)
+            .map(|(command, line)| (command, Some(line)))
+            .map_err(RpcError::internal),
+        None => sandbox.wrap(&command, None).map(|command| (command, None)).map_err(not_spawned),
+    };
     confinement::check(&cx.app, sandbox);
     confined
 }

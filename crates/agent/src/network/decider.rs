@@ -1,0 +1,98 @@
+//! Who a command's proxy asks about hosts that no list mentions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loomd_protocol::AskForApproval;
+use loomd_proxy::{Blocked, Decider, Deciding, Request};
+use tokio::sync::watch;
+
+use super::hosts::Said;
+use crate::guard::DECLINED;
+use crate::tools::ToolCx;
+
+pub(super) struct Gatekeeper {
+    cx: ToolCx,
+    /// Whether anybody may be asked at all.
+    asks: bool,
+    /// How many requests of the command wait for an answer.
+    asking: watch::Sender<usize>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    refusal: Option<String>,
+    /// The user has just said no; what the proxy reports next is that.
+    declined: bool,
+}
+
+impl Gatekeeper {
+    pub fn new(cx: ToolCx, asks: bool, asking: watch::Sender<usize>) -> Self {
+        Self { cx, asks, asking, state: Mutex::default() }
+    }
+
+    pub fn refusal(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).refusal.clone()
+    }
+
+    async fn ask(&self, request: &Request) -> Result<(), Blocked> {
+        let _counted = Counted::new(&self.asking);
+        match Arc::clone(&self.cx.guard.hosts).ask(&self.cx, request).await {
+            Said::Yes => Ok(()),
+            Said::No => {
+                self.state.lock().unwrap_or_else(PoisonError::into_inner).declined = true;
+                Err(Blocked::NotAllowed)
+            }
+            Said::Nothing => Err(Blocked::NotAllowed),
+        }
+    }
+}
+
+impl Decider for Gatekeeper {
+    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a> {
+        Box::pin(async move {
+            match self.cx.guard.hosts.known(request) {
+                Some(true) => Ok(()),
+                Some(false) => Err(Blocked::Denied),
+                None if !self.asks || self.cx.turn.settings.approval_policy == AskForApproval::Never => {
+                    Err(Blocked::NotAllowed)
+                }
+                None => self.ask(request).await,
+            }
+        })
+    }
+
+    fn blocked(&self, request: &Request, why: Blocked) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let declined = std::mem::take(&mut state.declined);
+        state.refusal = Some(if declined { DECLINED.into() } else { words(request, why) });
+    }
+}
+
+/// What the model is told.
+fn words(request: &Request, why: Blocked) -> String {
+    let why = match why {
+        Blocked::Denied => "domain is explicitly denied by policy and cannot be approved from this prompt.",
+        Blocked::NotAllowed => "domain is not on the allowlist for the current sandbox mode.",
+        Blocked::Local => "local/private network addresses are blocked by policy.",
+        Blocked::Method => "request method is blocked by the current network mode.",
+        Blocked::Tunnel => "tunnels, and so HTTPS, are blocked by the current network mode.",
+    };
+    format!("Network access to \"{}\" was blocked: {why}", request.host)
+}
+
+/// Counts as long as it lives.
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

@@ -1,0 +1,212 @@
+//! Permission profiles: which files commands may read and write, place by place. Of all rules about a file the
+//! one with the longest path counts. What of a profile can be said in the wire's words is its
+//! [`policy`](Permissions::policy); the sandbox enforces all of it.
+
+mod network;
+
+use std::path::{Path, PathBuf};
+
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, NetworkAccess, ReadOnlyAccess, SandboxPolicy};
+
+use crate::ConfigError;
+use crate::config_toml::{FileAccess, FilePermission, NetworkPermissions, PermissionProfile};
+
+pub use network::ManagedNetwork;
+
+/// A profile that is in force.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Permissions {
+    pub files: Vec<FileRule>,
+    pub network: NetworkPermissions,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRule {
+    pub place: Place,
+    pub access: FileAccess,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Everything.
+    Root,
+    /// What programs need to run at all.
+    Minimal,
+    /// Something in the working directory, by its relative path; the folder itself when that is empty.
+    Project(PathBuf),
+    /// `$TMPDIR`.
+    Tmpdir,
+    Path(AbsolutePathBuf),
+}
+
+/// Nothing on the wire says that commands may write, but not to the folder that they work in.
+const OUTSIDE: &str = "permissions profile requests filesystem writes outside the workspace root, and not to the \
+                       workspace root itself, which is not supported";
+
+impl Permissions {
+    /// Works out what a profile says. What is not known is left out, and told in `warnings`.
+    pub(crate) fn resolve(
+        name: &str,
+        profile: &PermissionProfile,
+        user_home: Option<&Path>,
+        warnings: &mut Vec<ConfigWarningNotification>,
+    ) -> Result<Self, ConfigError> {
+        let mut files = Vec::new();
+        for (path, permission) in profile.filesystem.iter().flatten() {
+            match place(path, user_home)? {
+                Some(place) => add(&mut files, path, place, permission)?,
+                None => warnings.push(unknown(path, permission)),
+            }
+        }
+        if files.is_empty() {
+            warnings.push(warning(format!(
+                "Permissions profile `{name}` has no filesystem entry that this version knows, so commands can read and \
+                 write nothing."
+            )));
+        }
+        Ok(Self { files, network: profile.network.clone().unwrap_or_default() })
+    }
+
+    pub fn network_enabled(&self) -> bool {
+        self.network.enabled == Some(true)
+    }
+
+    /// The profile as near as the wire can say it, for a working directory.
+    pub fn policy(&self, cwd: &Path) -> Result<SandboxPolicy, ConfigError> {
+        let network_access = self.network_enabled();
+        if self.access_of(&Place::Root) == FileAccess::Write {
+            return Ok(match network_access {
+                true => SandboxPolicy::DangerFullAccess,
+                false => SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted },
+            });
+        }
+        let access = self.reading(cwd);
+        let writable = self.paths(cwd, FileAccess::Write);
+        let tmpdir = self.access_of(&Place::Tmpdir) == FileAccess::Write;
+        if self.innermost(cwd) != Some(FileAccess::Write) {
+            return match writable.is_empty() && !tmpdir {
+                true => Ok(SandboxPolicy::ReadOnly { access, network_access }),
+                false => Err(ConfigError::Invalid(OUTSIDE.into())),
+            };
+        }
+        Ok(SandboxPolicy::WorkspaceWrite {
+            writable_roots: writable.into_iter().filter(|root| **root != *cwd).collect(),
+            read_only_access: access,
+            network_access,
+            exclude_tmpdir_env_var: !tmpdir,
+            exclude_slash_tmp: true,
+        })
+    }
+
+    fn reading(&self, cwd: &Path) -> ReadOnlyAccess {
+        if self.access_of(&Place::Root) != FileAccess::None {
+            return ReadOnlyAccess::FullAccess;
+        }
+        ReadOnlyAccess::Restricted {
+            include_platform_defaults: self.access_of(&Place::Minimal) != FileAccess::None,
+            readable_roots: self.paths(cwd, FileAccess::Read),
+        }
+    }
+
+    fn access_of(&self, place: &Place) -> FileAccess {
+        self.files.iter().find(|rule| rule.place == *place).map_or(FileAccess::None, |rule| rule.access)
+    }
+
+    /// What the rule about a path says that is nearest to it.
+    fn innermost(&self, path: &Path) -> Option<FileAccess> {
+        let rules = self.files.iter().filter_map(|rule| Some((rule.place.path(path)?, rule.access)));
+        let around = rules.filter(|(place, _)| path.starts_with(place));
+        around.max_by_key(|(place, _)| place.components().count()).map(|(_, access)| access)
+    }
+
+    fn paths(&self, cwd: &Path, access: FileAccess) -> Vec<AbsolutePathBuf> {
+        let rules = self.files.iter().filter(|rule| rule.access == access);
+        rules.filter_map(|rule| rule.place.path(cwd)).collect()
+    }
+}
+
+impl Place {
+    /// `None` for places that are no single path, or whose path only the environment knows.
+    pub fn path(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
+        match self {
+            Self::Project(inside) => AbsolutePathBuf::new(cwd.join(inside).components().collect::<PathBuf>()),
+            Self::Path(path) => Some(path.clone()),
+            Self::Root | Self::Minimal | Self::Tmpdir => None,
+        }
+    }
+
+    fn inside(&self, part: &str) -> Option<Self> {
+        match self {
+            Self::Project(folder) => Some(Self::Project(folder.join(part))),
+            Self::Path(folder) => Some(Self::Path(AbsolutePathBuf::resolve(folder, part))),
+            Self::Root | Self::Minimal | Self::Tmpdir => None,
+        }
+    }
+}
+
+/// `None` for a special name that is not known.
+fn place(written: &str, user_home: Option<&Path>) -> Result<Option<Place>, ConfigError> {
+    if written.starts_with(':') {
+        return Ok(match written {
+            ":root" => Some(Place::Root),
+            ":minimal" => Some(Place::Minimal),
+            ":project_roots" => Some(Place::Project(PathBuf::new())),
+            ":tmpdir" => Some(Place::Tmpdir),
+            _ => None,
+        });
+    }
+    let path = match (written.strip_prefix('~'), user_home) {
+        (Some(""), Some(home)) => home.to_path_buf(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(written),
+    };
+    let path = AbsolutePathBuf::new(path).map(Place::Path);
+    path.map(Some).ok_or_else(|| {
+        ConfigError::Invalid(format!("filesystem path `{written}` must be absolute, use `~/...`, or start with `:`"))
+    })
+}
+
+fn add(rules: &mut Vec<FileRule>, path: &str, place: Place, permission: &FilePermission) -> Result<(), ConfigError> {
+    let parts = match permission {
+        FilePermission::Whole(access) => {
+            rules.push(FileRule { place, access: *access });
+            return Ok(());
+        }
+        FilePermission::Parts(parts) => parts,
+    };
+    for (part, access) in parts {
+        let place = match part.as_str() {
+            "." => place.clone(),
+            part => place.inside(part).ok_or_else(|| {
+                ConfigError::Invalid(format!("filesystem path `{path}` does not support nested entries"))
+            })?,
+        };
+        if part != "." && !is_descendant(part) {
+            return Err(ConfigError::Invalid(format!(
+                "filesystem subpath `{part}` must be a descendant path without `.` or `..` components"
+            )));
+        }
+        rules.push(FileRule { place, access: *access });
+    }
+    Ok(())
+}
+
+fn is_descendant(part: &str) -> bool {
+    !part.is_empty() && !part.starts_with('/') && part.split('/').all(|name| name != "." && name != "..")
+}
+
+fn unknown(path: &str, permission: &FilePermission) -> ConfigWarningNotification {
+    let part = match permission {
+        FilePermission::Whole(_) => None,
+        FilePermission::Parts(parts) => parts.keys().next(),
+    };
+    let part = part.map(|part| format!(" with nested entry `{part}`")).unwrap_or_default();
+    warning(format!("Configured filesystem path `{path}`{part} is not known to this version and is ignored."))
+}
+
+fn warning(summary: String) -> ConfigWarningNotification {
+    ConfigWarningNotification { summary, details: None, path: None, range: None }
+}
+
+#[cfg(test)]
+mod tests;

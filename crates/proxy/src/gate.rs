@@ -1,0 +1,143 @@
+//! Whether a request may go ahead, and the connection that it goes ahead on. The lists are asked first, then whoever
+//! decides about the rest; a name is looked up only when it may be reached, because looking it up tells others.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+use crate::domains::Listed;
+use crate::host::Host;
+use crate::local::{is_local, is_local_host};
+use crate::{Mode, Policy};
+
+/// Names that take longer will not be found.
+const LOOKUP: Duration = Duration::from_secs(15);
+/// For all addresses of a host together; programs give up after about as long.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// What a program wants to reach.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    pub protocol: Protocol,
+    pub host: Host,
+    pub port: u16,
+    /// Of HTTP, where it can be seen.
+    pub method: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    Http,
+    /// A tunnel, which is what HTTPS needs.
+    Https,
+    Socks5Tcp,
+}
+
+impl Protocol {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Socks5Tcp => "socks5-tcp",
+        }
+    }
+}
+
+/// Why a request does not go ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Somebody has said that this host must not be reached.
+    Denied,
+    /// Nobody has said that it may.
+    NotAllowed,
+    /// It is this machine or its network.
+    Local,
+    /// It could change something.
+    Method,
+    /// It could change something, unseen.
+    Tunnel,
+}
+
+pub type Deciding<'a> = Pin<Box<dyn Future<Output = Result<(), Blocked>> + Send + 'a>>;
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+
+/// Whoever decides about what no list mentions. May take its time.
+pub trait Decider: Send + Sync {
+    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a>;
+
+    /// Told of every request that does not go ahead, whoever decided that.
+    fn blocked(&self, _request: &Request, _why: Blocked) {}
+}
+
+/// Finds the addresses of a host.
+pub trait Resolver: Send + Sync {
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a>;
+}
+
+pub(crate) struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a> {
+        Box::pin(async move { Ok(lookup_host((host.as_str(), port)).await?.collect()) })
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Blocked(Blocked),
+    Unreachable(io::Error),
+}
+
+/// A connection to what a request asks for.
+pub(crate) async fn open(
+    policy: &Policy,
+    decider: &dyn Decider,
+    resolver: &dyn Resolver,
+    request: &Request,
+) -> Result<TcpStream, Refused> {
+    let opened = async {
+        let trusted = admit(policy, decider, request).await.map_err(Refused::Blocked)?;
+        let found = timeout(LOOKUP, resolver.resolve(&request.host, request.port)).await;
+        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Refused::Unreachable)?;
+        if !trusted && found.iter().any(|address| is_local(address.ip())) {
+            return Err(Refused::Blocked(Blocked::Local));
+        }
+        let connected = timeout(CONNECT, TcpStream::connect(&found[..])).await;
+        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Refused::Unreachable)
+    };
+    let opened = opened.await;
+    if let Err(Refused::Blocked(why)) = opened {
+        decider.blocked(request, why);
+    }
+    opened
+}
+
+/// Whether a request may go ahead, and whether that holds wherever its host turns out to be.
+async fn admit(policy: &Policy, decider: &dyn Decider, request: &Request) -> Result<bool, Blocked> {
+    let host = &request.host;
+    let listed = policy.domains.find(host);
+    if listed == Listed::Denied {
+        return Err(Blocked::Denied);
+    }
+    let trusted = policy.allow_local || (listed == Listed::ByName && is_local_host(host));
+    if !trusted && is_local_host(host) {
+        return Err(Blocked::Local);
+    }
+    if policy.mode == Mode::Limited {
+        let method = request.method.as_deref().filter(|_| request.protocol == Protocol::Http);
+        match (request.protocol, method) {
+            (_, Some("GET" | "HEAD" | "OPTIONS")) => {}
+            (Protocol::Https, _) => return Err(Blocked::Tunnel),
+            _ => return Err(Blocked::Method),
+        }
+    }
+    if listed == Listed::Nowhere {
+        decider.decide(request).await?;
+    }
+    Ok(trusted)
+}

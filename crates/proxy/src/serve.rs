@@ -1,0 +1,94 @@
+//! Taking connections in, and what all of them share.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::gate::{Decider, Refused, Request, Resolver, SystemResolver, open};
+use crate::{Policy, http, socks};
+
+/// Programs open dozens at most; what comes beyond waits to be accepted.
+const CONNECTIONS: usize = 256;
+/// When nothing can be accepted, as when descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A proxy for one group of programs.
+pub struct Proxy(Arc<Shared>);
+
+pub(crate) struct Shared {
+    policy: Policy,
+    decider: Arc<dyn Decider>,
+    resolver: Box<dyn Resolver>,
+    room: Arc<Semaphore>,
+}
+
+impl Proxy {
+    pub fn new(policy: Policy, decider: Arc<dyn Decider>) -> Self {
+        Self::with_resolver(policy, decider, SystemResolver)
+    }
+
+    pub fn with_resolver(policy: Policy, decider: Arc<dyn Decider>, resolver: impl Resolver + 'static) -> Self {
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        Self(Arc::new(Shared { policy, decider, resolver: Box::new(resolver), room }))
+    }
+
+    /// Serves whoever connects. Never ends by itself; when it is dropped, so is every connection.
+    pub async fn serve(&self, http: TcpListener, socks: Option<TcpListener>) {
+        let end = CancellationToken::new();
+        let _ends_all = end.clone().drop_guard();
+        tokio::join!(accept(&http, &self.0, &end, |stream, line| Box::pin(http::serve(stream, line))), async {
+            match &socks {
+                Some(socks) => accept(socks, &self.0, &end, |stream, line| Box::pin(socks::serve(stream, line))).await,
+                None => pending().await,
+            }
+        });
+    }
+}
+
+/// What a connection works with. As long as any of it is there, it counts.
+#[derive(Clone)]
+pub(crate) struct Line {
+    shared: Arc<Shared>,
+    end: CancellationToken,
+    _room: Arc<OwnedSemaphorePermit>,
+}
+
+impl Line {
+    pub async fn open(&self, request: &Request) -> Result<TcpStream, Refused> {
+        open(&self.shared.policy, &*self.shared.decider, &*self.shared.resolver, request).await
+    }
+
+    /// Runs something beside; it ends with the proxy.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let line = self.clone();
+        tokio::spawn(async move {
+            line.end.run_until_cancelled(work).await;
+        });
+    }
+}
+
+type Serving = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn accept(
+    listener: &TcpListener,
+    shared: &Arc<Shared>,
+    end: &CancellationToken,
+    serve: fn(TcpStream, Line) -> Serving,
+) {
+    loop {
+        let Ok(room) = Arc::clone(&shared.room).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let line = Line { shared: Arc::clone(shared), end: end.clone(), _room: Arc::new(room) };
+                let served = serve(stream, line.clone());
+                line.spawn(served);
+            }
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
