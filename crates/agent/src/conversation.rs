@@ -140,15 +140,15 @@ impl Conversation {
 
     /// Reads a thread's conversation from its rollout.
     pub async fn load(store: &dyn Store, id: ThreadId) -> Result<Self> {
-        let mut replay = Replay::default();
-        let len = history::each_line(store, id, |line| replay.line(line)).await?;
-        Ok(replay.finish(len))
+        let mut rebuilt = Rebuilt::default();
+        let len = history::each_line(store, id, |line| rebuilt.line(line)).await?;
+        Ok(rebuilt.finish(len))
     }
 }
 
 /// A thread's records on their way to a conversation.
 #[derive(Default)]
-struct Replay {
+pub(crate) struct Rebuilt {
     now: State,
     /// Where each turn began.
     turns: Vec<Mark>,
@@ -175,8 +175,13 @@ struct Mark {
     user: bool,
 }
 
-impl Replay {
-    fn line(&mut self, line: &Line<'_>) {
+impl Rebuilt {
+    /// The items so far, as they are sent.
+    pub fn input(&self, images: bool) -> Vec<InputItem> {
+        Conversation { entries: self.now.entries.clone(), ..Conversation::default() }.input(images)
+    }
+
+    pub fn line(&mut self, line: &Line<'_>) {
         match &*line.kind {
             "turn_context" => self.now.baseline = Some(line.payload.get().into()),
             "response_item" => {

@@ -27,6 +27,7 @@ mod project_doc;
 pub mod prompts;
 mod recorder;
 mod refusal;
+pub mod replay;
 mod resume;
 mod running;
 mod services;

@@ -119,6 +119,12 @@ pub fn rerouted(asked: &str, answered: &str) -> String {
     format!("Warning: a request for the model {asked} was answered by {answered}, as the provider decided.")
 }
 
+/// The model that answered, if this is [`rerouted`]'s text.
+pub fn rerouted_to(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("Warning: a request for the model ")?.strip_suffix(", as the provider decided.")?;
+    rest.split_once(" was answered by ").map(|(_, answered)| answered)
+}
+
 /// Editors end files with a line break; the model needs none.
 const fn trimmed(text: &str) -> &str {
     text.trim_ascii_end()

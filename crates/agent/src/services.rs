@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use jiff::Zoned;
 use loomd_exec::{Environment, Shell};
 use loomd_model::Http;
 
 use crate::images::Images;
+use crate::replay::Replayed;
 
 pub struct Services {
     /// The home directory of the server.
@@ -15,12 +17,24 @@ pub struct Services {
     /// What commands inherit.
     pub environment: Environment,
     pub(crate) images: Arc<Images>,
+    /// A thread is being replayed: nothing is done, all that happens has happened before.
+    pub(crate) replayed: Option<Arc<Replayed>>,
     shell: OnceLock<Shell>,
 }
 
 impl Services {
     pub fn new(home: PathBuf, http: Arc<Http>, environment: Environment) -> Self {
-        Self { home, http, environment, images: Arc::default(), shell: OnceLock::new() }
+        Self { home, http, environment, images: Arc::default(), replayed: None, shell: OnceLock::new() }
+    }
+
+    /// The same for a thread that is replayed.
+    pub fn replaying(self, replayed: Arc<Replayed>) -> Self {
+        Self { replayed: Some(replayed), ..self }
+    }
+
+    /// What time it is, or was.
+    pub(crate) fn now(&self) -> Zoned {
+        self.replayed.as_ref().and_then(|replayed| replayed.now()).unwrap_or_else(Zoned::now)
     }
 
     /// The user's shell; looked up when it is first needed.

@@ -25,6 +25,7 @@ pub(crate) struct Terminals {
 pub(crate) struct Open {
     /// The id of its item.
     pub item_id: String,
+    pub argv: Arc<[String]>,
     /// Done when its end has been shown.
     pub shown: CancellationToken,
 }

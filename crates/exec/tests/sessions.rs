@@ -94,7 +94,7 @@ async fn a_pipe_has_no_input() {
     assert!(matches!(error, WriteError::StdinClosed), "{error}");
     heard.line().await;
     sessions.terminate_all();
-    assert_eq!(heard.end().await, (Exit::Signal(9), "empty\n".into()));
+    assert_eq!(heard.end().await, (Exit::Code(-1), "empty\n".into()));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn all_can_be_terminated_with_their_jobs() {
     start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &heard).await;
     let pid = heard.line().await;
     sessions.terminate_all();
-    heard.end().await;
+    assert_eq!(heard.end().await.0, Exit::Code(1));
     let stat = format!("/proc/{pid}/stat");
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -132,7 +132,7 @@ async fn sessions_end_with_their_last_handle() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     start(&sessions, "sleep 100", false, SHORT, &heard).await;
     drop(sessions);
-    assert_eq!(heard.end().await, (Exit::Signal(9), String::new()));
+    assert_eq!(heard.end().await, (Exit::Code(-1), String::new()));
 }
 
 #[tokio::test]

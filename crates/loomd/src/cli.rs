@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{doctor, exec, run, threads};
+use crate::{doctor, exec, replay, run, threads};
 
 /// An agent server for the app-server protocol.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ pub enum Command {
     Exec(Box<exec::Exec>),
     /// Look at threads, and tidy them up
     Threads(threads::Threads),
+    /// Run a stored thread again, with what was recorded of it, and report the first difference
+    Replay(replay::Replay),
     /// Find out what is configured, what the sandbox can enforce, and whether the model answers
     Doctor(doctor::Doctor),
     /// About the configuration file

@@ -9,6 +9,7 @@ mod generate;
 mod logging;
 mod memory;
 mod models;
+mod replay;
 mod run;
 mod setup;
 mod show;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),
         Command::Threads(arguments) => threads::run(overrides, arguments),
+        Command::Replay(arguments) => replay::run(overrides, arguments),
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use loomd_client::{Client, Endpoint, Events, Options};
 use loomd_config::{Loaded, OverrideError, Overrides, Start, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, Cloud, ConfigSources, LiveSources};
+use loomd_server::{App, Cloud, ConfigSources, LiveSources, Replay};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -56,6 +56,13 @@ impl Setup {
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
         tokio::spawn(cloud.keep_up(Arc::clone(&app)));
         app
+    }
+
+    /// A client of a server that does nothing but run a stored thread again.
+    pub async fn replay(self, replay: Replay, options: Options) -> Result<(Client, Events)> {
+        let Self { sources, start } = self;
+        let app = Arc::new(App::replaying(sources, &start.loaded, replay));
+        Ok(Client::open(Endpoint::in_process(app), options).await?)
     }
 
     /// A client of a server in this process, and everything that the server says.

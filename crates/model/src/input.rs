@@ -131,8 +131,6 @@ enum Sent<'a> {
     },
     CustomToolCallOutput {
         call_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'a str>,
         output: &'a FunctionCallOutputBody,
     },
     ToolSearchOutput {
@@ -183,8 +181,8 @@ impl<'a> Sent<'a> {
             ResponseItem::CustomToolCall { status, call_id, name, input, id: _ } => {
                 Self::CustomToolCall { status: status.as_deref(), call_id, name, input }
             }
-            ResponseItem::CustomToolCallOutput { call_id, name, output } => {
-                Self::CustomToolCallOutput { call_id, name: name.as_deref(), output }
+            ResponseItem::CustomToolCallOutput { call_id, output, name: _ } => {
+                Self::CustomToolCallOutput { call_id, output }
             }
             ResponseItem::ToolSearchOutput { call_id, status, execution, tools } => {
                 Self::ToolSearchOutput { call_id: call_id.as_deref(), status, execution, tools }

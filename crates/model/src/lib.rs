@@ -29,6 +29,7 @@ mod session;
 pub mod sse;
 mod stream;
 mod tape;
+mod tool_schema;
 mod tools;
 mod transcript;
 
@@ -41,7 +42,9 @@ pub use input::InputItem;
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;
+pub use rehearsal::Scenario;
 pub use request::{CallHeaders, Reasoning, Request};
 pub use retry::retry_delay;
 pub use session::{Identity, Session};
+pub use tool_schema::complete_schema;
 pub use tools::{ToolSpec, Tools};

@@ -43,7 +43,8 @@ pub struct Provider {
     stream_idle_timeout: Duration,
     websocket_connect_timeout: Duration,
     websockets: bool,
-    /// For the rehearsal.
+    /// It is the rehearsal, whatever its name.
+    rehearses: bool,
     scenario: Option<Arc<Scenario>>,
     recorder: Option<Arc<Recorder>>,
 }
@@ -57,17 +58,27 @@ impl Provider {
         env: &dyn Fn(&str) -> Option<String>,
         account: Option<Arc<dyn Credentials>>,
     ) -> Arc<Self> {
+        Arc::new(Self::build(id, config, env, account))
+    }
+
+    fn build(
+        id: &str,
+        config: &ModelProvider,
+        env: &dyn Fn(&str) -> Option<String>,
+        account: Option<Arc<dyn Credentials>>,
+    ) -> Self {
         let base_url = local_url(id, env).or_else(|| config.base_url.clone());
         let (base_url, password) = base_url.map(split_password).unzip();
         let path = |variable: &str, configured: &Option<AbsolutePathBuf>| {
             set(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
         };
         let (record, scenario) = (path("LOOMD_RECORD", &config.record), path("LOOMD_SCENARIO", &config.scenario));
+        let rehearses = id == REHEARSAL && base_url.is_none();
         let mut headers = headers(id, config, env);
         if let Some(password) = password.flatten() {
             headers.entry(AUTHORIZATION).or_insert(password);
         }
-        Arc::new(Self {
+        Self {
             id: id.into(),
             name: config.name.clone(),
             wire: config.wire_api,
@@ -80,9 +91,17 @@ impl Provider {
             stream_idle_timeout: config.stream_idle_timeout(),
             websocket_connect_timeout: config.websocket_connect_timeout(),
             websockets: config.supports_websockets,
+            rehearses,
             scenario: scenario.map(Scenario::new),
             recorder: record.map(|path| Recorder::new(path, secrets(config, env))),
-        })
+        }
+    }
+
+    /// A provider of this name and configuration that is never called: the rehearsal plays it.
+    pub fn played(id: &str, config: &ModelProvider, scenario: Arc<Scenario>) -> Arc<Self> {
+        let config = ModelProvider { record: None, ..config.clone() };
+        let provider = Self::build(id, &config, &|_| None, None);
+        Arc::new(Self { rehearses: true, scenario: Some(scenario), ..provider })
     }
 
     pub fn id(&self) -> &str {
@@ -139,7 +158,7 @@ impl Provider {
 
     /// The model that is built in.
     pub(crate) fn is_rehearsal(&self) -> bool {
-        self.id == REHEARSAL && self.base_url.is_none()
+        self.rehearses
     }
 
     pub(crate) fn scenario(&self) -> Option<Arc<Scenario>> {

@@ -72,6 +72,7 @@ impl Session {
     pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.compact(request).await,
+            Wire::Rehearsal(rehearsal) => rehearsal.compact(request),
             _ => {
                 Err(ModelError::Unsupported(format!("provider `{}` cannot shorten a conversation", self.provider.id())))
             }

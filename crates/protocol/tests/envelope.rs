@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use loomd_protocol::{ClientRequest, DecodeError, Incoming, RequestId, RpcError, ServerNotification};
+use loomd_protocol::{
+    ClientRequest, DecodeError, FileChangeRequestApprovalParams, Incoming, RequestId, RpcError, ServerNotification,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -243,4 +245,14 @@ proptest! {
             let _ = ClientRequest::decode(method, Some(&raw));
         }
     }
+}
+
+#[test]
+fn what_is_not_known_of_a_file_change_is_said_to_be_nothing() {
+    let asked: FileChangeRequestApprovalParams =
+        serde_json::from_value(json!({ "threadId": "t", "turnId": "u", "itemId": "i" })).unwrap();
+    let expected = json!({
+        "threadId": "t", "turnId": "u", "itemId": "i", "reason": null, "grantRoot": null, "startedAtMs": 0,
+    });
+    assert_eq!(json!(asked), expected);
 }

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use loomd_agent::replay::Replayed;
 use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
 use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
-use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider};
+use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider, Scenario};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -77,6 +78,18 @@ pub struct App {
     /// Those in use, so that threads share connections and credentials.
     providers: Mutex<Vec<(String, ModelProvider, Arc<Provider>)>>,
     bundled: OnceLock<Arc<Catalogue>>,
+    replay: Option<Replay>,
+}
+
+/// A server that runs one stored thread again and touches nothing.
+pub struct Replay {
+    /// Where it writes, in place of the home directory.
+    pub home: PathBuf,
+    pub replayed: Arc<Replayed>,
+    /// What any model answers.
+    pub scenario: Arc<Scenario>,
+    /// How often an answer that breaks off is asked for again; `None`: as is configured.
+    pub retries: Option<u64>,
 }
 
 /// More providers than this are not remembered. Configurations name a handful.
@@ -89,6 +102,22 @@ impl App {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
+        Self::with(sources, config, warnings, options, None)
+    }
+
+    /// Configured as usual, and for nothing but a replay.
+    pub fn replaying(sources: ConfigSources, config: &Loaded, replay: Replay) -> Self {
+        let options = Options { home: replay.home.clone(), sqlite_home: None };
+        Self::with(sources, config, Vec::new(), options, Some(replay))
+    }
+
+    fn with(
+        sources: ConfigSources,
+        config: &Loaded,
+        warnings: Vec<ConfigWarningNotification>,
+        options: Options,
+        replay: Option<Replay>,
+    ) -> Self {
         let mut warnings = warnings;
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
@@ -107,6 +136,7 @@ impl App {
             threads: OnceLock::new(),
             providers: Mutex::default(),
             bundled: OnceLock::new(),
+            replay,
         }
     }
 
@@ -117,8 +147,17 @@ impl App {
         if let Some((_, _, provider)) = known {
             return Arc::clone(provider);
         }
-        let account = Arc::new(AuthFile::new(self.sources.home.join("auth.json")));
-        let provider = Provider::new(id, config, &environment, Some(account));
+        let provider = match &self.replay {
+            Some(Replay { scenario, retries, .. }) => {
+                let config =
+                    ModelProvider { stream_max_retries: retries.or(config.stream_max_retries), ..config.clone() };
+                Provider::played(id, &config, Arc::clone(scenario))
+            }
+            None => {
+                let account = Arc::new(AuthFile::new(self.sources.home.join("auth.json")));
+                Provider::new(id, config, &environment, Some(account))
+            }
+        };
         if providers.len() >= MAX_PROVIDERS {
             providers.clear();
         }
@@ -163,8 +202,12 @@ impl App {
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
             let outlet = self.outlet();
-            let home = self.sources.home.to_path_buf();
+            let home = self.replay.as_ref().map_or(self.sources.home.to_path_buf(), |replay| replay.home.clone());
             let services = Services::new(home, Http::new(&environment), Environment::of_this_process());
+            let services = match &self.replay {
+                Some(replay) => services.replaying(Arc::clone(&replay.replayed)),
+                None => services,
+            };
             Threads::new(Arc::new(self.store.clone()), Arc::new(outlet), Arc::new(services))
         })
     }

@@ -24,9 +24,10 @@ mod thread_settings;
 mod throttle;
 mod transport;
 
-pub use app::{App, ConfigSources, LiveSources};
+pub use app::{App, ConfigSources, LiveSources, Replay};
 pub use cloud::Cloud;
 pub use listen::ListenUrl;
+pub use loomd_agent::replay;
 pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 

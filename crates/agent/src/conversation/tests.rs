@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn replay(lines: &[Value]) -> Conversation {
-    let mut replay = Replay::default();
+    let mut replay = Rebuilt::default();
     for line in lines {
         let line = line.to_string();
         replay.line(&Line::parse(line.as_bytes()).unwrap());

@@ -13,7 +13,7 @@ use loomd_protocol::{
 };
 use serde::Deserialize;
 
-use super::{Grants, confines, reviewer, rule_folders, sandbox};
+use super::{Grants, reviewer, rule_folders, sandbox};
 use crate::conversation::message;
 use crate::tools::ToolCx;
 
@@ -100,7 +100,7 @@ pub(crate) enum Denial {
 const DECLINED: &str = "exec command rejected by user";
 
 /// Why a failed command is asked about again.
-const RETRY: &str = "command failed; retry without sandbox?";
+pub(super) const RETRY: &str = "command failed; retry without sandbox?";
 
 /// A command that wants to run.
 pub(crate) struct Candidate<'a> {
@@ -139,10 +139,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
         }
     }
     let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
-    if escalates
-        && confines(&turn.settings.sandbox)
-        && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb)
-    {
+    if escalates && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb) {
         return Err(refusal);
     }
     Ok(())

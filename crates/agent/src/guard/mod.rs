@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_exec::rules::{PrefixRule, Rules};
 use loomd_exec::sandbox::{Sandbox, Surroundings};
-use loomd_protocol::SandboxPolicy;
 
 pub(crate) use command::{Candidate, Clearance, Denial, WantedPermissions, Wishes, check_wishes, clear, retry};
 pub(crate) use grants::Grants;
@@ -85,11 +84,6 @@ pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Opti
         sandbox = sandbox.with_landlock_only();
     }
     Some(sandbox)
-}
-
-/// Whether commands are confined at all under this policy.
-pub(crate) fn confines(policy: &SandboxPolicy) -> bool {
-    !matches!(policy, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
 
 /// Folders whose rules count, the least important first.

@@ -9,7 +9,7 @@ use loomd_protocol::{
     FileChangeRequestApprovalResponse, ServerRequest,
 };
 
-use super::command::Denial;
+use super::command::{Denial, RETRY};
 use super::{reviewer, sandbox};
 use crate::tools::ToolCx;
 
@@ -68,7 +68,8 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         item_id: item_id.into(),
-        reason: None,
+        // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
+        reason: (turn.settings.approval_policy == AskForApproval::OnFailure).then(|| RETRY.into()),
         grant_root: None,
         started_at_ms: Timestamp::now().as_millisecond(),
     };

@@ -31,7 +31,7 @@ struct Args {
 
 impl Tool for ApplyPatch {
     fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        Some(match form(offer)? {
+        Some(match form(offer.cx)? {
             Form::Freeform => ToolSpec::Custom {
                 name: "apply_patch".into(),
                 description: "Edits files. The input is the patch itself, as free text and not as JSON.".into(),
@@ -47,7 +47,7 @@ impl Tool for ApplyPatch {
     }
 
     fn callable(&self, offer: &Offer<'_>) -> bool {
-        form(offer).is_some()
+        form(offer.cx).is_some()
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
@@ -62,9 +62,16 @@ impl Tool for ApplyPatch {
     }
 }
 
-fn form(offer: &Offer<'_>) -> Option<Form> {
-    let forced = offer.has(Feature::ApplyPatchFreeform).then_some(Form::Freeform);
-    offer.cx.model.apply_patch.or(forced)
+/// How the model writes patches: what is known of it counts, then what the user says of it, then what is guessed.
+fn form(turn: &TurnCx) -> Option<Form> {
+    let known = turn.model.apply_patch.filter(|_| turn.model.known);
+    let said = turn.profile.config.features.enabled(Feature::ApplyPatchFreeform).then_some(Form::Freeform);
+    known.or(said).or(turn.model.apply_patch)
+}
+
+/// Models that write patches as plain text are told of other commands in plain text too.
+pub(super) fn is_free_form(turn: &TurnCx) -> bool {
+    form(turn) == Some(Form::Freeform)
 }
 
 /// A patch in the disguise of a command is applied as what it is. `None` for any other command.
@@ -81,6 +88,8 @@ pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: 
     Some(patch(cx, call, &text, &folder).await.map(|done| {
         let body = match call.name.as_str() {
             "exec_command" => as_text(&done),
+            "shell_command" => as_json(&done),
+            _ if is_free_form(&cx.turn) => as_text(&done),
             _ => as_json(&done),
         };
         Output { notes: vec![message("user", note)], ..body.into() }

@@ -9,7 +9,7 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Answer, Call, SHELLS};
+use super::{Answer, Call, Output, SHELLS};
 use crate::settings::truncation;
 use crate::truncate::{truncate, widened};
 use crate::turn::{GRACE, Turn};
@@ -31,10 +31,12 @@ struct RunningCall {
 }
 
 /// A call that is over.
-struct Done {
-    answer: Answer,
+enum Done {
+    Answered(Answer),
     /// The turn was stopped before it was.
-    stopped: bool,
+    Stopped,
+    /// It was not made again; this is what the model was told of it.
+    Replayed(Output),
 }
 
 /// What a call waits for, and what waits for it.
@@ -64,18 +66,22 @@ impl Turn {
         let parallel = tool.is_some_and(|tool| tool.parallel()) && self.toolbox.names.contains(&call.name);
         let Turnstile { before, done } = self.progress.calls.line_up(parallel);
         let (cx, called) = (std::sync::Arc::clone(&self.toolbox.cx), call.clone());
+        let replayed = cx.services.replayed.clone().filter(|_| !tool.is_some_and(|tool| tool.harmless()));
         let work = tokio::spawn(async move {
             // Also when it panics or is stopped.
             let _done = done.drop_guard();
             for before in before {
                 before.cancelled().await;
             }
+            if let Some(replayed) = replayed {
+                return Done::Replayed(replayed.call(&cx.turn, &called).await);
+            }
             let answer = match tool {
                 _ if cx.turn.cancel.is_cancelled() => Err("aborted".into()),
                 Some(tool) => tool.run(&cx, &called).await,
                 None => Err(called.unsupported()),
             };
-            Done { answer, stopped: cx.turn.cancel.is_cancelled() }
+            if cx.turn.cancel.is_cancelled() { Done::Stopped } else { Done::Answered(answer) }
         });
         self.progress.calls.running.push(RunningCall {
             call,
@@ -91,14 +97,16 @@ impl Turn {
         let called = !running.is_empty();
         let mut deadline = None;
         for RunningCall { call, begun, work } in running {
-            let output = match self.wait_for(work, &mut deadline).await {
-                Done { stopped: true, .. } => aborted(&call.name, begun.elapsed()).into(),
-                Done { answer: Ok(output), .. } => output,
-                Done { answer: Err(text), .. } => text.into(),
+            let policy = widened(truncation(&self.cx.model));
+            let Output { body, notes } = match self.wait_for(work, &mut deadline).await {
+                Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
+                Done::Answered(Ok(output)) => fit(output, policy),
+                Done::Answered(Err(text)) => fit(text.into(), policy),
+                // It was made to fit when it was made.
+                Done::Replayed(output) => output,
             };
-            let body = fit(output.body, widened(truncation(&self.cx.model)));
             self.remember(&call.output(body)).await;
-            for note in &output.notes {
+            for note in &notes {
                 self.remember(note).await;
             }
         }
@@ -114,12 +122,14 @@ impl Turn {
                 let deadline = *deadline.get_or_insert_with(|| Deadline::now() + GRACE);
                 match timeout_at(deadline, work).await {
                     Ok(done) => done,
-                    Err(_) => return Done { answer: Err("aborted".into()), stopped: true },
+                    Err(_) => return Done::Stopped,
                 }
             }
         };
-        let broke = || Err("the tool failed inside; nothing more is known".into());
-        done.unwrap_or_else(|_| Done { answer: broke(), stopped: self.cx.cancel.is_cancelled() })
+        done.unwrap_or_else(|_| match self.cx.cancel.is_cancelled() {
+            true => Done::Stopped,
+            false => Done::Answered(Err("the tool failed inside; nothing more is known".into())),
+        })
     }
 }
 
@@ -133,8 +143,12 @@ fn aborted(name: &str, after: Duration) -> String {
     }
 }
 
+fn fit(output: Output, policy: TruncationPolicy) -> Output {
+    Output { body: fit_body(output.body, policy), ..output }
+}
+
 /// Cuts an output to the size that the history takes. Images are kept.
-fn fit(body: FunctionCallOutputBody, policy: TruncationPolicy) -> FunctionCallOutputBody {
+fn fit_body(body: FunctionCallOutputBody, policy: TruncationPolicy) -> FunctionCallOutputBody {
     use FunctionCallOutputContentItem::{InputImage, InputText};
     match body {
         FunctionCallOutputBody::Text(text) => FunctionCallOutputBody::Text(truncate(&text, policy).text),
@@ -177,7 +191,7 @@ mod tests {
         let text = |text: &str| InputText { text: text.into() };
         let image = || InputImage { image_url: "data:".into(), detail: None };
         let items = vec![text("abcd"), image(), text("efghijkl"), text("gone"), image()];
-        let fitted = fit(FunctionCallOutputBody::Items(items), TruncationPolicy::Bytes(8));
+        let fitted = fit_body(FunctionCallOutputBody::Items(items), TruncationPolicy::Bytes(8));
         let kept =
             vec![text("abcd"), image(), text("ef…4 chars truncated…kl"), image(), text("[omitted 1 text items ...]")];
         assert_eq!(fitted, FunctionCallOutputBody::Items(kept));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use loomd_model::ToolSpec;
+use loomd_model::{ToolSpec, complete_schema};
 use loomd_protocol::{
     DynamicTool, DynamicToolCallOutputContentItem as Content, DynamicToolCallParams, DynamicToolCallResponse,
     DynamicToolCallStatus, DynamicToolSpec, FunctionCallOutputBody, FunctionCallOutputContentItem, JsonValue,
@@ -22,7 +22,8 @@ pub(super) fn specs(profile: &Profile) -> impl Iterator<Item = ToolSpec> {
         name: tool.name.clone(),
         description: tool.description.clone(),
         strict: false,
-        parameters: tool.input_schema.clone(),
+        // One that cannot be completed was refused when it was brought, or comes from an older rollout.
+        parameters: complete_schema(&tool.input_schema).unwrap_or_else(|_| tool.input_schema.clone()),
     })
 }
 

@@ -229,7 +229,8 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
 /// The end of a command that goes on without its call is the thread's matter.
 fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<Ended>) {
     let shown = CancellationToken::new();
-    cx.terminals.opened(session.id, Open { item_id: session.call_id.clone(), shown });
+    let argv = session.argv.as_slice().into();
+    cx.terminals.opened(session.id, Open { item_id: session.call_id.clone(), argv, shown });
     let (ops, terminals) = (cx.ops.clone(), Arc::clone(&cx.terminals));
     tokio::spawn(async move {
         if let Ok(ended) = ended.await
@@ -331,11 +332,11 @@ pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> String
     let lines = output.lines().count();
     let cut = truncate(&output, TruncationPolicy::Tokens(max_tokens));
     let total = if cut.cut { format!("Total output lines: {lines}\n\n") } else { String::new() };
-    let command = if argv.is_empty() { String::new() } else { format!("Command: {}\n", loomd_exec::join(argv)) };
+    let command = loomd_exec::join(argv);
     let chunk = &uuid::Uuid::new_v4().simple().to_string()[..6];
     let seconds = polled.duration.as_secs_f64();
     format!(
-        "{command}Chunk ID: {chunk}\nWall time: {seconds:.4} seconds\n{state}\nOriginal token count: \
+        "Command: {command}\nChunk ID: {chunk}\nWall time: {seconds:.4} seconds\n{state}\nOriginal token count: \
          {original}\nOutput:\n{total}{}",
         cut.text
     )

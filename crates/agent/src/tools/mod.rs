@@ -66,6 +66,11 @@ pub(crate) trait Tool: Send + Sync {
         true
     }
 
+    /// Whether nothing but the client is touched, so that it can be called again when a thread is replayed.
+    fn harmless(&self) -> bool {
+        false
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a>;
 }
 
@@ -285,7 +290,7 @@ impl Call {
         let call_id = self.id.clone();
         match self.input {
             Input::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
-            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: Some(self.name.clone()), output },
+            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use loomd_config::Feature;
 use loomd_exec::Limits;
-use loomd_model::{ApplyPatch, ShellTool, ToolSpec};
+use loomd_model::{ShellTool, ToolSpec};
 use loomd_protocol::CommandExecutionSource;
 use serde::Deserialize;
 use serde_json::json;
@@ -99,9 +99,5 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
         &args.wishes,
     )
     .await;
-    // Models with a free-form patch tool know the text form.
-    match turn.model.apply_patch {
-        Some(ApplyPatch::Freeform) => command::text(turn, &ran),
-        _ => command::json(turn, &ran),
-    }
+    if apply_patch::is_free_form(turn) { command::text(turn, &ran) } else { command::json(turn, &ran) }
 }

@@ -50,6 +50,10 @@ impl Tool for UpdatePlan {
         ))
     }
 
+    fn harmless(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;

@@ -67,7 +67,7 @@ impl Tool for WriteStdin {
                     polled.map_err(|error| format!("write_stdin failed: {error}"))?
                 }
             };
-            if let Some(open) = open {
+            if let Some(open) = &open {
                 turn.tell(ServerNotification::CommandExecutionTerminalInteraction(TerminalInteractionNotification {
                     thread_id: turn.thread_id.clone(),
                     turn_id: turn.turn_id.clone(),
@@ -80,7 +80,8 @@ impl Tool for WriteStdin {
                     _ = timeout(SHOWING, open.shown.cancelled()).await;
                 }
             }
-            Ok(report(&[], polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).into())
+            let argv = open.as_ref().map_or(&[][..], |open| &open.argv);
+            Ok(report(argv, polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).into())
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Replacing a long conversation by what the user said and a summary of the rest.
 
-use jiff::Zoned;
 use loomd_model::{InputItem, ModelError, ModelEvent, Tools, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError,
@@ -13,6 +12,7 @@ use super::{Failure, Turn};
 use crate::conversation::{message, text_of};
 use crate::markers;
 use crate::prompts;
+use crate::replay::Asked;
 use crate::truncate::{BYTES_PER_TOKEN, truncate};
 
 /// How much of what the user said survives a summary, in tokens.
@@ -45,6 +45,7 @@ impl Turn {
         let id = Uuid::new_v4().to_string();
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
+        self.replay_told(Asked::Summary);
         let replaced = match self.session.provider().compacts() {
             true => self.remote_history().await,
             false => self.local_history().await,
@@ -85,7 +86,7 @@ impl Turn {
 
     /// The situation goes before what the user said last; the summary stays the last word.
     async fn insert_situation(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
-        let now = Zoned::now();
+        let now = self.services.now();
         let situation = self.situation();
         let (items, context) = (situation.whole(&now).await, situation.record(&now));
         let at = history.iter().rposition(is_said).unwrap_or(history.len().saturating_sub(1));

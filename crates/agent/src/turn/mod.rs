@@ -8,6 +8,7 @@ mod cx;
 mod hosted;
 mod inbox;
 mod metadata;
+mod replay;
 mod review;
 pub(crate) mod shell_command;
 pub(crate) mod usage;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jiff::Zoned;
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
@@ -32,12 +32,14 @@ use uuid::Uuid;
 
 pub(crate) use cx::TurnCx;
 pub(crate) use inbox::{Inbox, Mail};
+pub(crate) use visible::text as visible_text;
 
 use crate::context::{Situation, name_of};
 use crate::conversation::{Conversation, message};
 use crate::input;
 use crate::notify::{self, TurnComplete};
 use crate::prompts;
+use crate::replay::Asked;
 use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
 use crate::view::{Keeping, View};
@@ -234,7 +236,9 @@ impl Turn {
     /// Tells the user's own program that the turn is done.
     fn notify(&self, last_message: Option<&str>) {
         let cx = &self.cx;
-        if let Some(program) = &cx.profile.config.config.notify {
+        if let Some(program) = &cx.profile.config.config.notify
+            && self.services.replayed.is_none()
+        {
             notify::tell(
                 program,
                 &TurnComplete {
@@ -258,6 +262,7 @@ impl Turn {
         }
         self.tell_situation().await;
         self.take_input(input).await;
+        self.replay_gap().await?;
         loop {
             for mail in self.inbox.take() {
                 self.take_mail(mail).await;
@@ -266,7 +271,9 @@ impl Turn {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
+            self.replay_told(Asked::Answer);
             let called = self.step().await?;
+            self.replay_gap().await?;
             if !called {
                 tokio::select! {
                     () = self.inbox.settled() => {}
@@ -309,7 +316,7 @@ impl Turn {
 
     /// Tells the model where it is and what it may do: all of it, or what changed.
     async fn tell_situation(&mut self) {
-        let now = Zoned::now();
+        let now = self.services.now();
         let (items, context) = {
             let situation = self.situation();
             let items = match &self.conversation.baseline {

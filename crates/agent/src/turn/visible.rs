@@ -65,6 +65,11 @@ pub(crate) fn whole(text: &str, plans: bool) -> (String, Option<String>) {
     (shown, plan)
 }
 
+/// The text of a whole message, without its plan.
+pub(crate) fn text(message: &str, plans: bool) -> String {
+    whole(message, plans).0
+}
+
 /// Takes citations out.
 #[derive(Default)]
 struct Citations {

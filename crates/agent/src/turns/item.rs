@@ -13,7 +13,7 @@ use loomd_store::rollout::{
     WebSearchEnd,
 };
 
-pub(super) fn user_message(id: String, message: UserMessage) -> ThreadItem {
+pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
     // Mostly one text, thousands of times: no room for more is taken.
     let parts = 1 + message.images.as_ref().map_or(0, Vec::len) + message.local_images.len();
     let mut content = Vec::with_capacity(parts);

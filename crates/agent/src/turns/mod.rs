@@ -8,6 +8,7 @@ pub(crate) mod collab;
 mod hook_prompt;
 mod item;
 
+pub(crate) use item::user_message;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
 use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
@@ -154,37 +155,17 @@ impl Turns {
                 let CompletedItem::Plan { id, text } = completed.item;
                 self.put(Some(&completed.turn_id), ThreadItem::Plan { id, text });
             }
-            Event::ExecCommandEnd(end) => {
-                let turn_id = end.turn_id.clone();
-                self.put(Some(&turn_id), item::command_execution(end));
-            }
-            Event::PatchApplyEnd(end) => {
-                let turn_id = named(&end.turn_id);
-                self.put(turn_id.as_deref(), item::file_change(end));
-            }
-            Event::DynamicToolCallRequest(request) => {
-                let turn_id = named(&request.turn_id);
-                self.put(turn_id.as_deref(), item::dynamic_tool_call(request));
-            }
-            Event::DynamicToolCallResponse(response) => {
-                let turn_id = named(&response.turn_id);
-                self.put(turn_id.as_deref(), item::dynamic_tool_result(response));
-            }
-            Event::McpToolCallEnd(end) => self.put(None, item::mcp_tool_call(end)),
-            Event::WebSearchEnd(end) => self.put(None, item::web_search(end)),
-            Event::ViewImageToolCall(view) => self.put(None, item::image_view(view)),
-            Event::ImageGenerationEnd(end) => self.put(None, item::image_generation(end)),
-            Event::CollabAgentSpawnEnd(end) => self.put(None, collab::spawn(end)),
-            Event::CollabAgentInteractionEnd(end) => self.put(None, collab::interaction(end)),
-            Event::CollabWaitingEnd(end) => self.put(None, collab::waiting(end)),
-            Event::CollabCloseEnd(end) => self.put(None, collab::close(end)),
-            Event::CollabResumeEnd(end) => self.put(None, collab::resume(end)),
             Event::AgentMessage(_)
             | Event::AgentReasoning(_)
             | Event::AgentReasoningRawContent(_)
             | Event::TokenCount(_)
             | Event::UndoCompleted(_)
             | Event::GuardianAssessment(_) => {}
+            event => {
+                if let Some((turn_id, item)) = tool_item(event) {
+                    self.put(turn_id.as_deref(), item);
+                }
+            }
         }
     }
 
@@ -304,6 +285,26 @@ impl Turns {
         };
         self.add(ThreadItem::Reasoning { id, summary, content });
     }
+}
+
+/// The item of a tool whose end an event tells, and the turn it belongs to if the event says so.
+pub(crate) fn tool_item(event: Event) -> Option<(Option<String>, ThreadItem)> {
+    Some(match event {
+        Event::ExecCommandEnd(end) => (Some(end.turn_id.clone()), item::command_execution(end)),
+        Event::PatchApplyEnd(end) => (named(&end.turn_id), item::file_change(end)),
+        Event::DynamicToolCallRequest(request) => (named(&request.turn_id), item::dynamic_tool_call(request)),
+        Event::DynamicToolCallResponse(response) => (named(&response.turn_id), item::dynamic_tool_result(response)),
+        Event::McpToolCallEnd(end) => (None, item::mcp_tool_call(end)),
+        Event::WebSearchEnd(end) => (None, item::web_search(end)),
+        Event::ViewImageToolCall(view) => (None, item::image_view(view)),
+        Event::ImageGenerationEnd(end) => (None, item::image_generation(end)),
+        Event::CollabAgentSpawnEnd(end) => (None, collab::spawn(end)),
+        Event::CollabAgentInteractionEnd(end) => (None, collab::interaction(end)),
+        Event::CollabWaitingEnd(end) => (None, collab::waiting(end)),
+        Event::CollabCloseEnd(end) => (None, collab::close(end)),
+        Event::CollabResumeEnd(end) => (None, collab::resume(end)),
+        _ => return None,
+    })
 }
 
 /// The two texts of a reasoning item.

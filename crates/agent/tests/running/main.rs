@@ -2,4 +2,6 @@
 
 mod control;
 mod keeping;
+mod telling;
+mod wires;
 mod world;

@@ -152,7 +152,11 @@ pub(super) async fn pump(
         }
     }
     tell(&text.finish().unwrap_or_default(), &mut events);
-    let exit = exit.unwrap_or(Exit::Signal(0));
+    let exit = match exit.unwrap_or(Exit::Signal(0)) {
+        // Who asked for it knows; clients know an end of ours by these numbers.
+        Exit::Signal(_) if killed => Exit::Code(if process.terminal().is_some() { 1 } else { -1 }),
+        exit => exit,
+    };
     // First the news, then the answer to those who wait: they may tell the end of the whole turn.
     events(Event::Ended(Ended { exit, output: all, duration: begun.elapsed() }));
     session.state().exit = Some(exit);

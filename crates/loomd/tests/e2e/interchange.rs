@@ -46,13 +46,13 @@ async fn either_server_takes_up_what_the_other_left() {
     ended(ours).await;
 }
 
-async fn started(launch: Launch, home: &Home) -> Server {
+pub async fn started(launch: Launch, home: &Home) -> Server {
     let server = launch.stdio(home);
     server.initialize().await;
     server
 }
 
-async fn ended(mut server: Server) {
+pub async fn ended(mut server: Server) {
     server.close_stdin().await;
     assert_eq!(server.wait_exit().await.code(), Some(0));
 }

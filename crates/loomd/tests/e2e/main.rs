@@ -25,6 +25,7 @@ mod ordering;
 mod pipelining;
 mod read_only;
 mod rehearsal;
+mod replay;
 mod signals;
 mod threads;
 mod two_servers;

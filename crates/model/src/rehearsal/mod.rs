@@ -20,10 +20,10 @@ use std::sync::Arc;
 use loomd_protocol::{ContentItem, ResponseItem};
 
 use self::perform::Performance;
-pub(crate) use self::scenario::Scenario;
+pub use self::scenario::Scenario;
 use self::source::Played;
 use self::step::Step;
-use crate::{Events, InputItem, ModelError, Request};
+use crate::{Events, InputItem, ModelError, ModelEvent, Request};
 
 /// Beginnings of messages that stand in the user's name and are not what the user said.
 const NOT_SAID: &[&str] = &[
@@ -65,6 +65,22 @@ impl Rehearsal {
         let prefix = format!("{}_{}", self.answers, request.input.len());
         let performance = Performance::new(request, &past.outputs, self.attempts.1, prefix);
         Ok(Events::new(Played::new(performance.perform(&steps, last))))
+    }
+
+    /// The items that stand for a long conversation, where a scenario has them.
+    pub fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
+        let missing = || ModelError::Unsupported("the rehearsal cannot shorten a conversation".into());
+        let scenario = self.scenario.as_ref().ok_or_else(missing)?;
+        let answer = scenario.next(&request.headers.session_id)?.ok_or_else(missing)?;
+        let item = |step: Step| match step {
+            Step::Event(event) => match *event {
+                Ok(ModelEvent::ItemDone { item, .. }) => Some(item),
+                _ => None,
+            },
+            Step::Item(item) => Some(*item),
+            _ => None,
+        };
+        Ok(answer.into_iter().filter_map(item).collect())
     }
 
     /// The steps of this answer, and whether they are the last.

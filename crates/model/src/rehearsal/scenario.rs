@@ -22,10 +22,12 @@ const MAX_SCENARIO: u64 = 256 * 1024 * 1024;
 pub(crate) type Answer = Vec<Step>;
 
 /// A scenario, and how far each thread is in it. Shared by all sessions of a provider.
-pub(crate) struct Scenario {
+pub struct Scenario {
     path: PathBuf,
     threads: OnceLock<Result<Vec<Vec<Answer>>, ModelError>>,
     places: Mutex<HashMap<String, Place>>,
+    /// Nothing but what is written down is ever answered.
+    strict: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -36,12 +38,22 @@ struct Place {
 
 impl Scenario {
     /// The file is read when it is first needed.
-    pub fn new(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, threads: OnceLock::new(), places: Mutex::default() })
+    pub(crate) fn new(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, threads: OnceLock::new(), places: Mutex::default(), strict: false })
+    }
+
+    /// The answers to one thread, all there are: those of this name, else the first. Fails with what is wrong
+    /// with the text, and where.
+    pub fn of_thread(text: &str, name: &str) -> Result<Arc<Self>, String> {
+        let mut threads = parse(text)?;
+        let at = threads.iter().position(|(known, _)| known == name).unwrap_or(0);
+        let answers = if threads.is_empty() { Vec::new() } else { threads.swap_remove(at).1 };
+        let threads = OnceLock::from(Ok(vec![answers]));
+        Ok(Arc::new(Self { path: PathBuf::new(), threads, places: Mutex::default(), strict: true }))
     }
 
     /// The next answer to this thread; `None` when there are no more.
-    pub fn next(&self, thread: &str) -> Result<Option<Answer>, ModelError> {
+    pub(crate) fn next(&self, thread: &str) -> Result<Option<Answer>, ModelError> {
         let threads = self.threads.get_or_init(|| load(&self.path)).as_ref().map_err(Clone::clone)?;
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let known = places.len();
@@ -50,6 +62,9 @@ impl Scenario {
             .or_insert(Place { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
         let answer = threads.get(place.thread).and_then(|answers| answers.get(place.answer)).cloned();
         place.answer += 1;
+        if answer.is_none() && self.strict {
+            return Err(ModelError::Unsupported("no more answers were recorded".into()));
+        }
         Ok(answer)
     }
 }
@@ -62,10 +77,12 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
         return Err(unusable(format!("it has more than {MAX_SCENARIO} bytes")));
     }
     let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    parse(&text).map_err(unusable)
+    let threads = parse(&text).map_err(unusable)?;
+    Ok(threads.into_iter().map(|(_, answers)| answers).collect())
 }
 
-fn parse(text: &str) -> Result<Vec<Vec<Answer>>, String> {
+/// The threads of a text, by name.
+fn parse(text: &str) -> Result<Vec<(String, Vec<Answer>)>, String> {
     let mut threads: Vec<(String, Vec<Answer>)> = Vec::new();
     let mut current = 0;
     for (number, line) in text.lines().enumerate() {
@@ -90,7 +107,7 @@ fn parse(text: &str) -> Result<Vec<Vec<Answer>>, String> {
             answer.extend(Step::read(&line).map_err(at)?);
         }
     }
-    Ok(threads.into_iter().map(|(_, answers)| answers).collect())
+    Ok(threads)
 }
 
 #[cfg(test)]
@@ -124,6 +141,18 @@ mod tests {
              {\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"c\"}\n",
         );
         assert_eq!(["x", "y", "x", "z"].map(|thread| scenario.next(thread)), [say("a"), say("b"), say("c"), say("a")]);
+    }
+
+    #[test]
+    fn the_answers_to_one_thread_are_all_there_are() {
+        let text =
+            "{\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"a\"}\n{\"answer\":{\"thread\":\"n\"}}\n{\"say\":\"b\"}\n";
+        for (name, said) in [("m", "a"), ("n", "b"), ("other", "a")] {
+            let scenario = Scenario::of_thread(text, name).unwrap();
+            assert_eq!(scenario.next("x"), say(said));
+            assert!(scenario.next("x").is_err());
+        }
+        assert!(Scenario::of_thread("{", "m").is_err());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use loomd_testkit::ScriptedModel;
 use loomd_testkit::model::{Reply, status};
 use serde_json::json;
 
-use super::wires::says::Say::*;
 use super::wires::{WIRES, provider, reply, request_with_tools};
 use super::{NO_ENV, call, request, session, session_of};
+use loomd_testkit::model::Say::*;
 
 fn absolute(path: &Path) -> Option<AbsolutePathBuf> {
     AbsolutePathBuf::new(path)

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use loomd_agent::{NewThread, Opened, PageRequest, Refusal, Reply, Source, Subscriber};
+use loomd_model::complete_schema;
 use loomd_protocol::{
     Call, CodexErrorInfo, DynamicTool, DynamicToolSpec, RpcError, ThreadArchiveParams, ThreadArchiveResponse,
     ThreadDecrementElicitationParams, ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse,
@@ -52,8 +53,8 @@ fn check_tools(specs: &[DynamicToolSpec]) -> Result<(), RpcError> {
             format!("dynamic tool name is reserved: {name}")
         } else if !seen.insert(name) {
             format!("duplicate dynamic tool name: {name}")
-        } else if !(input_schema.is_object() || input_schema.is_boolean()) {
-            format!("dynamic tool input schema is not supported for {name}: a schema is an object or a boolean")
+        } else if let Err(problem) = complete_schema(input_schema) {
+            format!("dynamic tool input schema is not supported for {name}: {problem}")
         } else {
             continue;
         };

@@ -154,6 +154,49 @@ impl From<wire::SandboxPolicy> for SandboxPolicy {
     }
 }
 
+/// Paths that are not absolute, which no policy has had for long, are left out.
+impl From<SandboxPolicy> for wire::SandboxPolicy {
+    fn from(policy: SandboxPolicy) -> Self {
+        match policy {
+            SandboxPolicy::DangerFullAccess => Self::DangerFullAccess,
+            SandboxPolicy::ReadOnly { access, network_access } => {
+                Self::ReadOnly { access: access.into(), network_access }
+            }
+            SandboxPolicy::ExternalSandbox { network_access } => Self::ExternalSandbox {
+                network_access: match network_access {
+                    NetworkAccess::Restricted => wire::NetworkAccess::Restricted,
+                    NetworkAccess::Enabled => wire::NetworkAccess::Enabled,
+                },
+            },
+            SandboxPolicy::WorkspaceWrite {
+                writable_roots,
+                read_only_access,
+                network_access,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+            } => Self::WorkspaceWrite {
+                writable_roots: writable_roots.into_iter().filter_map(AbsolutePathBuf::new).collect(),
+                read_only_access: read_only_access.into(),
+                network_access,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+            },
+        }
+    }
+}
+
+impl From<ReadAccess> for wire::ReadOnlyAccess {
+    fn from(access: ReadAccess) -> Self {
+        match access {
+            ReadAccess::FullAccess => Self::FullAccess,
+            ReadAccess::Restricted { include_platform_defaults, readable_roots } => Self::Restricted {
+                include_platform_defaults,
+                readable_roots: readable_roots.into_iter().filter_map(AbsolutePathBuf::new).collect(),
+            },
+        }
+    }
+}
+
 impl From<wire::ReadOnlyAccess> for ReadAccess {
     fn from(access: wire::ReadOnlyAccess) -> Self {
         match access {

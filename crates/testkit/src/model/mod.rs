@@ -1,13 +1,16 @@
-//! A model provider that says what the test wrote down: the Responses API over HTTP and server-sent events.
+//! A model provider that says what the test wrote down: the Responses API over HTTP and server-sent events, or
+//! another wire.
 //!
 //! Each call takes the next reply of the script; a call that finds none gets a plain message. Every request is
-//! kept. [`items`](message) build what the model says, [faults](status) what goes wrong instead.
+//! kept. [`items`](message) build what the model says in the words of the Responses API, [`Wire`] in those of
+//! any wire, [faults](status) what goes wrong instead.
 
 mod connection;
 mod fault;
 mod items;
 mod recorded;
 mod reply;
+mod wires;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,6 +23,7 @@ pub use reply::Reply;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+pub use wires::{Say, Wire, chat, event};
 
 use crate::TIMEOUT;
 use crate::task::Task;
@@ -121,7 +125,7 @@ impl State {
         } else if request.is_compaction() {
             compacted(&[json!({ "type": "compaction", "encrypted_content": UNSCRIPTED })])
         } else {
-            message(UNSCRIPTED)
+            request.wire().reply(&[Say::Text(&[UNSCRIPTED])])
         };
         self.requests.push(request);
         (self.requests.len() - 1, reply)

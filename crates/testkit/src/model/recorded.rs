@@ -61,7 +61,7 @@ impl Recorded {
         self.route().ends_with("/responses/compact")
     }
 
-    fn route(&self) -> &str {
+    pub(super) fn route(&self) -> &str {
         self.path.split('?').next().unwrap_or_default().trim_end_matches('/')
     }
 

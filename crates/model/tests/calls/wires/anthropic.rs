@@ -1,79 +1,15 @@
-//! In the words of Anthropic Messages, and what only they have.
+//! What only Anthropic Messages have.
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, ModelEvent, Reasoning};
 use loomd_protocol::{ReasoningEffort, ReasoningSummary};
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Reply;
+use loomd_testkit::model::Say::*;
+use loomd_testkit::model::{Reply, event};
 use serde_json::{Value, json};
 
 use super::super::{call, session, session_of};
-use super::says::Say::{self, *};
-use super::says::{event, halves, took};
-use super::{provider, request_with_tools};
-
-pub fn reply(says: &[Say]) -> Reply {
-    let Took { input, cached, output, reasoning } = took(says) else { unreachable!("it is always said") };
-    let usage = json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0, "output_tokens": 1 });
-    let mut stream = event(&json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message",
-        "role": "assistant", "content": [], "model": "m", "stop_reason": null, "usage": usage } }));
-    let (mut reason, mut index) = ("end_turn", 0);
-    for say in says {
-        let (block, deltas): (Value, Vec<Value>) = match *say {
-            Text(pieces) => (
-                json!({ "type": "text", "text": "" }),
-                pieces.iter().map(|piece| json!({ "type": "text_delta", "text": piece })).collect(),
-            ),
-            Think(pieces) => {
-                let mut deltas: Vec<_> =
-                    pieces.iter().map(|piece| json!({ "type": "thinking_delta", "thinking": piece })).collect();
-                deltas.push(json!({ "type": "signature_delta", "signature": "SIG" }));
-                (json!({ "type": "thinking", "thinking": "", "signature": "" }), deltas)
-            }
-            Call(name, arguments, id) => {
-                reason = "tool_use";
-                tool(name, arguments, id)
-            }
-            Custom(name, input, id) => {
-                reason = "tool_use";
-                tool(name, &json!({ "input": input }).to_string(), id)
-            }
-            Took { .. } => continue,
-            Length => {
-                reason = "max_tokens";
-                continue;
-            }
-            Fail(words) => {
-                let error = json!({ "type": "error", "error": { "type": "api_error", "message": words } });
-                return Reply::raw(stream + &event(&error));
-            }
-            Ping => {
-                stream += &event(&json!({ "type": "ping" }));
-                continue;
-            }
-            Cut => return Reply::raw(stream),
-        };
-        stream += &event(&json!({ "type": "content_block_start", "index": index, "content_block": block }));
-        for delta in deltas {
-            stream += &event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
-        }
-        // A stream that is cut is cut in the middle of a block.
-        if says.last() != Some(&Cut) {
-            stream += &event(&json!({ "type": "content_block_stop", "index": index }));
-        }
-        index += 1;
-    }
-    stream += &event(&json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null },
-        "usage": { "output_tokens": output, "output_tokens_details": { "thinking_tokens": reasoning } } }));
-    Reply::raw(stream + &event(&json!({ "type": "message_stop" })))
-}
-
-fn tool(name: &str, arguments: &str, id: &str) -> (Value, Vec<Value>) {
-    let (first, second) = halves(arguments);
-    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
-    (block, [first, second].map(|json| json!({ "type": "input_json_delta", "partial_json": json })).to_vec())
-}
+use super::{provider, reply, request_with_tools};
 
 #[tokio::test]
 async fn a_key_is_sent_with_the_version() {
@@ -103,7 +39,7 @@ async fn thinking_goes_back_as_it_came() {
         + &event(&json!({ "type": "content_block_stop", "index": 1 }));
     model.reply(
         Reply::raw(redacted + &silent)
-            .then(reply(&[Think(&["Let me ", "see."]), Call("run", r#"{"cmd":"ls"}"#, "c1")])),
+            .then(reply(WireApi::Anthropic, &[Think(&["Let me ", "see."]), Call("run", r#"{"cmd":"ls"}"#, "c1")])),
     );
     let mut session = session(&provider(WireApi::Anthropic, &model));
     let mut request = request_with_tools();

@@ -1,66 +1,16 @@
-//! In the words of Chat Completions, and what only they have.
+//! What only Chat Completions have.
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, Request};
 use loomd_testkit::ScriptedModel;
 use loomd_testkit::model::Reply;
+use loomd_testkit::model::Say::*;
+use loomd_testkit::model::chat::{DONE, chunk, finish};
+use loomd_testkit::model::event;
 use serde_json::{Value, json};
 
 use super::super::{call, request, session, session_of};
-use super::says::Say::{self, *};
-use super::says::{event, halves, took};
-use super::{provider, request_with_tools, seen};
-
-pub fn chunk(delta: Value) -> String {
-    event(&json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m",
-        "choices": [{ "index": 0, "delta": delta, "finish_reason": null }], "usage": null }))
-}
-
-pub fn finish(reason: &str) -> String {
-    event(&json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }))
-}
-
-const DONE: &str = "data: [DONE]\n\n";
-
-pub fn reply(says: &[Say]) -> Reply {
-    let mut stream = chunk(json!({ "role": "assistant", "content": "" }));
-    let (mut reason, mut calls) = ("stop", 0);
-    for say in says {
-        match *say {
-            Text(pieces) => stream.extend(pieces.iter().map(|piece| chunk(json!({ "content": piece })))),
-            Think(pieces) => stream.extend(pieces.iter().map(|piece| chunk(json!({ "reasoning_content": piece })))),
-            Call(name, arguments, id) => {
-                stream += &call_chunks(calls, name, arguments, id);
-                (reason, calls) = ("tool_calls", calls + 1);
-            }
-            Custom(name, input, id) => {
-                stream += &call_chunks(calls, name, &json!({ "input": input }).to_string(), id);
-                (reason, calls) = ("tool_calls", calls + 1);
-            }
-            Took { .. } => {}
-            Length => reason = "length",
-            Fail(words) => return Reply::raw(stream + &event(&json!({ "error": { "message": words, "code": 500 } }))),
-            Ping => stream += ": keep-alive\n\n",
-            Cut => return Reply::raw(stream),
-        }
-    }
-    let Took { input, cached, output, reasoning } = took(says) else { unreachable!("it is always said") };
-    stream += &finish(reason);
-    stream += &event(&json!({ "id": "chatcmpl-1", "choices": [], "usage": {
-        "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
-        "prompt_tokens_details": { "cached_tokens": cached },
-        "completion_tokens_details": { "reasoning_tokens": reasoning },
-    }}));
-    Reply::raw(stream + DONE)
-}
-
-fn call_chunks(index: u64, name: &str, arguments: &str, id: &str) -> String {
-    let (first, second) = halves(arguments);
-    let call = |call: Value| chunk(json!({ "tool_calls": [call] }));
-    call(json!({ "index": index, "id": id, "type": "function", "function": { "name": name, "arguments": "" } }))
-        + &call(json!({ "index": index, "function": { "arguments": first } }))
-        + &call(json!({ "index": index, "function": { "arguments": second } }))
-}
+use super::{provider, reply, request_with_tools, seen};
 
 /// What is seen of a stream of chunks.
 async fn check(stream: &str, expected: &[&str]) {
@@ -195,7 +145,7 @@ async fn what_a_provider_wants_back_it_gets_back() {
 #[tokio::test]
 async fn thoughts_between_calls_go_back_until_the_user_speaks() {
     let model = ScriptedModel::start().await;
-    model.reply(reply(&[Think(&["hm"]), Call("run", "{}", "c1")]));
+    model.reply(reply(WireApi::Chat, &[Think(&["hm"]), Call("run", "{}", "c1")]));
     let mut session = session(&provider(WireApi::Chat, &model));
     let mut request = request_with_tools();
     answer(&mut session, &mut request).await;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use loomd_config::config_toml::WireApi;
 use loomd_model::ModelError;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::{Reply, hang_up, status};
+use loomd_testkit::model::Say::*;
+use loomd_testkit::model::{Reply, event, hang_up, status};
 use serde_json::{Value, json};
 
 use super::super::{call, request};
-use super::says::Say::*;
-use super::{WIRES, reply, session_over};
+use super::{WIRES, reply, scripted, session_over};
 
 async fn failure(wire: WireApi, reply: Reply) -> ModelError {
     let model = ScriptedModel::start().await;
@@ -26,10 +26,7 @@ fn meaning(error: &ModelError) -> (Value, bool) {
 
 /// The body of a refusal in each wire's words.
 fn body(wire: WireApi, kind: &str, message: &str) -> Value {
-    match wire {
-        WireApi::Responses | WireApi::Chat => json!({ "error": { "code": kind, "message": message } }),
-        WireApi::Anthropic => json!({ "type": "error", "error": { "type": kind, "message": message } }),
-    }
+    scripted(wire).refusal(kind, message)
 }
 
 #[tokio::test]
@@ -164,7 +161,7 @@ async fn streams_break() {
 
 #[tokio::test]
 async fn a_model_may_decline() {
-    let event = |value: Value| super::says::event(&value);
+    let event = |value: Value| event(&value);
     let details = json!({ "type": "refusal", "category": "cyber", "explanation": "No." });
     let stream = event(json!({ "type": "message_start", "message": { "id": "m" } }))
         + &event(json!({ "type": "message_delta", "delta": { "stop_reason": "refusal", "stop_details": details } }))

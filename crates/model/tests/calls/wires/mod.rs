@@ -5,27 +5,30 @@ mod anthropic;
 mod chat;
 mod failures;
 mod requests;
-mod responses;
-pub mod says;
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
 use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
-use loomd_testkit::model::{Reply, status};
+use loomd_testkit::model::Say::{self, *};
+use loomd_testkit::model::{Reply, Wire, status};
 use loomd_testkit::{Gate, ScriptedModel};
 use serde_json::json;
 use std::sync::Arc;
 
-use self::says::Say::{self, *};
 use super::{call, config, request, session};
 
 pub const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
 
 pub fn reply(wire: WireApi, says: &[Say]) -> Reply {
+    scripted(wire).reply(says)
+}
+
+/// As scripts call it.
+pub fn scripted(wire: WireApi) -> Wire {
     match wire {
-        WireApi::Responses => responses::reply(says),
-        WireApi::Chat => chat::reply(says),
-        WireApi::Anthropic => anthropic::reply(says),
+        WireApi::Responses => Wire::Responses,
+        WireApi::Chat => Wire::Chat,
+        WireApi::Anthropic => Wire::Anthropic,
     }
 }
 

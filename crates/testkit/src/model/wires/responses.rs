@@ -1,16 +1,21 @@
 //! In the words of the Responses API.
 
-use loomd_testkit::model::{
-    Reply, Usage, completed, custom_call, failed, function_call, incomplete, reasoning, streamed,
+use serde_json::json;
+
+use super::Say::{self, *};
+use super::took;
+use crate::model::{
+    Reply, Usage, added, completed, custom_call, failed, function_call, incomplete, reasoning, streamed, text_delta,
 };
 
-use super::says::Say::{self, *};
-use super::says::took;
-
-pub fn reply(says: &[Say]) -> Reply {
+pub(super) fn reply(says: &[Say]) -> Reply {
     let mut reply = Reply::new();
     for say in says {
         let next = match *say {
+            Text(pieces) if says.last() == Some(&Cut) => {
+                let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_cut", "content": [] }));
+                pieces.iter().fold(begun, |reply, piece| reply.then(text_delta(piece)))
+            }
             Text(pieces) => streamed(pieces),
             // Each piece is a part of its own in a summary, so the text itself is what comes in pieces.
             Think(pieces) => reasoning(&[], pieces),
@@ -24,7 +29,6 @@ pub fn reply(says: &[Say]) -> Reply {
         };
         reply = reply.then(next);
     }
-    let Took { input, cached, output, reasoning } = took(says) else { unreachable!("it is always said") };
-    let [input, cached, output, reasoning] = [input, cached, output, reasoning].map(|tokens| tokens as u64);
+    let [input, cached, output, reasoning] = took(says).map(|tokens| tokens.unsigned_abs());
     reply.then(completed(Usage { input, cached, output, reasoning }))
 }

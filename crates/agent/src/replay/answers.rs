@@ -1,0 +1,222 @@
+//! One answer of the model, from what a rollout holds of it to the lines of a scenario. What was shown and is
+//! no item of the conversation was cut off in the middle: the stream broke, and the answer was asked for again.
+
+use loomd_protocol::{ContentItem, JsonValue, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
+use loomd_store::rollout::{AgentMessage, TokenUsage};
+use serde_json::json;
+
+use crate::turn::visible_text;
+
+/// What a rollout holds of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    Item(ResponseItem),
+    /// What was shown of a message.
+    Message(AgentMessage),
+    /// What was shown of reasoning, with its id.
+    Summary(Option<String>, String),
+    Reasoning(Option<String>, String),
+    /// The id of the next item that the provider ran itself.
+    HostedId(String),
+    /// Another model answered.
+    Model(String),
+    Took(TokenUsage),
+}
+
+#[derive(Default)]
+pub(super) struct Answer {
+    pieces: Vec<(usize, Piece)>,
+}
+
+impl Answer {
+    pub fn push(&mut self, at: usize, piece: Piece) {
+        self.pieces.push((at, piece));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub fn ends_with_image(&self) -> bool {
+        matches!(self.pieces.last(), Some((_, Piece::Item(ResponseItem::ImageGenerationCall { .. }))))
+    }
+
+    /// The last count, if it is what came last, with its line.
+    pub fn pop_usage(&mut self) -> Option<(usize, TokenUsage)> {
+        match self.pieces.pop_if(|(_, piece)| matches!(piece, Piece::Took(_)))? {
+            (at, Piece::Took(usage)) => Some((at, usage)),
+            _ => None,
+        }
+    }
+
+    /// As the rehearsal plays it. `fails`: with this failure in the end.
+    pub fn scenario(&self, fails: Option<&str>) -> String {
+        let mut out = Lines::default();
+        out.begin();
+        let mut shown: Vec<&Piece> = self.pieces.iter().map(|(_, piece)| piece).collect();
+        let mut took = None;
+        let mut hosted = None;
+        for (_, piece) in &self.pieces {
+            match piece {
+                Piece::Item(item) => {
+                    out.mend();
+                    let id = match item {
+                        ResponseItem::WebSearchCall { .. } | ResponseItem::ImageGenerationCall { .. } => hosted.take(),
+                        item => claim(&mut shown, item),
+                    };
+                    out.done(item, id);
+                }
+                Piece::HostedId(id) => hosted = Some(id.clone()),
+                Piece::Model(model) => out.line(json!({ "type": "loomd.model", "model": model })),
+                Piece::Took(usage) => took = Some(*usage),
+                Piece::Message(_) | Piece::Summary(..) | Piece::Reasoning(..) => {
+                    if !self.is_whole(piece) {
+                        out.broken(piece);
+                    }
+                }
+            }
+        }
+        out.mend();
+        match fails {
+            Some(kind) => out.line(json!({ "type": "loomd.error", "kind": kind })),
+            None => out.line(completed(took)),
+        }
+        out.text
+    }
+
+    /// Whether what was shown is part of an item.
+    fn is_whole(&self, shown: &Piece) -> bool {
+        self.pieces.iter().any(|(_, piece)| matches!(piece, Piece::Item(item) if shows(item, shown)))
+    }
+}
+
+/// The id under which an item was shown. What is claimed once is not claimed again.
+fn claim(shown: &mut Vec<&Piece>, item: &ResponseItem) -> Option<String> {
+    let at = shown.iter().position(|piece| shows(item, piece))?;
+    match shown.remove(at) {
+        Piece::Message(message) => message.item_id.clone(),
+        Piece::Summary(id, _) | Piece::Reasoning(id, _) => id.clone(),
+        _ => None,
+    }
+}
+
+/// Whether this is how the item was shown.
+fn shows(item: &ResponseItem, shown: &Piece) -> bool {
+    match (item, shown) {
+        (ResponseItem::Message { content, .. }, Piece::Message(message)) => {
+            let text: String = content
+                .iter()
+                .filter_map(|part| match part {
+                    ContentItem::OutputText { text } | ContentItem::InputText { text } => Some(text.as_str()),
+                    ContentItem::InputImage { .. } => None,
+                })
+                .collect();
+            // A plan is told apart only in plan mode.
+            text == message.message
+                || [false, true].into_iter().any(|plans| visible_text(&text, plans) == message.message)
+        }
+        (ResponseItem::Reasoning { summary, .. }, Piece::Summary(_, shown)) => {
+            summary.iter().any(|ReasoningItemReasoningSummary::SummaryText { text }| text == shown)
+        }
+        (ResponseItem::Reasoning { content, .. }, Piece::Reasoning(_, shown)) => {
+            content.iter().flatten().any(|part| match part {
+                ReasoningItemContent::ReasoningText { text } | ReasoningItemContent::Text { text } => text == shown,
+            })
+        }
+        _ => false,
+    }
+}
+
+/// A message of the model.
+pub(super) fn said(text: &str) -> ResponseItem {
+    let content = vec![ContentItem::OutputText { text: text.into() }];
+    ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase: None, id: None }
+}
+
+fn completed(took: Option<TokenUsage>) -> JsonValue {
+    let usage = took.map(|usage| {
+        json!({
+            "input_tokens": usage.input_tokens,
+            "input_tokens_details": { "cached_tokens": usage.cached_input_tokens },
+            "output_tokens": usage.output_tokens,
+            "output_tokens_details": { "reasoning_tokens": usage.reasoning_output_tokens },
+            "total_tokens": usage.total_tokens,
+        })
+    });
+    json!({ "type": "response.completed", "response": { "id": "recorded", "usage": usage } })
+}
+
+#[derive(Default)]
+struct Lines {
+    text: String,
+    /// Something was begun and will not end.
+    open: Option<Open>,
+}
+
+/// A message, which comes last, or reasoning that is growing.
+enum Open {
+    Message,
+    Reasoning { id: Option<String>, summaries: i64, contents: i64 },
+}
+
+impl Lines {
+    fn begin(&mut self) {
+        self.line(json!({ "answer": {} }));
+    }
+
+    fn line(&mut self, line: JsonValue) {
+        self.text += &format!("{line}\n");
+    }
+
+    fn done(&mut self, item: &ResponseItem, id: Option<String>) {
+        let mut item = json!(item);
+        if let Some(id) = id {
+            item["id"] = id.into();
+        }
+        self.line(json!({ "type": "response.output_item.done", "item": item }));
+    }
+
+    /// What was shown before the stream broke. An answer is broken off once, with its last message at the latest.
+    fn broken(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Message(AgentMessage { message, phase, item_id, .. }) => {
+                if matches!(self.open, Some(Open::Message)) {
+                    self.mend();
+                }
+                let item =
+                    json!({ "type": "message", "role": "assistant", "content": [], "phase": phase, "id": item_id });
+                self.line(json!({ "type": "response.output_item.added", "item": item }));
+                self.line(json!({ "type": "response.output_text.delta", "item_id": item_id, "delta": message }));
+                self.open = Some(Open::Message);
+            }
+            Piece::Summary(id, text) | Piece::Reasoning(id, text) => {
+                let (mut summaries, mut contents) = match self.open.take() {
+                    Some(Open::Reasoning { id: open, summaries, contents }) if open == *id => (summaries, contents),
+                    other => {
+                        self.open = other;
+                        self.mend();
+                        let item = json!({ "type": "reasoning", "summary": [], "id": id });
+                        self.line(json!({ "type": "response.output_item.added", "item": item }));
+                        (0, 0)
+                    }
+                };
+                let (kind, name, index) = match piece {
+                    Piece::Summary(..) => ("response.reasoning_summary_text.delta", "summary_index", &mut summaries),
+                    _ => ("response.reasoning_text.delta", "content_index", &mut contents),
+                };
+                self.line(json!({ "type": kind, "item_id": id, name: *index, "delta": text }));
+                *index += 1;
+                self.open = Some(Open::Reasoning { id: id.clone(), summaries, contents });
+            }
+            _ => {}
+        }
+    }
+
+    /// The stream broke, and the answer was asked for again.
+    fn mend(&mut self) {
+        if self.open.take().is_some() {
+            self.line(json!({ "type": "loomd.error", "kind": "disconnected", "retry_after_ms": 0 }));
+            self.begin();
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One turn of a rollout, cut into the model's answers and what came between them. An answer ends where the
+//! outputs of its calls follow, or the user speaks, or the turn ends.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use loomd_protocol::{CodexErrorInfo, ResponseItem, ThreadItem, TurnError, UserInput};
+use loomd_store::rollout::{AbortReason, Compacted, Event, Record, TokenUsage, TurnContext};
+
+use super::answers::{Answer, Piece};
+use super::script::{Ends, Lines, Work};
+use super::{Asked, Gap, Outcome, Stop};
+use crate::conversation::text_of;
+use crate::prompts;
+use crate::tools::Call;
+use crate::turn::Mail;
+use crate::turns::user_message;
+
+/// A turn that can be replayed.
+pub(super) struct Cut {
+    pub work: Work,
+    pub context: Option<TurnContext>,
+    pub asks: Vec<(Asked, usize)>,
+    pub gaps: Vec<Gap>,
+    pub outcomes: HashMap<String, Outcome>,
+    pub scenario: String,
+}
+
+/// Cuts a turn; fails with the reason when it cannot be replayed.
+pub(super) fn cut(lines: &Lines, span: Range<usize>, ends: &Ends) -> Result<Cut, &'static str> {
+    let records: Vec<(usize, Record)> = span.filter_map(|at| Some((at, lines.record(at)?))).collect();
+    let mut cutter = Cutter::new(ends);
+    for (index, (at, record)) in records.iter().enumerate() {
+        let next = records.get(index + 1).map(|(_, record)| record);
+        cutter.take(*at, record, next);
+    }
+    cutter.finish()
+}
+
+/// The call whose end an event tells.
+pub(super) fn call_id(event: &Event) -> Option<&str> {
+    Some(match event {
+        Event::ExecCommandEnd(end) => &end.call_id,
+        Event::PatchApplyEnd(end) => &end.call_id,
+        Event::McpToolCallEnd(end) => &end.call_id,
+        Event::ViewImageToolCall(view) => &view.call_id,
+        Event::DynamicToolCallRequest(request) => &request.call_id,
+        Event::DynamicToolCallResponse(response) => &response.call_id,
+        Event::CollabAgentSpawnEnd(end) => &end.call_id,
+        Event::CollabAgentInteractionEnd(end) => &end.call_id,
+        Event::CollabWaitingEnd(end) => &end.call_id,
+        Event::CollabCloseEnd(end) => &end.call_id,
+        Event::CollabResumeEnd(end) => &end.call_id,
+        _ => return None,
+    })
+}
+
+struct Cutter<'a> {
+    ends: &'a Ends,
+    input: Option<Vec<UserInput>>,
+    context: Option<TurnContext>,
+    asks: Vec<(Asked, usize)>,
+    gaps: Vec<Gap>,
+    outcomes: HashMap<String, Outcome>,
+    scenario: String,
+    /// The answer that is coming in, and what came before it.
+    answer: Option<(usize, Answer, Gap)>,
+    /// What has come since the last answer.
+    gap: Gap,
+    /// The call whose output came last.
+    last_output: Option<String>,
+    /// The model has to be asked before the turn can end, and is told all up to this line.
+    waits: Option<usize>,
+    stop: Option<Stop>,
+    compacted: bool,
+    not_replayable: Option<&'static str>,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(ends: &'a Ends) -> Self {
+        Self {
+            ends,
+            input: None,
+            context: None,
+            asks: Vec::new(),
+            gaps: Vec::new(),
+            outcomes: HashMap::new(),
+            scenario: String::new(),
+            answer: None,
+            gap: Gap::default(),
+            last_output: None,
+            waits: None,
+            stop: None,
+            compacted: false,
+            not_replayable: None,
+        }
+    }
+
+    fn take(&mut self, at: usize, record: &Record, next: Option<&Record>) {
+        match record {
+            Record::ResponseItem(item) => self.item(at, item, next),
+            Record::EventMsg(event) => self.event(at, event),
+            Record::Compacted(compacted) => self.summary(at, compacted),
+            Record::TurnContext(context) => _ = self.context.get_or_insert_with(|| (**context).clone()),
+            Record::SessionMeta(_) => {}
+        }
+    }
+
+    fn item(&mut self, at: usize, item: &ResponseItem, next: Option<&Record>) {
+        match item {
+            ResponseItem::Message { role, .. } if role == "assistant" => self.piece(at, Piece::Item(item.clone())),
+            ResponseItem::Message { role, .. } => self.message(at, item, role == "developer", next),
+            ResponseItem::FunctionCallOutput { call_id, output }
+            | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
+                self.end_answer();
+                let outcome = self.outcomes.entry(call_id.clone()).or_default();
+                outcome.output = Some(output.clone());
+                self.last_output = Some(call_id.clone());
+                self.waits = Some(at + 1);
+            }
+            ResponseItem::FunctionCall { .. }
+            | ResponseItem::CustomToolCall { .. }
+            | ResponseItem::LocalShellCall { .. } => {
+                if let Some(Call { id, .. }) = Call::of(item) {
+                    let events = self.ends.events.get(&id).cloned().unwrap_or_default();
+                    self.outcomes.entry(id).or_default().events = events;
+                }
+                self.piece(at, Piece::Item(item.clone()));
+            }
+            ResponseItem::Reasoning { .. }
+            | ResponseItem::ToolSearchCall { .. }
+            | ResponseItem::WebSearchCall { .. }
+            | ResponseItem::ImageGenerationCall { .. }
+            | ResponseItem::Compaction { .. } => self.piece(at, Piece::Item(item.clone())),
+            _ => {}
+        }
+    }
+
+    /// A message in the user's or the developer's name. Those that the agent itself writes are written again.
+    fn message(&mut self, at: usize, item: &ResponseItem, developer: bool, next: Option<&Record>) {
+        if matches!(next, Some(Record::EventMsg(Event::UserMessage(_)))) {
+            return;
+        }
+        let text = text_of(item);
+        let after_image = self.answer.as_ref().is_some_and(|(_, answer, _)| answer.ends_with_image());
+        if text == prompts::TURN_ABORTED || self.input.is_none() || (developer && after_image) {
+            return;
+        }
+        if let Some(model) = prompts::rerouted_to(&text) {
+            return self.piece(at, Piece::Model(model.to_owned()));
+        }
+        match self.last_output.as_ref().filter(|_| self.answer.is_none()) {
+            Some(call) => self.outcomes.entry(call.clone()).or_default().notes.push(item.clone()),
+            None => {
+                self.end_answer();
+                self.gap.mail.push(Mail::Happened(Box::new(item.clone())));
+            }
+        }
+        self.waits = Some(at + 1);
+    }
+
+    fn event(&mut self, at: usize, event: &Event) {
+        match event {
+            Event::UserMessage(message) => {
+                self.end_answer();
+                let ThreadItem::UserMessage { content, .. } = user_message(String::new(), message.clone()) else {
+                    return;
+                };
+                match self.input {
+                    None => self.input = Some(content),
+                    Some(_) => self.gap.mail.push(Mail::Said(content)),
+                }
+                self.last_output = None;
+                self.waits = Some(at + 1);
+            }
+            Event::AgentMessage(message) => self.piece(at, Piece::Message(message.clone())),
+            Event::AgentReasoning(reasoning) => {
+                self.piece(at, Piece::Summary(reasoning.item_id.clone(), reasoning.text.clone()));
+            }
+            Event::AgentReasoningRawContent(reasoning) => {
+                self.piece(at, Piece::Reasoning(reasoning.item_id.clone(), reasoning.text.clone()));
+            }
+            Event::WebSearchEnd(end) => self.piece(at, Piece::HostedId(end.call_id.clone())),
+            Event::ImageGenerationEnd(end) => self.piece(at, Piece::HostedId(end.call_id.clone())),
+            Event::TokenCount(count) => {
+                let usage = count.info.map(|info| info.last_token_usage);
+                if let Some(usage) = usage.filter(|usage| usage.input_tokens > 0 || usage.output_tokens > 0) {
+                    self.piece(at, Piece::Took(usage));
+                }
+            }
+            Event::EnteredReviewMode(_) => self.not_replayable = Some("a review, whose answers are not recorded"),
+            Event::Error(error) => {
+                self.stop = Some(Stop::Fail(TurnError {
+                    message: error.message.clone(),
+                    codex_error_info: error.codex_error_info.clone().map(Into::into),
+                    additional_details: None,
+                }));
+            }
+            Event::TurnAborted(aborted) => {
+                self.stop = Some(Stop::Interrupt { replaced: aborted.reason == AbortReason::Replaced });
+            }
+            event => {
+                if call_id(event).is_some_and(|id| !self.ends.made.contains(id)) {
+                    self.gap.strays.push(event.clone());
+                }
+            }
+        }
+    }
+
+    /// Something of an answer.
+    fn piece(&mut self, at: usize, piece: Piece) {
+        let (_, answer, _) = self.answer.get_or_insert_with(|| (at, Answer::default(), std::mem::take(&mut self.gap)));
+        answer.push(at, piece);
+        self.last_output = None;
+        self.waits = None;
+    }
+
+    fn end_answer(&mut self) {
+        if let Some((start, answer, before)) = self.answer.take() {
+            self.asks.push((Asked::Answer, start));
+            self.gaps.push(before);
+            self.scenario += &answer.scenario(None);
+        }
+    }
+
+    /// The conversation was summarised; what that took was counted right before.
+    fn summary(&mut self, at: usize, compacted: &Compacted) {
+        self.compacted = true;
+        let mut took = None;
+        let mut start = at;
+        if let Some((_, answer, _)) = &mut self.answer
+            && let Some((counted, usage)) = answer.pop_usage()
+        {
+            (start, took) = (counted, Some(usage));
+        }
+        match self.answer.take_if(|(_, answer, _)| answer.is_empty()) {
+            // It was no answer of its own.
+            Some((_, _, before)) => {
+                let after = std::mem::replace(&mut self.gap, before);
+                self.gap.mail.extend(after.mail);
+                self.gap.strays.extend(after.strays);
+            }
+            None => self.end_answer(),
+        }
+        self.asks.push((Asked::Summary, start));
+        self.scenario += &summary(compacted, took);
+        self.waits = self.input.is_some().then_some(at + 1);
+    }
+
+    fn finish(mut self) -> Result<Cut, &'static str> {
+        if let Some(why) = self.not_replayable {
+            return Err(why);
+        }
+        let work = match self.input.take() {
+            Some(input) => Work::Answer(input),
+            None if self.compacted => Work::Compact,
+            None => return Err("nobody asked the model anything"),
+        };
+        if work == Work::Compact && self.stop.is_some() {
+            return Err("a summary that came to nothing");
+        }
+        // A window that is full has consequences, so it has to be full again.
+        let full = matches!(&self.stop, Some(Stop::Fail(error))
+            if error.codex_error_info == Some(CodexErrorInfo::ContextWindowExceeded));
+        if let Some(start) = self.waits.filter(|_| work != Work::Compact) {
+            self.answer = Some((start, Answer::default(), std::mem::take(&mut self.gap)));
+        }
+        if let Some((start, answer, before)) = self.answer.take() {
+            self.asks.push((Asked::Answer, start));
+            self.gaps.push(before);
+            self.scenario += &answer.scenario(full.then_some("context_window_exceeded"));
+        }
+        self.gap.stop = self.stop.take();
+        self.gaps.push(self.gap);
+        let Self { context, asks, gaps, outcomes, scenario, .. } = self;
+        Ok(Cut { work, context, asks, gaps, outcomes, scenario })
+    }
+}
+
+/// The answer with which a conversation was summarised: a text, or items of the provider.
+fn summary(compacted: &Compacted, took: Option<TokenUsage>) -> String {
+    let history = compacted.replacement_history.as_deref().unwrap_or_default();
+    let mut answer = Answer::default();
+    if history.iter().any(|item| matches!(item, ResponseItem::Compaction { .. })) {
+        history.iter().for_each(|item| answer.push(0, Piece::Item(item.clone())));
+    } else {
+        answer.push(0, Piece::Item(super::answers::said(&compacted.message)));
+    }
+    if let Some(usage) = took {
+        answer.push(0, Piece::Took(usage));
+    }
+    answer.scenario(None)
+}

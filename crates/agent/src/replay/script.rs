@@ -1,0 +1,356 @@
+//! A rollout as a script: its turns, each with what is needed to run it again, and between them what can only
+//! be copied.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use loomd_protocol::{TurnStartParams, UserInput};
+use loomd_store::rollout::{Event, Line, Record, SessionMeta, TurnContext, whole_lines};
+use serde::de::DeserializeOwned;
+
+use super::cut::{self, Cut};
+use super::{Asked, Gap, Outcome};
+use crate::tools::Call;
+
+/// Threads of years have some hundred megabytes. What is longer is not replayed.
+const MAX_ROLLOUT: usize = 512 * 1024 * 1024;
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ScriptError {
+    #[error("the rollout does not say whose it is")]
+    NoSessionMeta,
+    #[error("the rollout has more than {MAX_ROLLOUT} bytes")]
+    TooLong,
+}
+
+/// A thread that can be replayed.
+pub struct Script {
+    pub meta: SessionMeta,
+    pub parts: Vec<Part>,
+    /// What the model answered, as a scenario.
+    pub scenario: String,
+    pub(super) lines: Arc<Lines>,
+}
+
+/// What follows each other in a thread.
+pub enum Part {
+    /// Lines that are not the agent's doing, or cannot be done again.
+    Copied(Copied),
+    Turn(Box<Turn>),
+}
+
+pub struct Copied {
+    lines: Range<usize>,
+    /// Lines among them that are told elsewhere.
+    told: Vec<usize>,
+    /// The number of the turn that they are, and why it is not replayed.
+    pub turn: Option<(usize, &'static str)>,
+}
+
+/// A turn that can be run again.
+pub struct Turn {
+    /// From 1, in the order of the file.
+    pub number: usize,
+    /// As it was recorded.
+    pub id: String,
+    pub work: Work,
+    pub context: Option<TurnContext>,
+    pub(super) now: Option<Zoned>,
+    pub(super) asks: Vec<(Asked, usize)>,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) outcomes: HashMap<String, Outcome>,
+}
+
+impl Turn {
+    /// With the settings that it had. A summary takes none.
+    pub fn params(&self, thread_id: String) -> Option<TurnStartParams> {
+        let Work::Answer(input) = &self.work else { return None };
+        let context = self.context.as_ref();
+        // A word that means nothing any more is left out.
+        fn read<T: DeserializeOwned>(word: &str) -> Option<T> {
+            serde_json::from_value(word.into()).ok()
+        }
+        Some(TurnStartParams {
+            thread_id,
+            input: input.clone(),
+            cwd: context.map(|context| context.cwd.clone()),
+            approval_policy: context.map(|context| context.approval_policy.clone()),
+            approvals_reviewer: None,
+            sandbox_policy: context.map(|context| context.sandbox_policy.clone().into()),
+            model: context.map(|context| context.model.clone()),
+            service_tier: None,
+            effort: context.and_then(|context| context.effort.clone()),
+            summary: context.and_then(|context| read(&context.summary)),
+            personality: context.and_then(|context| read(context.personality.as_deref()?)),
+            output_schema: None,
+            collaboration_mode: context.and_then(|context| context.collaboration_mode.clone()),
+        })
+    }
+}
+
+/// What a turn was for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Answer(Vec<UserInput>),
+    Compact,
+}
+
+/// The lines of a rollout.
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Lines {
+    fn new(bytes: Vec<u8>) -> Self {
+        let ranges = whole_lines(&bytes).map(|(start, line)| start..start + line.len()).collect();
+        Self { bytes, ranges }
+    }
+
+    fn bytes(&self, at: usize) -> &[u8] {
+        self.ranges.get(at).map_or(&[], |range| &self.bytes[range.clone()])
+    }
+
+    pub fn line(&self, at: usize) -> Option<Line<'_>> {
+        Line::parse(self.bytes(at))
+    }
+
+    pub fn record(&self, at: usize) -> Option<Record> {
+        self.line(at)?.decode()
+    }
+}
+
+impl Script {
+    pub fn read(rollout: Vec<u8>) -> Result<Self, ScriptError> {
+        if rollout.len() > MAX_ROLLOUT {
+            return Err(ScriptError::TooLong);
+        }
+        let lines = Arc::new(Lines::new(rollout));
+        let count = lines.ranges.len();
+        let meta = (0..count).find_map(|at| match lines.record(at) {
+            Some(Record::SessionMeta(meta)) => Some(*meta),
+            _ => None,
+        });
+        let mut script = Self {
+            meta: meta.ok_or(ScriptError::NoSessionMeta)?,
+            parts: Vec::new(),
+            scenario: String::new(),
+            lines: Arc::clone(&lines),
+        };
+        let ends = ends_of_calls(&lines, count);
+        let mut number = 0;
+        let mut from = 0;
+        while let Some(span) = next_turn(&lines, from, count) {
+            number += 1;
+            script.copy(from..span.lines.start, None, &ends);
+            from = span.lines.end;
+            let cut = match span.ended {
+                true => cut::cut(&lines, span.lines.clone(), &ends),
+                false => Err("it never ended"),
+            };
+            match cut {
+                Ok(cut) => script.add(number, span.id, cut),
+                Err(why) => script.copy(span.lines, Some((number, why)), &ends),
+            }
+        }
+        script.copy(from..count, None, &ends);
+        Ok(script)
+    }
+
+    fn add(&mut self, number: usize, id: String, cut: Cut) {
+        let Cut { work, context, asks, gaps, outcomes, scenario } = cut;
+        self.scenario += &scenario;
+        let now = context.as_ref().and_then(day);
+        self.parts.push(Part::Turn(Box::new(Turn { number, id, work, context, now, asks, gaps, outcomes })));
+    }
+
+    fn copy(&mut self, lines: Range<usize>, turn: Option<(usize, &'static str)>, ends: &Ends) {
+        // Commands in the background end between turns; that is told where they were called.
+        let is_told = |at: &usize| turn.is_none() && ends.calls.get(at).is_some_and(|call| self.makes(call));
+        let told: Vec<usize> = lines.clone().filter(is_told).collect();
+        if lines.len() > told.len() {
+            self.parts.push(Part::Copied(Copied { lines, told, turn }));
+        }
+    }
+
+    /// Whether a call is made in the replay.
+    fn makes(&self, call: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Turn(turn) if turn.outcomes.contains_key(call)))
+    }
+
+    /// The text of lines that are copied, each with its line break.
+    pub fn text(&self, copied: &Copied) -> Vec<u8> {
+        let mut text = Vec::new();
+        for at in copied.lines.clone().filter(|at| !copied.told.contains(at)) {
+            text.extend_from_slice(self.lines.bytes(at));
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// The whole rollout.
+    pub fn rollout(&self) -> &[u8] {
+        &self.lines.bytes
+    }
+}
+
+/// What was written down of the ends of calls.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// By the id of the call.
+    pub events: HashMap<String, Vec<Event>>,
+    /// The call that each line is about.
+    calls: HashMap<usize, String>,
+    /// The calls that the model made, in whatever turn.
+    pub made: HashSet<String>,
+}
+
+fn ends_of_calls(lines: &Lines, count: usize) -> Ends {
+    let mut ends = Ends::default();
+    for at in 0..count {
+        match lines.record(at) {
+            Some(Record::EventMsg(event)) => {
+                if let Some(id) = cut::call_id(&event).map(str::to_owned) {
+                    ends.calls.insert(at, id.clone());
+                    ends.events.entry(id).or_default().push(event);
+                }
+            }
+            Some(Record::ResponseItem(item)) => ends.made.extend(Call::of(&item).map(|call| call.id)),
+            _ => {}
+        }
+    }
+    ends
+}
+
+struct Span {
+    id: String,
+    lines: Range<usize>,
+    ended: bool,
+}
+
+/// The next turn from a line on.
+fn next_turn(lines: &Lines, from: usize, count: usize) -> Option<Span> {
+    let mut open: Option<(String, usize)> = None;
+    for at in from..count {
+        let Some(line) = lines.line(at).filter(|line| line.kind == "event_msg") else { continue };
+        let kind = line.payload_type();
+        let bound = matches!(
+            kind.as_deref(),
+            Some("task_started" | "turn_started" | "task_complete" | "turn_complete" | "turn_aborted")
+        );
+        let Some(Record::EventMsg(event)) = bound.then(|| line.decode()).flatten() else { continue };
+        let ends = |turn_id: Option<&str>| open.as_ref().filter(|(id, _)| turn_id.is_none_or(|turn| turn == id));
+        let ended = match &event {
+            Event::TaskStarted(started) => match open {
+                Some((id, start)) => return Some(Span { id, lines: start..at, ended: false }),
+                None => {
+                    open = Some((started.turn_id.clone(), at));
+                    None
+                }
+            },
+            Event::TaskComplete(complete) => ends(Some(&complete.turn_id)),
+            Event::TurnAborted(aborted) => ends(aborted.turn_id.as_deref()),
+            _ => None,
+        };
+        if let Some((id, start)) = ended {
+            return Some(Span { id: id.clone(), lines: *start..at + 1, ended: true });
+        }
+    }
+    open.map(|(id, start)| Span { id, lines: start..count, ended: false })
+}
+
+/// The day on which a turn ran.
+fn day(context: &TurnContext) -> Option<Zoned> {
+    let date: Date = context.current_date.as_deref()?.parse().ok()?;
+    let zone = TimeZone::get(context.timezone.as_deref().unwrap_or("Etc/UTC")).ok()?;
+    date.to_zoned(zone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(kind: &str, payload: Value) -> String {
+        json!({ "timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload }).to_string() + "\n"
+    }
+
+    fn meta() -> String {
+        let id = "01a1df78-4c7d-70f3-8685-bec5007dd5b0";
+        let meta =
+            json!({ "id": id, "timestamp": "t", "cwd": "/", "originator": "o", "cli_version": "0", "source": "cli" });
+        line("session_meta", meta)
+    }
+
+    /// Any record that matters.
+    fn record(sort: usize) -> String {
+        let text = |role: &str, text: &str| {
+            let kind = if role == "assistant" { "output_text" } else { "input_text" };
+            line(
+                "response_item",
+                json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] }),
+            )
+        };
+        let event = |payload: Value| line("event_msg", payload);
+        match sort {
+            0 => event(json!({ "type": "task_started", "turn_id": "t" })),
+            1 => event(json!({ "type": "task_complete", "turn_id": "t" })),
+            2 => event(json!({ "type": "turn_aborted", "turn_id": "t", "reason": "interrupted" })),
+            3 => text("user", "hi") + &event(json!({ "type": "user_message", "message": "hi" })),
+            4 => event(json!({ "type": "agent_message", "message": "a" })) + &text("assistant", "a"),
+            5 => event(json!({ "type": "agent_message", "message": "half" })),
+            6 => line(
+                "response_item",
+                json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": "c" }),
+            ),
+            7 => line("response_item", json!({ "type": "function_call_output", "call_id": "c", "output": "o" })),
+            8 => line("compacted", json!({ "message": "s", "replacement_history": [] })),
+            9 => event(json!({ "type": "error", "message": "e" })),
+            10 => event(
+                json!({ "type": "token_count", "info": { "total_token_usage": {}, "last_token_usage": { "input_tokens": 1 } } }),
+            ),
+            11 => text("user", "<user_shell_command>x</user_shell_command>"),
+            12 => event(json!({ "type": "entered_review_mode", "target": { "type": "uncommittedChanges" } })),
+            _ => "{".to_owned() + "\n",
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_rollout_can_be_cut_and_nothing_of_it_is_lost(sorts in prop::collection::vec(0usize..14, 0..40)) {
+            let rollout = sorts.iter().fold(meta(), |rollout, sort| rollout + &record(*sort));
+            let lines = rollout.lines().count();
+            let script = Script::read(rollout.into_bytes()).expect("a script");
+            let mut numbers = 0;
+            let mut copied_lines = 0;
+            for part in &script.parts {
+                match part {
+                    Part::Copied(copied) => {
+                        copied_lines += copied.lines.len();
+                        numbers += usize::from(copied.turn.is_some());
+                    }
+                    Part::Turn(turn) => {
+                        numbers += 1;
+                        prop_assert_eq!(turn.number, numbers);
+                        let answers = turn.asks.iter().filter(|(asked, _)| *asked == Asked::Answer).count();
+                        prop_assert_eq!(turn.gaps.len(), answers + 1);
+                        prop_assert!(turn.asks.is_sorted_by_key(|(_, line)| *line));
+                    }
+                }
+            }
+            prop_assert!(copied_lines <= lines);
+            prop_assert!(loomd_model::Scenario::of_thread(&script.scenario, "x").is_ok());
+        }
+    }
+
+    #[test]
+    fn a_rollout_has_to_say_whose_it_is() {
+        assert_eq!(Script::read(record(0).into_bytes()).err(), Some(ScriptError::NoSessionMeta));
+    }
+}

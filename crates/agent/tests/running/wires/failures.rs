@@ -1,0 +1,142 @@
+//! Every way a turn can fail, and how it recovers, over every wire.
+
+use loomd_testkit::model::Say::{self, *};
+use loomd_testkit::model::{Reply, Wire, hang_up, status};
+use serde_json::{Value, json};
+
+use super::{seen, world};
+
+/// What goes wrong, in each wire's words.
+enum Wrong {
+    /// A refusal: its status, and what it is called.
+    Refused(u16, &'static str),
+    /// A refusal that each wire puts differently.
+    Named(fn(Wire) -> (u16, Value)),
+    Says(&'static [Say]),
+    HangsUp,
+}
+
+impl Wrong {
+    fn reply(&self, wire: Wire) -> Reply {
+        match self {
+            Self::Refused(code, kind) => status(*code, wire.refusal(kind, "the reason")),
+            Self::Named(named) => {
+                let (code, body) = named(wire);
+                status(code, body)
+            }
+            Self::Says(says) => wire.reply(says),
+            Self::HangsUp => hang_up(),
+        }
+    }
+}
+
+fn full(wire: Wire) -> (u16, Value) {
+    match wire {
+        Wire::Anthropic => (400, wire.refusal("invalid_request_error", "prompt is too long: 9 tokens > 5 maximum")),
+        _ => (400, wire.refusal("context_length_exceeded", "too long")),
+    }
+}
+
+fn poor(wire: Wire) -> (u16, Value) {
+    match wire {
+        Wire::Responses => (429, json!({ "error": { "type": "usage_limit_reached", "plan_type": "pro" } })),
+        Wire::Chat => (429, wire.refusal("insufficient_quota", "pay")),
+        Wire::Anthropic => (400, wire.refusal("billing_error", "Your credit balance is too low")),
+    }
+}
+
+fn busy(wire: Wire) -> (u16, Value) {
+    match wire {
+        Wire::Anthropic => (529, wire.refusal("overloaded_error", "Overloaded")),
+        _ => (503, wire.refusal("server_is_overloaded", "busy")),
+    }
+}
+
+/// Every class of errors that a model can be the cause of, and whether it is tried again.
+fn classes() -> Vec<(Wrong, Value, bool)> {
+    let http = |status: Option<u16>| json!({ "httpConnectionFailed": { "httpStatusCode": status } });
+    let broken = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
+    let limited = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } });
+    vec![
+        (Wrong::Refused(400, "strange"), json!("badRequest"), false),
+        (Wrong::Refused(401, "strange"), json!("unauthorized"), true),
+        (Wrong::Refused(404, "strange"), http(Some(404)), true),
+        (Wrong::Refused(429, "strange"), limited, true),
+        (Wrong::Refused(500, "strange"), json!("internalServerError"), true),
+        (Wrong::Refused(502, "strange"), http(Some(502)), true),
+        (Wrong::Named(full), json!("contextWindowExceeded"), false),
+        (Wrong::Named(poor), json!("usageLimitExceeded"), false),
+        (Wrong::Named(busy), json!("serverOverloaded"), false),
+        (Wrong::Says(&[Text(&["half"]), Cut]), broken.clone(), true),
+        (Wrong::Says(&[Text(&["half"]), Fail("it broke")]), broken.clone(), true),
+        (Wrong::Says(&[Text(&["half"]), Length]), broken, true),
+        (Wrong::HangsUp, http(None), true),
+    ]
+}
+
+/// With so many tries again.
+fn tries(retries: u64) -> String {
+    format!("model_providers.scripted.stream_max_retries = {retries}")
+}
+
+#[tokio::test]
+async fn every_class_of_errors_fails_the_turn() {
+    for wire in Wire::ALL {
+        for (wrong, info, _) in classes() {
+            let world = world(wire, &tries(0)).await;
+            world.model.reply(wrong.reply(wire)).reply(wire.reply(&[Text(&["fine"])]));
+            let id = world.start(false).await;
+            assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?} {info}");
+            let end = world.heard.of("turn/completed");
+            assert_eq!(end[0]["turn"]["error"]["codexErrorInfo"], info, "{wire:?}");
+            let errors: Vec<Value> = world
+                .heard
+                .of("error")
+                .iter()
+                .map(|told| json!([told["error"]["codexErrorInfo"], told["willRetry"]]))
+                .collect();
+            assert_eq!(errors, [json!([info, false])], "{wire:?}");
+            // The thread goes on, and the model is told what the user said before. A window that is full is
+            // made room in first; of half an answer only a finished item counts.
+            assert_eq!(world.ask(id, "and?").await, "completed", "{wire:?} {info}");
+            if !matches!(wrong, Wrong::Says(_) | Wrong::Named(_)) {
+                assert_eq!(world.model.call(1).await.told(), ["user: hi\n\nand?"], "{wire:?} {info}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again() {
+    for wire in Wire::ALL {
+        for (wrong, info, again) in classes() {
+            let world = world(wire, &tries(1)).await;
+            world.model.reply(wrong.reply(wire)).reply(wire.reply(&[Text(&["fine"])]));
+            let id = world.start(false).await;
+            let expected = if again { ("completed", 1) } else { ("failed", 0) };
+            let status = world.ask(id, "hi").await;
+            let retries = world.heard.of("error").iter().filter(|told| told["willRetry"] == true).count();
+            assert_eq!((status.as_str(), retries), expected, "{wire:?} {info}");
+        }
+    }
+}
+
+/// What was finished before the break is part of the conversation, and no tool runs twice.
+#[tokio::test]
+async fn a_call_before_the_break_is_not_made_again() {
+    for wire in Wire::ALL {
+        let world = world(wire, &tries(1)).await;
+        let plan = r#"{"plan":[{"step":"Look","status":"pending"}]}"#;
+        world.model.reply(wire.reply(&[Call("update_plan", plan, "c1"), Fail("it broke")]));
+        world.model.reply(wire.reply(&[Text(&["fine"])]));
+        let id = world.start(false).await;
+        assert_eq!(world.ask(id, "hi").await, "completed");
+        let seen: Vec<String> = world.heard.all().iter().filter_map(|(method, params)| seen(method, params)).collect();
+        let made = wire != Wire::Chat;
+        // A call is whole there only when the answer ends.
+        let plans = seen.iter().filter(|line| *line == "plan Look").count();
+        assert_eq!(plans, usize::from(made), "{wire:?} {seen:?}");
+        let outputs = world.model.call(1).await.told().iter().filter(|line| line.starts_with("output c1")).count();
+        assert_eq!(outputs, plans, "{wire:?}");
+    }
+}

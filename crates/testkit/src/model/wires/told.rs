@@ -1,0 +1,190 @@
+//! What a model was told, read from a request on any wire.
+
+use loomd_protocol::JsonValue;
+use serde_json::json;
+
+use super::Wire;
+use crate::model::Recorded;
+
+impl Recorded {
+    /// The conversation in this call, a line for each part of it, the same whatever the wire: `user: …`,
+    /// `assistant: …`, `thought: …`, `call ID: NAME ARGUMENTS`, `output ID: …`; pictures as `user image: …`
+    /// and `output image ID: …`. Neighbours of the same sort are joined. What the model is told of its
+    /// situation is left out.
+    pub fn told(&self) -> Vec<String> {
+        let mut told = Told::default();
+        match self.wire() {
+            Wire::Responses => responses(&self.body["input"], &mut told),
+            Wire::Chat => chat(&self.body["messages"], &mut told),
+            Wire::Anthropic => anthropic(&self.body["messages"], &mut told),
+        }
+        told.lines
+    }
+
+    /// The schema that the answer has to follow.
+    pub fn schema(&self) -> &JsonValue {
+        match self.wire() {
+            Wire::Responses => &self.body["text"]["format"]["schema"],
+            Wire::Chat => &self.body["response_format"]["json_schema"]["schema"],
+            Wire::Anthropic => &self.body["output_config"]["format"]["schema"],
+        }
+    }
+
+    pub(in crate::model) fn wire(&self) -> Wire {
+        Wire::of(self.route())
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    lines: Vec<String>,
+    /// The sort of the last line.
+    last: String,
+}
+
+impl Told {
+    fn text(&mut self, sort: String, text: &str) {
+        let text = without_situation(text);
+        match self.lines.last_mut() {
+            _ if text.is_empty() => return,
+            Some(line) if self.last == sort => *line += &format!("\n\n{text}"),
+            _ => self.lines.push(format!("{sort}: {text}")),
+        }
+        self.last = sort;
+    }
+
+    fn image(&mut self, whose: &str, url: &str) {
+        self.lines.push(format!("{whose}: {url}"));
+        self.last.clear();
+    }
+
+    fn call(&mut self, id: &JsonValue, name: &JsonValue, arguments: &str) {
+        // Free text is an argument where there are only functions.
+        let input = serde_json::from_str::<JsonValue>(arguments).ok().and_then(|arguments| {
+            let only = arguments.as_object().filter(|object| object.len() == 1)?.get("input")?;
+            only.as_str().map(str::to_owned)
+        });
+        let arguments = input.as_deref().unwrap_or(arguments);
+        self.lines.push(format!("call {}: {} {arguments}", word(id), word(name)));
+        self.last.clear();
+    }
+}
+
+/// The text without what the model is told of its situation, which may stand beside what the user said.
+fn without_situation(text: &str) -> String {
+    let mut text = text.to_owned();
+    for tag in ["permissions instructions", "environment_context"] {
+        let (start, end) = (format!("<{tag}>"), format!("</{tag}>"));
+        if let Some((before, rest)) = text.split_once(&start)
+            && let Some((_, after)) = rest.split_once(&end)
+        {
+            text = format!("{}\n\n{}", before.trim_end(), after.trim_start());
+        }
+    }
+    text.trim().to_owned()
+}
+
+fn responses(input: &JsonValue, told: &mut Told) {
+    for item in list(input) {
+        match word(&item["type"]) {
+            "message" if item["role"] != "developer" => {
+                for part in list(&item["content"]) {
+                    match part["image_url"].as_str() {
+                        Some(url) => told.image("user image", url),
+                        None => told.text(word(&item["role"]).into(), word(&part["text"])),
+                    }
+                }
+            }
+            "reasoning" => {
+                let parts = list(&item["summary"]).chain(list(&item["content"]));
+                let text: String = parts.map(|part| word(&part["text"])).collect();
+                told.text("thought".into(), &text);
+            }
+            "function_call" => told.call(&item["call_id"], &item["name"], word(&item["arguments"])),
+            "custom_tool_call" => told.call(&item["call_id"], &item["name"], word(&item["input"])),
+            "function_call_output" | "custom_tool_call_output" => {
+                output(&item["call_id"], &item["output"], told);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn chat(messages: &JsonValue, told: &mut Told) {
+    for message in list(messages) {
+        match word(&message["role"]) {
+            "user" => content("user", &message["content"], told),
+            "assistant" => {
+                told.text("thought".into(), word(&message["reasoning_content"]));
+                content("assistant", &message["content"], told);
+                for call in list(&message["tool_calls"]) {
+                    let function = &call["function"];
+                    told.call(&call["id"], &function["name"], word(&function["arguments"]));
+                }
+            }
+            "tool" => output(&message["tool_call_id"], &message["content"], told),
+            _ => {}
+        }
+    }
+}
+
+fn anthropic(messages: &JsonValue, told: &mut Told) {
+    for message in list(messages) {
+        let role = word(&message["role"]);
+        for block in list(&message["content"]) {
+            match word(&block["type"]) {
+                "thinking" => told.text("thought".into(), word(&block["thinking"])),
+                "tool_use" => told.call(&block["id"], &block["name"], &block["input"].to_string()),
+                "tool_result" => output(&block["tool_use_id"], &block["content"], told),
+                _ => content(role, &json!([block]), told),
+            }
+        }
+    }
+}
+
+fn output(id: &JsonValue, output: &JsonValue, told: &mut Told) {
+    let id = word(id);
+    let image =
+        |told: &mut Told, part: &JsonValue| picture(part).map(|url| told.image(&format!("output image {id}"), &url));
+    match output {
+        JsonValue::String(text) => told.text(format!("output {id}"), text),
+        parts => {
+            for part in list(parts) {
+                if image(told, part).is_none() {
+                    told.text(format!("output {id}"), word(&part["text"]));
+                }
+            }
+        }
+    }
+}
+
+fn content(role: &str, content: &JsonValue, told: &mut Told) {
+    match content {
+        JsonValue::String(text) => told.text(role.into(), text),
+        parts => {
+            for part in list(parts) {
+                match picture(part) {
+                    Some(url) => told.image(&format!("{role} image"), &url),
+                    None => told.text(role.into(), word(&part["text"])),
+                }
+            }
+        }
+    }
+}
+
+/// The address of a picture, in whatever form it comes.
+fn picture(part: &JsonValue) -> Option<String> {
+    let (source, url) = (&part["source"], &part["image_url"]);
+    if let (Some(kind), Some(data)) = (source["media_type"].as_str(), source["data"].as_str()) {
+        return Some(format!("data:{kind};base64,{data}"));
+    }
+    url["url"].as_str().or(url.as_str()).map(str::to_owned)
+}
+
+fn list(value: &JsonValue) -> impl Iterator<Item = &JsonValue> {
+    value.as_array().into_iter().flatten()
+}
+
+fn word(value: &JsonValue) -> &str {
+    value.as_str().unwrap_or_default()
+}
