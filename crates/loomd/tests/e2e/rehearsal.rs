@@ -84,7 +84,7 @@ async fn what_is_within_reach_is_listed() {
     }
     let listed = output(command.arg("models")).await;
     assert_eq!(listed.code, Some(0), "{}", listed.stderr);
-    for words in ["rehearsal: built in", "openai: not signed in", "mine (LOOMD_TEST_NO_SUCH_KEY)"] {
+    for words in ["rehearsal: built in", "openai: not signed in", "\n  mine         LOOMD_TEST_NO_SUCH_KEY\n"] {
         assert!(listed.stdout.contains(words), "{}", listed.stdout);
     }
 }
