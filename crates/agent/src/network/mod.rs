@@ -163,7 +163,7 @@ pub(crate) struct Line {
 impl Line {
     fn new(cx: &ToolCx, network: ManagedNetwork, policy: Policy, doors: Doors) -> Self {
         let (asking, open_questions) = watch::channel(0);
-        let gatekeeper = Arc::new(Gatekeeper::new(cx.clone(), network.asks, asking));
+        let gatekeeper = Arc::new(Gatekeeper::new(cx, network.asks, asking));
         let proxy = Proxy::new(policy, Arc::clone(&gatekeeper) as _);
         Self { gatekeeper, open_questions, serving: serve(proxy, doors) }
     }
