@@ -93,50 +93,47 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
         None => Confined::by_default(&resolved, trust, &cx.app.sources.home, &cwd).map_err(refuse)?,
     };
     confinement::check_policy(&cx.app, &confined, &cwd);
-    let settings = Settings {
-        model: wishes
-            .model
-            .or_else(|| stored.map(|turn| turn.model.clone()))
-            .or_else(|| config.model.clone())
-            .unwrap_or_else(|| DEFAULT_MODEL.into()),
-        model_provider: config.model_provider().to_owned(),
-        service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
-        cwd: cwd.to_string_lossy().into_owned(),
-        approval_policy,
-        approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
-        sandbox: confined.policy,
-        permissions: confined.permissions,
-        reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
-        summary: None,
-        personality: wishes.personality,
-        mode: ModeKind::Default,
-        mode_instructions: None,
-    };
-    let notices = deprecations(config);
-    let profile = Profile {
-        provider: cx.app.provider(config.model_provider(), &resolved.provider),
-        catalogue,
-        base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
-        developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
-        raw_events: wishes.raw_events,
-        rule_folders: project_folders(&loaded),
-        dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
-        client: cx.client.name.clone(),
-        identity: Identity {
-            user_agent: cx.client.user_agent.clone(),
-            originator: cx.client.originator.clone(),
-            version: PROTOCOL_VERSION.into(),
-        },
-        config: resolved,
-    };
-    loomd_agent::check_network(&settings, &profile)
+    loomd_agent::check_network(confined.permissions.as_deref(), requirements)
         .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
     Ok(Resolved {
-        settings,
+        settings: Settings {
+            model: wishes
+                .model
+                .or_else(|| stored.map(|turn| turn.model.clone()))
+                .or_else(|| config.model.clone())
+                .unwrap_or_else(|| DEFAULT_MODEL.into()),
+            model_provider: config.model_provider().to_owned(),
+            service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
+            cwd: cwd.to_string_lossy().into_owned(),
+            approval_policy,
+            approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
+            sandbox: confined.policy,
+            permissions: confined.permissions,
+            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
+            summary: None,
+            personality: wishes.personality,
+            mode: ModeKind::Default,
+            mode_instructions: None,
+        },
         originator: cx.client.name.clone(),
         cli_version: PROTOCOL_VERSION.into(),
-        notices,
-        profile: Arc::new(profile),
+        notices: deprecations(config),
+        profile: Arc::new(Profile {
+            provider: cx.app.provider(config.model_provider(), &resolved.provider),
+            catalogue,
+            base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+            developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            raw_events: wishes.raw_events,
+            rule_folders: project_folders(&loaded),
+            dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
+            client: cx.client.name.clone(),
+            identity: Identity {
+                user_agent: cx.client.user_agent.clone(),
+                originator: cx.client.originator.clone(),
+                version: PROTOCOL_VERSION.into(),
+            },
+            config: resolved,
+        }),
     })
 }
 

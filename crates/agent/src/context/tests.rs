@@ -17,9 +17,18 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::requiring("")
+    }
+
+    /// Where an administrator requires this.
+    fn requiring(requirements: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = AbsolutePathBuf::new(dir.path()).unwrap();
-        let loaded = loomd_config::load(&LoadRequest::new(&home, &Overrides::default())).unwrap();
+        std::fs::write(dir.path().join("requirements.toml"), requirements).unwrap();
+        let system = AbsolutePathBuf::resolve(&home, "system.toml");
+        let flags = Overrides::default();
+        let request = LoadRequest { system_file: Some(&system), ..LoadRequest::new(&home, &flags) };
+        let loaded = loomd_config::load(&request).unwrap();
         let config = loomd_config::resolve(&loaded).unwrap();
         let settings = Settings {
             model: "gpt-5.3-codex".into(),
@@ -171,4 +180,18 @@ fn the_date_is_news() {
     let tomorrow = now().tomorrow().unwrap();
     let told_tomorrow = world.with(&world.settings, |situation| situation.changes(&before, &tomorrow));
     assert_eq!(told_tomorrow.iter().map(tags).collect::<Vec<_>>(), [told("user", &["<environment_context>"])]);
+}
+
+#[test]
+fn the_network_of_an_administrator_is_part_of_the_environment() {
+    let plain = World::new();
+    let required =
+        World::requiring("[experimental_network]\nallowed_domains = ['b.test', 'a.test']\ndenied_domains = ['c']");
+    let network = required.with(&required.settings, |situation| situation.environment(&now()).network);
+    let expected =
+        ManagedNetwork { enabled: true, allowed: vec!["a.test".into(), "b.test".into()], denied: vec!["c".into()] };
+    assert_eq!(network, Some(expected));
+    let before = plain.with(&plain.settings, |situation| situation.record(&now()));
+    let told_later = required.with(&plain.settings, |situation| situation.changes(&before, &now()));
+    assert_eq!(told_later.iter().map(tags).collect::<Vec<_>>(), [told("user", &["<environment_context>"])]);
 }

@@ -239,7 +239,7 @@ async fn ask(
         && turn.settings.approval_policy == AskForApproval::OnRequest
     {
         let action = serde_json::json!({ "tool": candidate.tool, "command": command, "cwd": cwd });
-        return reviewer::judge(cx, candidate.item_id, action).await.map(|()| Vec::new());
+        return reviewer::judge(turn, &cx.services, candidate.item_id, action).await.map(|()| Vec::new());
     }
     let mut decisions = vec![D::Accept];
     if extra.is_none()

@@ -62,7 +62,7 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         let action = serde_json::json!({
             "tool": "apply_patch", "cwd": turn.settings.cwd, "files": files, "change_count": plan.changes().len(),
         });
-        return reviewer::judge(cx, item_id, action).await;
+        return reviewer::judge(turn, &cx.services, item_id, action).await;
     }
     let request = FileChangeRequestApprovalParams {
         thread_id: turn.thread_id.clone(),

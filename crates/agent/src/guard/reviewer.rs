@@ -18,7 +18,8 @@ use uuid::Uuid;
 use super::command::Denial;
 use crate::conversation::{message, text_of};
 use crate::prompts;
-use crate::tools::ToolCx;
+use crate::services::Services;
+use crate::turn::TurnCx;
 
 /// The model that is asked when it is known.
 const MODEL: &str = "gpt-5.4";
@@ -42,8 +43,7 @@ struct Verdict {
 }
 
 /// Has an action judged; it may go ahead when this is `Ok`.
-pub(crate) async fn judge(cx: &ToolCx, item_id: &str, action: JsonValue) -> Result<(), Denial> {
-    let turn = &cx.turn;
+pub(crate) async fn judge(turn: &TurnCx, services: &Services, item_id: &str, action: JsonValue) -> Result<(), Denial> {
     let review_id = Uuid::new_v4().to_string();
     let started_at_ms = Timestamp::now().as_millisecond();
     let open =
@@ -61,7 +61,7 @@ pub(crate) async fn judge(cx: &ToolCx, item_id: &str, action: JsonValue) -> Resu
     let verdict = tokio::select! {
         biased;
         () = turn.cancel.cancelled() => None,
-        asked = timeout(PATIENCE, ask(cx, &action)) => Some(match asked {
+        asked = timeout(PATIENCE, ask(turn, services, &action)) => Some(match asked {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(problem)) => failed(format!("Automatic approval review failed: {problem}")),
             Err(_) => failed("Automatic approval review timed out while evaluating the requested approval.".into()),
@@ -101,8 +101,7 @@ fn failed(rationale: String) -> Verdict {
     Verdict { risk_level: GuardianRiskLevel::High, risk_score: 100, rationale }
 }
 
-async fn ask(cx: &ToolCx, action: &JsonValue) -> Result<Verdict, String> {
-    let turn = &cx.turn;
+async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<Verdict, String> {
     let profile = &turn.profile;
     let listed = profile.catalogue.list(true).iter().any(|model| model.model == MODEL);
     let model = if listed { MODEL.to_owned() } else { turn.settings.model.clone() };
@@ -124,8 +123,7 @@ async fn ask(cx: &ToolCx, action: &JsonValue) -> Result<Verdict, String> {
         prompt_cache_key: session_id.clone(),
         headers: CallHeaders { session_id, subagent: Some("guardian".into()), ..CallHeaders::default() },
     };
-    let mut session =
-        Session::new(Arc::clone(&profile.provider), Arc::clone(&cx.services.http), profile.identity.clone());
+    let mut session = Session::new(Arc::clone(&profile.provider), Arc::clone(&services.http), profile.identity.clone());
     let mut events = session.stream(&request).await.map_err(|error| error.message())?;
     let mut text = String::new();
     while let Some(event) = events.next().await {

@@ -6,12 +6,17 @@ use loomd_protocol::AskForApproval;
 use loomd_proxy::{Blocked, Decider, Deciding, Request};
 use tokio::sync::watch;
 
-use super::hosts::Said;
+use super::hosts::{Hosts, Said};
 use crate::guard::DECLINED;
+use crate::services::Services;
 use crate::tools::ToolCx;
+use crate::turn::TurnCx;
 
 pub(super) struct Gatekeeper {
-    cx: ToolCx,
+    // Not all that tools work with: the command may outlive its thread's interest, and must not keep it alive.
+    turn: Arc<TurnCx>,
+    services: Arc<Services>,
+    hosts: Arc<Hosts>,
     /// Whether anybody may be asked at all.
     asks: bool,
     /// How many requests of the command wait for an answer.
@@ -27,8 +32,10 @@ struct State {
 }
 
 impl Gatekeeper {
-    pub fn new(cx: ToolCx, asks: bool, asking: watch::Sender<usize>) -> Self {
-        Self { cx, asks, asking, state: Mutex::default() }
+    pub fn new(cx: &ToolCx, asks: bool, asking: watch::Sender<usize>) -> Self {
+        let (turn, services) = (Arc::clone(&cx.turn), Arc::clone(&cx.services));
+        let hosts = Arc::clone(&cx.guard.hosts);
+        Self { turn, services, hosts, asks, asking, state: Mutex::default() }
     }
 
     pub fn refusal(&self) -> Option<String> {
@@ -37,7 +44,7 @@ impl Gatekeeper {
 
     async fn ask(&self, request: &Request) -> Result<(), Blocked> {
         let _counted = Counted::new(&self.asking);
-        match Arc::clone(&self.cx.guard.hosts).ask(&self.cx, request).await {
+        match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
             Said::Yes => Ok(()),
             Said::No => {
                 self.state.lock().unwrap_or_else(PoisonError::into_inner).declined = true;
@@ -51,10 +58,10 @@ impl Gatekeeper {
 impl Decider for Gatekeeper {
     fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a> {
         Box::pin(async move {
-            match self.cx.guard.hosts.known(request) {
+            match self.hosts.known(request) {
                 Some(true) => Ok(()),
                 Some(false) => Err(Blocked::Denied),
-                None if !self.asks || self.cx.turn.settings.approval_policy == AskForApproval::Never => {
+                None if !self.asks || self.turn.settings.approval_policy == AskForApproval::Never => {
                     Err(Blocked::NotAllowed)
                 }
                 None => self.ask(request).await,

@@ -15,7 +15,8 @@ use loomd_proxy::{Host, Protocol, Request};
 use tokio::sync::watch;
 
 use crate::guard::judge;
-use crate::tools::ToolCx;
+use crate::services::Services;
+use crate::turn::TurnCx;
 
 #[derive(Default)]
 pub(crate) struct Hosts(Mutex<State>);
@@ -54,7 +55,7 @@ impl Hosts {
     }
 
     /// Asks, or waits for the answer to a question that is open. Whoever no longer waits need not be asked for.
-    pub(super) async fn ask(self: Arc<Self>, cx: &ToolCx, request: &Request) -> Said {
+    pub(super) async fn ask(self: Arc<Self>, turn: &Arc<TurnCx>, services: &Arc<Services>, request: &Request) -> Said {
         let mut answer = {
             let mut state = self.lock();
             match state.open.get(&key(request)) {
@@ -63,7 +64,8 @@ impl Hosts {
                     let (question, answer) = watch::channel(None);
                     let question = Arc::new(question);
                     state.open.insert(key(request), Arc::clone(&question));
-                    tokio::spawn(Arc::clone(&self).settle(cx.clone(), request.clone(), question));
+                    let (turn, services) = (Arc::clone(turn), Arc::clone(services));
+                    tokio::spawn(Arc::clone(&self).settle(turn, services, request.clone(), question));
                     answer
                 }
             }
@@ -75,35 +77,47 @@ impl Hosts {
     }
 
     /// Gets an answer and hands it to all who wait.
-    async fn settle(self: Arc<Self>, cx: ToolCx, request: Request, question: Arc<watch::Sender<Option<Said>>>) {
+    async fn settle(
+        self: Arc<Self>,
+        turn: Arc<TurnCx>,
+        services: Arc<Services>,
+        request: Request,
+        question: Arc<watch::Sender<Option<Said>>>,
+    ) {
         let key = key(&request);
         let pointless = async {
             tokio::select! {
                 () = question.closed() => {}
-                () = cx.turn.over.cancelled() => {}
+                () = turn.over.cancelled() => {}
             }
             // Whoever comes from now on asks anew.
             self.lock().open.remove(&key);
         };
-        let settings = &cx.turn.settings;
-        let said = if cx.turn.over.is_cancelled() {
+        let settings = &turn.settings;
+        let said = if turn.over.is_cancelled() {
             Said::Nothing
         } else if settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
             && settings.approval_policy == AskForApproval::OnRequest
         {
-            let judged = judge(&cx, &item_id(&request), action(&request)).await;
+            let judged = judge(&turn, &services, &item_id(&request), action(&request)).await;
             if judged.is_ok() { Said::Yes } else { Said::Nothing }
         } else {
-            self.put_to_user(&cx, &request, pointless).await
+            self.put_to_user(&turn, &services, &request, pointless).await
         };
         self.lock().open.remove(&key);
         question.send_replace(Some(said));
     }
 
-    async fn put_to_user(&self, cx: &ToolCx, request: &Request, pointless: impl Future<Output = ()>) -> Said {
+    async fn put_to_user(
+        &self,
+        turn: &TurnCx,
+        services: &Services,
+        request: &Request,
+        pointless: impl Future<Output = ()>,
+    ) -> Said {
         use CommandExecutionApprovalDecision as D;
-        let question = ServerRequest::CommandExecutionApproval(question(cx, request));
-        let Some(answer) = cx.turn.ask_unless(question, pointless).await else { return Said::Nothing };
+        let question = ServerRequest::CommandExecutionApproval(question(turn, request));
+        let Some(answer) = turn.ask_unless(question, pointless).await else { return Said::Nothing };
         let answer: Option<CommandExecutionRequestApprovalResponse> =
             answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
         match answer.map(|answer| answer.decision) {
@@ -113,10 +127,10 @@ impl Hosts {
                 Said::Yes
             }
             Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment }) => {
-                self.amend(cx, request, &network_policy_amendment).await
+                self.amend(services, request, &network_policy_amendment).await
             }
             Some(D::Cancel) => {
-                cx.turn.cancel.cancel();
+                turn.cancel.cancel();
                 Said::No
             }
             // Whatever cannot be understood is no permission.
@@ -125,7 +139,7 @@ impl Hosts {
     }
 
     /// Makes a rule of what the user said, for now and later.
-    async fn amend(&self, cx: &ToolCx, request: &Request, amendment: &NetworkPolicyAmendment) -> Said {
+    async fn amend(&self, services: &Services, request: &Request, amendment: &NetworkPolicyAmendment) -> Said {
         let allow = amendment.action == NetworkPolicyRuleAction::Allow;
         let said = if allow { Said::Yes } else { Said::No };
         let Ok(host) = Host::parse(&amendment.host) else { return said };
@@ -138,7 +152,7 @@ impl Hosts {
         };
         let justification = Some(format!("{verb} {} access to {host}", protocol.name()));
         let rule = NetworkRule { host: host.to_string(), protocol, decision, justification };
-        let file = cx.services.home.join("rules").join("default.rules");
+        let file = services.home.join("rules").join("default.rules");
         let written = tokio::task::spawn_blocking(move || append_network_rule(&file, &rule)).await;
         match written {
             Ok(Ok(())) => {}
@@ -167,14 +181,14 @@ fn action(request: &Request) -> serde_json::Value {
     })
 }
 
-fn question(cx: &ToolCx, request: &Request) -> CommandExecutionRequestApprovalParams {
+fn question(turn: &TurnCx, request: &Request) -> CommandExecutionRequestApprovalParams {
     use CommandExecutionApprovalDecision as D;
     let host = request.host.to_string();
     let amendment = |action| NetworkPolicyAmendment { host: host.clone(), action };
     let allow = D::ApplyNetworkPolicyAmendment { network_policy_amendment: amendment(NetworkPolicyRuleAction::Allow) };
     CommandExecutionRequestApprovalParams {
-        thread_id: cx.turn.thread_id.clone(),
-        turn_id: cx.turn.turn_id.clone(),
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
         item_id: item_id(request),
         approval_id: None,
         reason: Some(format!("{host} is not in the allowed_domains")),

@@ -8,8 +8,9 @@ mod hosts;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loomd_config::Requirements;
 use loomd_config::config_toml::NetworkMode;
-use loomd_config::permissions::ManagedNetwork;
+use loomd_config::permissions::{ManagedNetwork, Permissions};
 use loomd_exec::rules::{NetworkDecision, Rules};
 use loomd_exec::sandbox::{Doors, Sandbox, network_disabled};
 use loomd_exec::{Command, Environment};
@@ -26,12 +27,12 @@ pub use client::lay_for_client;
 use decider::Gatekeeper;
 pub(crate) use hosts::Hosts;
 
-/// Whether programs may listen on the machine's own loopback, for those that want to know beforehand.
+/// Whether this machine and its network may be reached, for programs that want to know beforehand.
 pub(crate) const ALLOW_LOCAL_BINDING: &str = "CODEX_NETWORK_ALLOW_LOCAL_BINDING";
 
-/// What is wrong with the network that a thread would have, if anything.
-pub fn check_network(settings: &Settings, profile: &Profile) -> Result<(), String> {
-    match managed(settings, profile)? {
+/// What is wrong with the network that a permission profile and an administrator make together, if anything.
+pub fn check_network(permissions: Option<&Permissions>, requirements: &Requirements) -> Result<(), String> {
+    match ManagedNetwork::new(permissions, requirements).map_err(|error| error.to_string())? {
         Some(network) => policy(&network, &Rules::default()).map(drop).map_err(|error| error.to_string()),
         None => Ok(()),
     }
@@ -163,7 +164,7 @@ pub(crate) struct Line {
 impl Line {
     fn new(cx: &ToolCx, network: ManagedNetwork, policy: Policy, doors: Doors) -> Self {
         let (asking, open_questions) = watch::channel(0);
-        let gatekeeper = Arc::new(Gatekeeper::new(cx.clone(), network.asks, asking));
+        let gatekeeper = Arc::new(Gatekeeper::new(cx, network.asks, asking));
         let proxy = Proxy::new(policy, Arc::clone(&gatekeeper) as _);
         Self { gatekeeper, open_questions, serving: serve(proxy, doors) }
     }

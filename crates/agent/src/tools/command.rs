@@ -8,7 +8,6 @@ use loomd_exec::sandbox::looks_denied;
 use loomd_exec::{Command, EnvironmentRequest, Finished, Limits, Outcome, Stream, TextChunks};
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseItem, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
-
 use tokio_util::sync::CancellationToken;
 
 use super::deltas::Deltas;

@@ -123,7 +123,6 @@ impl Offer<'_> {
 }
 
 /// What tools work with.
-#[derive(Clone)]
 pub(crate) struct ToolCx {
     pub turn: Arc<TurnCx>,
     pub services: Arc<Services>,

@@ -122,7 +122,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
         let path = Path::new("/proc").join(name);
         add("--ro-bind-try", &[&path, &path]);
     }
-    let layers = sandbox.layers();
+    let layers = sandbox.overlay();
     let mut covers = Vec::new();
     for (index, layer) in layers.iter().enumerate() {
         let path = layer.path();
@@ -133,6 +133,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
                     add("--ro-bind-try", &[kept, kept]);
                 }
             }
+            Layer::Pinned(_) => add("--bind", &[path, path]),
             Layer::ReadOnly(_) => add("--ro-bind", &[path, path]),
             Layer::Closed(_) if path.is_dir() => {
                 let holds_more = layers[index + 1..].iter().any(|inner| inner.path().starts_with(path));

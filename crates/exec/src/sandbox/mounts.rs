@@ -106,9 +106,9 @@ struct Laid<'a> {
 
 impl<'a> Overlay<'a> {
     fn take(sandbox: &'a Sandbox) -> io::Result<Self> {
-        let trees = sandbox.layers().into_iter().map(|layer| {
+        let trees = sandbox.overlay().into_iter().map(|layer| {
             let tree = match layer {
-                Layer::Writable(root) => Some(clone_tree(&root.path)?),
+                Layer::Writable(_) | Layer::Pinned(_) => Some(clone_tree(layer.path())?),
                 Layer::ReadOnly(path) => Some(read_only_tree(path)?),
                 Layer::Closed(_) => None,
             };

@@ -128,7 +128,7 @@ impl Sandbox {
             Some(Layer::Writable(root)) => {
                 !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept))
             }
-            Some(Layer::ReadOnly(_) | Layer::Closed(_)) | None => false,
+            Some(Layer::ReadOnly(_) | Layer::Closed(_) | Layer::Pinned(_)) | None => false,
         }
     }
 

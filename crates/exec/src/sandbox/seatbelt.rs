@@ -49,7 +49,7 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
         }
     }
     // Outer roots come first, each with what is protected in it, so that an inner root has the last word.
-    for layer in sandbox.layers() {
+    for layer in sandbox.overlay() {
         match layer {
             Layer::Writable(root) => {
                 text.rule("allow file-read* file-write*", &root.path)?;
@@ -62,6 +62,7 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
                 text.rule("deny file-write*", path)?;
             }
             Layer::Closed(path) => text.rule("deny file-read* file-write*", path)?,
+            Layer::Pinned(path) => text.literal("deny file-write-unlink", path)?,
         }
     }
     if sandbox.network {
@@ -79,11 +80,20 @@ struct Profile {
 }
 
 impl Profile {
-    /// `None` for a path that is no text.
+    /// About a path and all in it. `None` for a path that is no text.
     fn rule(&mut self, effect: &str, path: &Path) -> Option<()> {
+        self.add(effect, "subpath", path)
+    }
+
+    /// About a path alone.
+    fn literal(&mut self, effect: &str, path: &Path) -> Option<()> {
+        self.add(effect, "literal", path)
+    }
+
+    fn add(&mut self, effect: &str, extent: &str, path: &Path) -> Option<()> {
         let number = self.parameters.len();
         self.parameters.push(path.to_str()?.to_owned());
-        self.rules += &format!("({effect} (subpath (param \"PATH{number}\")))\n");
+        self.rules += &format!("({effect} ({extent} (param \"PATH{number}\")))\n");
         Some(())
     }
 }

@@ -15,6 +15,8 @@ pub enum Policy {
     Closed,
     /// The workspace, and reading everything but one file of the outside.
     ClosedFile,
+    /// The workspace, but for a folder deep in it.
+    ClosedInside,
     /// The workspace, and a network of two ports that the server answers.
     Doors,
 }
@@ -60,7 +62,7 @@ impl Attempt {
 }
 
 use Need::{Kernel, Root};
-use Policy::{Closed, ClosedFile, Doors, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+use Policy::{Closed, ClosedFile, ClosedInside, Doors, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
 
 pub const ATTEMPTS: &[Attempt] = &[
     // By path.
@@ -276,6 +278,12 @@ pub const ATTEMPTS: &[Attempt] = &[
     attempt(ClosedFile, "read a closed file through another process", &["cat /proc/$B/root$O/secret /proc/$B/fd/8"]),
     attempt(ClosedFile, "move a closed file", &["mv $O/secret s && cat s"]),
     attempt(ClosedFile, "take the cover of a file away", &["umount -l $O/secret 2> /dev/null; cat $O/secret"]),
+    attempt(ClosedInside, "move what holds a closed folder", &["mv deep elsewhere", "cat elsewhere/er/shut/key"])
+        .after("mkdir -p deep/er/shut && echo escaped > deep/er/shut/key"),
+    attempt(ClosedInside, "exchange what holds a closed folder", &["mkdir e; mv -T deep/er e", "cat e/shut/key"])
+        .after("mkdir -p deep/er/shut && echo escaped > deep/er/shut/key"),
+    attempt(ClosedInside, "copy what holds a closed folder", &["cp -r deep elsewhere; cat elsewhere/er/shut/key"])
+        .after("mkdir -p deep/er/shut && echo escaped > deep/er/shut/key"),
     // Past the doors of a network of its own.
     attempt(Doors, "beside the doors: tcp over ipv4", &["exec 3<>/dev/tcp/127.0.0.1/$TCP4"]),
     attempt(Doors, "beside the doors: tcp over ipv6", &["exec 3<>/dev/tcp/::1/$TCP6"]).needs(Kernel),

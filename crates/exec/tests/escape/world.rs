@@ -151,6 +151,7 @@ impl World {
             Policy::NestedRoots => workspace(&[self.workspace.join("inner")], false, all),
             Policy::RestrictedReads => workspace(&[], false, some),
             Policy::Closed => return self.closing(&self.outside),
+            Policy::ClosedInside => return self.closing(&self.workspace.join("deep/er/shut")),
             Policy::ClosedFile => return self.closing(&self.outside.join("secret")),
         };
         Sandbox::new(&policy, Surroundings { cwd: &self.workspace, tmpdir: None }).unwrap()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::common::initialized;
+use crate::common::{initialized, until};
 
 const ASK: &str = "item/commandExecution/requestApproval";
 
@@ -222,4 +222,27 @@ async fn programs_of_clients_reach_what_is_listed_and_nobody_is_asked() {
     };
     assert_eq!(exec(world.get("127.0.0.1")).await, "hello\n");
     assert!(exec(world.get("127.0.0.3")).await.contains("\"reason\":\"not_allowed\""));
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_ends_with_its_thread() {
+    let world = World::new().await;
+    let arguments = json!({ "cmd": "sleep 1000", "login": false, "yield_time_ms": 250 });
+    world.model.reply(function_call("exec_command", arguments, "c1")).reply(message("done"));
+    world.server.run_turn(&world.thread, "go").await;
+    assert_ne!(processes_of(&world.thread), Vec::<String>::new());
+    world.server.request("thread/unsubscribe", json!({ "threadId": world.thread })).await.expect("left");
+    world.server.notification("thread/closed").await;
+    until("end of the command", async || processes_of(&world.thread).is_empty()).await;
+}
+
+/// The numbers of processes that were started for a thread.
+fn processes_of(thread: &str) -> Vec<String> {
+    let mark = format!("CODEX_THREAD_ID={thread}");
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let ours = entries.filter(|path| {
+        let environ = std::fs::read(path.join("environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    });
+    ours.map(|path| path.display().to_string()).collect()
 }
