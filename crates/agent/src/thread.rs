@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loomd_hooks::SessionSource;
 use loomd_protocol::{
     DeprecationNoticeNotification, ResponseItem, ServerNotification, Thread as WireThread, ThreadClosedNotification,
     ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
@@ -135,6 +136,14 @@ pub(crate) enum First {
 impl First {
     pub fn has_turns(&self) -> bool {
         matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
+    }
+
+    /// As hooks are told.
+    pub fn source(&self) -> SessionSource {
+        match self {
+            Self::Resumed { .. } => SessionSource::Resume,
+            Self::Started { .. } | Self::Forked { .. } | Self::Spawned => SessionSource::Startup,
+        }
     }
 }
 

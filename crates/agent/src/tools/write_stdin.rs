@@ -80,7 +80,7 @@ impl Tool for WriteStdin {
                     _ = timeout(SHOWING, open.shown.cancelled()).await;
                 }
             }
-            Ok(report(&[], polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).into())
+            Ok(report(&[], polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).text().into())
         })
     }
 }
