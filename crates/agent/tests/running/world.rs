@@ -82,7 +82,7 @@ impl World {
                 developer_instructions: None,
                 dynamic_tools: Vec::new(),
                 raw_events: false,
-                config_folders: Vec::new(),
+                config_folders: vec![self.home.path()],
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
