@@ -1,16 +1,19 @@
 //! Confinement by bubblewrap, for systems that let it make namespaces but not us.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::Sandbox;
+use super::helper::INSIDE;
 use super::mounts::KERNEL_SWITCHES;
-use super::seccomp::network_filter;
+use super::sys::ignore_keyboard;
+use crate::helper::{INHERITED, THIS_PROGRAM};
 
 /// The program, unless it lies where commands can write, or in the folder that they work in.
 pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> Option<PathBuf> {
@@ -22,19 +25,22 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Becomes the confined command; only returns when that failed.
+/// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
+/// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight.
 pub(super) fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
         }
+        ignore_keyboard();
+        let this_program = rustix::fs::open(THIS_PROGRAM, OFlags::PATH, Mode::empty())?;
         let mut command = std::process::Command::new(program);
-        command.args(arguments(sandbox, cwd));
-        let filter = if sandbox.network { None } else { Some(filter_file()?) };
-        if let Some(filter) = &filter {
-            command.arg("--seccomp").arg(filter.as_raw_fd().to_string());
-        }
-        Ok(command.arg("--").args(argv).exec())
+        command.args(arguments(sandbox, cwd)).arg("--");
+        command
+            .arg(format!("{INHERITED}{}", this_program.as_raw_fd()))
+            .arg(INSIDE)
+            .arg(serde_json::to_string(sandbox)?);
+        Ok(command.args(argv).exec())
     };
     run().unwrap_or_else(|error| error)
 }
@@ -56,6 +62,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     add("--die-with-parent", &[]);
     add("--unshare-user", &[]);
     add("--unshare-pid", &[]);
+    add("--as-pid-1", &[]);
     add("--unshare-ipc", &[]);
     // Root would keep them all, and with them the right to undo what follows.
     add("--cap-drop", &[Path::new("ALL")]);
@@ -87,18 +94,6 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// The filter in a file that bubblewrap inherits.
-fn filter_file() -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("filter", rustix::fs::MemfdFlags::empty())?);
-    for instruction in network_filter()? {
-        file.write_all(&instruction.code.to_ne_bytes())?;
-        file.write_all(&[instruction.jt, instruction.jf])?;
-        file.write_all(&instruction.k.to_ne_bytes())?;
-    }
-    file.rewind()?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Means, WritableRoot};
@@ -115,7 +110,7 @@ mod tests {
         let root =
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
         let mut sandbox = Sandbox { readable: None, writable: vec![root], network: false, means: Means::Bubblewrap };
-        let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
+        let start = "--die-with-parent --unshare-user --unshare-pid --as-pid-1 --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
         let end = "--bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";

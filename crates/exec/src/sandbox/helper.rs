@@ -4,28 +4,35 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 
-use super::namespaces::become_command;
+use super::namespaces::{become_command, init};
 use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, report};
 use crate::helper::{SANDBOX, close_on_exec_from};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
+/// The helper's first argument when somebody else has arranged the files already.
+pub(crate) const INSIDE: &str = "--inside-the-sandbox";
+
 /// What the helper does with its arguments: the sandbox, then the words of the command.
-pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
-    let plan = args.next().and_then(|plan| plan.into_string().ok());
-    if plan.as_deref() == Some(report::REPORT) {
+pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
+    let mut args = args.peekable();
+    if args.next_if(|first| first == report::REPORT).is_some() {
         return report::print();
     }
+    let inside = args.next_if(|first| first == INSIDE).is_some();
+    let plan = args.next().and_then(|plan| plan.into_string().ok());
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
-    match sandbox {
-        Some(sandbox) if !argv.is_empty() => run(&sandbox, &argv),
-        _ => {
-            eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
-            USAGE
-        }
+    let Some(sandbox) = sandbox.filter(|_| !argv.is_empty()) else {
+        eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
+        return USAGE;
+    };
+    // What we were given beyond the standard streams is not for the command, which could reach out through it.
+    if let Err(error) = close_on_exec_from(3) {
+        return complain("cannot keep our descriptors from the command", &error);
     }
+    if inside { init(&sandbox, &argv) } else { run(&sandbox, &argv) }
 }
 
 fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
@@ -33,10 +40,6 @@ fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
-    // What we were given beyond the standard streams is not for the command, which could reach out through it.
-    if let Err(error) = close_on_exec_from(3) {
-        return complain("cannot keep our descriptors from the command", &error);
-    }
     if sandbox.means != Means::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {

@@ -16,7 +16,7 @@ use rustix::process::{
 };
 
 use super::sys::{Forked, drop_capabilities, exit, fork, heed_keyboard, ignore_keyboard, make_private};
-use super::{Sandbox, helper, mounts, seccomp};
+use super::{Sandbox, helper, landlock, mounts, seccomp};
 
 /// What the init says when the confinement stands.
 const READY: u8 = b'+';
@@ -51,7 +51,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString]) -> io::Resul
             if said != READY || !heard {
                 exit(helper::USAGE);
             }
-            exit(init(sandbox, argv).unwrap_or_else(|error| helper::complain("cannot start the command", &error)))
+            exit(init(sandbox, argv))
         }
         Forked::Parent(init) => {
             drop(reporter);
@@ -81,9 +81,13 @@ fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
 
 /// Starts the command and waits for it, and for everything that loses its parent meanwhile. When the command
 /// has ended so does this process, and with it the kernel ends all that is left inside.
-fn init(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
+pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    start_and_wait(sandbox, argv).unwrap_or_else(|error| helper::complain("cannot start the command", &error))
+}
+
+fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     let command = match fork(0)? {
-        Forked::Child => exit(become_command(sandbox, argv)),
+        Forked::Child => exit(become_backed_up(sandbox, argv)),
         Forked::Parent(command) => command,
     };
     loop {
@@ -92,6 +96,14 @@ fn init(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Becomes the command, with a second wall behind the mounts. Only returns when it failed.
+fn become_backed_up(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    match landlock::back_up_mounts(sandbox) {
+        Ok(()) => become_command(sandbox, argv),
+        Err(error) => helper::complain("cannot restrict what the command writes", &error),
     }
 }
 

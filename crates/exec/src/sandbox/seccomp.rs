@@ -49,7 +49,7 @@ fn condition(argument: u8, op: SeccompCmpOp, value: libc::c_int) -> Result<Secco
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?])
 }
 
-pub(super) fn network_filter() -> io::Result<BpfProgram> {
+fn network_filter() -> io::Result<BpfProgram> {
     let program = || -> Result<BpfProgram, seccompiler::BackendError> {
         let mut rules = Vec::new();
         for numbering in NUMBERINGS {
