@@ -30,7 +30,7 @@ mod supervise;
 mod text;
 
 pub use actions::command_actions;
-pub use capture::{Head, HeadTail, RETAINED_BYTES, aggregate};
+pub use capture::{Head, HeadTail, RETAINED_BYTES};
 pub use command::{Command, Environment};
 pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
 pub use environment::{EnvironmentRequest, NETWORK_DISABLED, environment};

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::{Head, RETAINED_BYTES, aggregate};
+use crate::capture::{Head, RETAINED_BYTES, shares};
 use crate::process::{Exit, Process, Started, Stdio};
 use crate::supervise::{Sink, Supervision, supervise};
+use crate::text::to_text;
 use crate::{Command, Result};
 
 /// The most that one read, and so one piece of output, holds.
@@ -73,7 +74,12 @@ pub struct Finished {
 
 impl Finished {
     pub fn aggregated(&self) -> Vec<u8> {
-        aggregate(&self.stdout, &self.stderr)
+        shares(&self.stdout, &self.stderr).concat()
+    }
+
+    /// Both streams as text, stdout first; each may be in an encoding of its own.
+    pub fn text(&self) -> String {
+        shares(&self.stdout, &self.stderr).map(|stream| to_text(stream.to_vec())).concat()
     }
 }
 

@@ -150,7 +150,7 @@ impl Ran {
             exit_code: finished.outcome.exit_code(),
             timed_out: finished.outcome == Outcome::TimedOut,
             cancelled: finished.outcome == Outcome::Cancelled,
-            output: loomd_exec::to_text(finished.aggregated()),
+            output: finished.text(),
             duration: finished.duration,
             not_run: false,
             notes: Vec::new(),
