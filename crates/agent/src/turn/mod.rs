@@ -26,7 +26,7 @@ use loomd_protocol::{
 };
 use loomd_store::Durability;
 use loomd_store::rollout::{
-    AbortReason, BaseInstructions, Error, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted,
+    AbortReason, BaseInstructions, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted,
 };
 use uuid::Uuid;
 
@@ -212,29 +212,23 @@ impl Turn {
     }
 
     async fn finish(&mut self, outcome: &Outcome) {
-        let event = match outcome {
-            Outcome::Completed { last_message } => Event::TaskComplete(TaskComplete {
-                turn_id: self.cx.turn_id.clone(),
-                last_agent_message: last_message.clone(),
-            }),
-            Outcome::Failed(error) => {
-                let error = Error {
-                    message: error.message.clone(),
-                    codex_error_info: error.codex_error_info.clone().map(Into::into),
-                };
-                self.cx.note(&[Record::EventMsg(Event::Error(error))]).await;
-                Event::TaskComplete(TaskComplete { turn_id: self.cx.turn_id.clone(), last_agent_message: None })
+        match outcome {
+            Outcome::Completed { last_message } => {
+                let (turn_id, last_agent_message) = (self.cx.turn_id.clone(), last_message.clone());
+                let over = Event::TaskComplete(TaskComplete { turn_id, last_agent_message });
+                self.cx.note(&[Record::EventMsg(over)]).await;
             }
+            Outcome::Failed(error) => self.cx.record_failure(error).await,
             Outcome::Interrupted => {
                 let replaced = self.replaced.load(Ordering::Relaxed);
                 if !replaced {
                     self.remember(&message("user", prompts::TURN_ABORTED.into())).await;
                 }
                 let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
-                Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason })
+                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
+                self.cx.note(&[Record::EventMsg(over)]).await;
             }
-        };
-        self.cx.note(&[Record::EventMsg(event)]).await;
+        }
         self.cx.flush(Durability::Synced).await;
         if self.cx.broken().is_none() {
             self.view.is_stored();
