@@ -224,6 +224,9 @@ impl Thread {
         self.stop_terminals(&mut ops).await;
         ops.close();
         self.kit.family.set(self.id, AgentStatus::Shutdown);
+        if let Some(threads) = self.kit.threads.upgrade() {
+            threads.close_children(self.id, &self.kit.family).await;
+        }
         drop(place);
         self.store.release(self.id);
         self.view.change(&self.hub, |status| status.loaded = false).await;
