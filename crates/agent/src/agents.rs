@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use loomd_protocol::{SubAgentSource, ThreadStatus, Turn, TurnStartParams, UserInput};
+use loomd_protocol::{
+    ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn, TurnStartParams, UserInput,
+};
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
 use loomd_store::{Batch, ThreadId};
 use tokio::sync::oneshot;
 
 use crate::family::Family;
+use crate::outlet::Audience;
 use crate::settings::{Profile, Settings};
 use crate::thread::{First, Op, Opened, Reply};
 use crate::threads::{Kin, Loading, Threads};
@@ -66,15 +69,13 @@ impl Threads {
             .family
             .join(id, child.parent, child.role.clone(), max)
             .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
-        let family = Arc::clone(&child.family);
+        let unborn = Unborn { id, family: Arc::clone(&child.family), threads: self.clone(), born: false };
         let begun = async {
             self.open_child(id, &nickname, child).await?;
             self.say(id, input).await
         };
-        if let Err(problem) = begun.await {
-            family.forget(id);
-            return Err(format!("collab spawn failed: {problem}"));
-        }
+        begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
+        unborn.begins();
         Ok((id, nickname))
     }
 
@@ -98,17 +99,25 @@ impl Threads {
     /// Opens an agent again that was closed.
     pub(crate) async fn reopen(&self, id: ThreadId, child: Child, max: usize) -> Result<(), String> {
         let stored = self.store.find(id, Some(false)).await.map_err(|_| format!("agent with id {id} not found"))?;
-        let known = child.family.find(id);
-        if known.is_none() {
+        if child.family.find(id).is_none() {
+            // It may have been started before the server was.
+            let parent = started_by(&stored.meta);
+            let kin = |parent: ThreadId| parent == child.parent || child.family.find(parent).is_some();
+            if !parent.is_some_and(kin) {
+                return Err(format!("agent with id {id} not found"));
+            }
             child
                 .family
                 .join(id, child.parent, child.role.clone(), max)
                 .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         }
         child.family.set(id, AgentStatus::PendingInit);
+        let unborn = Unborn { id, family: Arc::clone(&child.family), threads: self.clone(), born: false };
         let mut thread = self.wire(&stored, &child.settings.model_provider);
         thread.status = ThreadStatus::Idle;
-        self.load_child(child, stored.meta, View::new(thread, Keeping::Stored)).await
+        self.load_child(child, stored.meta, View::new(thread, Keeping::Stored)).await?;
+        unborn.begins();
+        Ok(())
     }
 
     async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
@@ -143,6 +152,15 @@ impl Threads {
         _ = answered.await;
     }
 
+    /// Closes the agents that one started when it is unloaded: nobody else would.
+    pub(crate) async fn close_children(&self, parent: ThreadId, family: &Arc<Family>) {
+        for (child, _) in family.children(parent) {
+            self.close_family(child, family).await;
+            let closed = ThreadClosedNotification { thread_id: child.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadClosed(closed)).await;
+        }
+    }
+
     /// Closes an agent and all that it started.
     pub(crate) async fn close_family(&self, id: ThreadId, family: &Arc<Family>) {
         let mut left = vec![id];
@@ -156,6 +174,42 @@ impl Threads {
     /// Tells a thread something that its model should hear. One that is not loaded misses it.
     pub(crate) async fn inform(&self, id: ThreadId, item: loomd_protocol::ResponseItem) {
         _ = self.tell(id, Op::Inform(Box::new(item))).await;
+    }
+}
+
+/// An agent that has been given its place and does not work yet. Dropped before it does, because it could not be
+/// started or nobody waits for it any more, it leaves no trace.
+struct Unborn {
+    id: ThreadId,
+    family: Arc<Family>,
+    threads: Threads,
+    born: bool,
+}
+
+impl Unborn {
+    fn begins(mut self) {
+        self.born = true;
+    }
+}
+
+impl Drop for Unborn {
+    fn drop(&mut self) {
+        if self.born {
+            return;
+        }
+        self.family.forget(self.id);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (threads, id) = (self.threads.clone(), self.id);
+            runtime.spawn(async move { threads.close_thread(id).await });
+        }
+    }
+}
+
+/// The thread whose agent started this one, if one did.
+fn started_by(meta: &SessionMeta) -> Option<ThreadId> {
+    match &meta.source {
+        Origin::SubAgent(SubAgentSource::ThreadSpawn { parent_thread_id, .. }) => parent_thread_id.0.parse().ok(),
+        _ => None,
     }
 }
 
@@ -174,5 +228,52 @@ fn said(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
         personality: None,
         output_schema: None,
         collaboration_mode: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_exec::Environment;
+    use loomd_model::Http;
+    use loomd_protocol::ServerRequest;
+    use loomd_store::{FileStore, Options};
+
+    use super::*;
+    use crate::outlet::{Outlet, Question, Sending, Subscriber};
+    use crate::services::Services;
+
+    struct Nobody;
+
+    impl Outlet for Nobody {
+        fn send<'a>(&'a self, _: Audience<'a>, _: ServerNotification) -> Sending<'a> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn ask(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> Question {
+            unreachable!("nothing is asked here")
+        }
+
+        fn ask_again(&self, _: &str, _: Subscriber) {}
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_never_came_to_be_takes_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_path_buf();
+        let store = FileStore::new(Options { home: home.clone(), sqlite_home: None });
+        let services = Services::new(home, Http::new(&|_| None), Environment::default());
+        let threads = Threads::new(Arc::new(store), Arc::new(Nobody), Arc::new(services));
+        let (family, parent) = (Arc::new(Family::default()), ThreadId::new());
+        let join = |id: ThreadId| family.join(id, parent, None, 1);
+        let unborn = |id: ThreadId| Unborn { id, family: Arc::clone(&family), threads: threads.clone(), born: false };
+        let [first, second, third] = [ThreadId::new(), ThreadId::new(), ThreadId::new()];
+        join(first).unwrap();
+        let waiting = unborn(first);
+        assert_eq!(join(second), Err(()));
+        // As when the turn that waits for it is stopped.
+        drop(waiting);
+        join(second).unwrap();
+        unborn(second).begins();
+        assert_eq!(join(third), Err(()));
     }
 }

@@ -157,6 +157,8 @@ pub(crate) struct Rebuilt {
     usage: Option<TokenUsageInfo>,
     /// Whether a record opened the current turn; else a user message opens the next.
     explicit: bool,
+    /// The current turn was opened by a summary, and the next user message belongs to it.
+    only_compacted: bool,
 }
 
 #[derive(Clone, Default)]
@@ -171,8 +173,6 @@ struct Mark {
     /// How many summaries there were.
     generation: usize,
     baseline: Option<Arc<str>>,
-    /// Turns in which the user said nothing do not count.
-    user: bool,
 }
 
 impl Rebuilt {
@@ -199,7 +199,9 @@ impl Rebuilt {
                     self.begin();
                     self.explicit = true;
                 }
-                Some("task_complete" | "turn_complete" | "turn_aborted") => self.explicit = false,
+                Some("task_complete" | "turn_complete" | "turn_aborted") => {
+                    (self.explicit, self.only_compacted) = (false, false);
+                }
                 Some("thread_rolled_back" | "token_count") => match line.decode() {
                     Some(Record::EventMsg(Event::ThreadRolledBack(back))) => self.roll_back(back.num_turns),
                     Some(Record::EventMsg(Event::TokenCount(count))) => self.usage = count.info.or(self.usage),
@@ -216,24 +218,26 @@ impl Rebuilt {
             entries: self.now.entries.len(),
             generation: self.before.len(),
             baseline: self.now.baseline.clone(),
-            user: false,
         });
+        self.only_compacted = false;
     }
 
     fn item(&mut self, item: &ResponseItem) {
         let Some(entry) = Entry::new(item) else { return };
         if entry.sort == Sort::User {
-            if !self.explicit {
+            if !self.explicit && !self.only_compacted {
                 self.begin();
             }
-            if let Some(turn) = self.turns.last_mut() {
-                turn.user = true;
-            }
+            self.only_compacted = false;
         }
         self.now.entries.push(entry);
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
+        if !self.explicit && !self.only_compacted {
+            self.begin();
+            self.only_compacted = true;
+        }
         let replaced = match &compacted.replacement_history {
             Some(items) => items.iter().filter_map(Entry::new).collect(),
             // Old releases kept what the user said and the summary.
@@ -246,23 +250,17 @@ impl Rebuilt {
         self.now.baseline = None;
     }
 
+    /// The turns that are forgotten are those that are no longer shown: all count, whatever they were for.
     fn roll_back(&mut self, turns: u32) {
-        let mut left = turns;
-        let mut to = None;
-        while left > 0
-            && let Some(mark) = self.turns.pop()
-        {
-            left -= u32::from(mark.user);
-            to = Some(mark);
-        }
-        let Some(mark) = to else { return };
+        let kept = self.turns.len().saturating_sub(turns as usize);
+        let Some(mark) = self.turns.drain(kept..).next() else { return };
         if mark.generation < self.before.len() {
             self.now.entries = self.before.swap_remove(mark.generation);
             self.before.truncate(mark.generation);
         }
         self.now.entries.truncate(mark.entries);
         self.now.baseline = mark.baseline;
-        self.explicit = false;
+        (self.explicit, self.only_compacted) = (false, false);
     }
 
     fn finish(self, len: u64) -> Conversation {

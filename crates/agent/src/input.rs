@@ -33,6 +33,15 @@ pub(crate) async fn user_message(input: &[UserInput], cwd: &str, images: &Arc<Im
     message_of("user", content)
 }
 
+/// The words in it.
+pub(crate) fn text(input: &[UserInput]) -> String {
+    let words = input.iter().filter_map(|part| match part {
+        UserInput::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    words.collect()
+}
+
 async fn local_image(images: &Arc<Images>, path: PathBuf, number: usize) -> Vec<ContentItem> {
     let images = Arc::clone(images);
     let read = tokio::task::spawn_blocking(move || images.local_image(&path, number)).await;

@@ -15,6 +15,7 @@ mod git;
 mod given_up;
 mod guard;
 mod history;
+mod hooks;
 mod hub;
 mod images;
 mod input;

@@ -35,6 +35,11 @@ impl Recorder {
         self.closed = true;
     }
 
+    /// Nothing has been written, nor noted.
+    pub fn is_untouched(&self) -> bool {
+        self.len == 0 && self.batch.is_empty()
+    }
+
     pub fn is_closed(&self) -> bool {
         self.closed
     }

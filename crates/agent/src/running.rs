@@ -447,12 +447,17 @@ impl Thread {
             }
             Err(error) => {
                 tracing::error!(thread = %self.id, %error, "a turn broke down");
-                running.cx.close().await;
-                Outcome::Failed(TurnError {
+                let error = TurnError {
                     message: "internal error: the turn broke down".into(),
                     codex_error_info: Some(CodexErrorInfo::Other),
                     additional_details: None,
-                })
+                };
+                running.cx.record_failure(&error).await;
+                if running.cx.written().await > 0 && running.cx.broken().is_none() {
+                    self.view.is_stored();
+                }
+                running.cx.close().await;
+                Outcome::Failed(error)
             }
         };
         self.complete_open_items(&running.turn_id).await;

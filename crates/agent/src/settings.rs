@@ -102,8 +102,8 @@ pub struct Profile {
     pub dynamic_tools: Vec<DynamicToolSpec>,
     /// Whether clients are also shown what passes between us and the model.
     pub raw_events: bool,
-    /// Folders of the project whose rules count, beside those of the user.
-    pub rule_folders: Vec<PathBuf>,
+    /// Configuration folders whose rules and hooks count, the least important first.
+    pub config_folders: Vec<PathBuf>,
     /// How the client that opened the thread called itself.
     pub client: String,
     /// How the model's provider is told who calls.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loomd_hooks::SessionSource;
 use loomd_protocol::{
     DeprecationNoticeNotification, ResponseItem, ServerNotification, Thread as WireThread, ThreadClosedNotification,
     ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
@@ -136,6 +137,14 @@ impl First {
     pub fn has_turns(&self) -> bool {
         matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
     }
+
+    /// As hooks are told.
+    pub fn source(&self) -> SessionSource {
+        match self {
+            Self::Resumed { .. } => SessionSource::Resume,
+            Self::Started { .. } | Self::Forked { .. } | Self::Spawned => SessionSource::Startup,
+        }
+    }
 }
 
 /// How long a thread that nobody uses remembers its conversation. It can be read again.
@@ -215,6 +224,9 @@ impl Thread {
         self.stop_terminals(&mut ops).await;
         ops.close();
         self.kit.family.set(self.id, AgentStatus::Shutdown);
+        if let Some(threads) = self.kit.threads.upgrade() {
+            threads.close_children(self.id, &self.kit.family).await;
+        }
         drop(place);
         self.store.release(self.id);
         self.view.change(&self.hub, |status| status.loaded = false).await;

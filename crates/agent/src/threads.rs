@@ -18,6 +18,7 @@ use crate::busy::Busy;
 use crate::conversation::Conversation;
 use crate::family::Family;
 use crate::history;
+use crate::hooks::ThreadHooks;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::outlet::{Audience, Outlet, Subscriber};
@@ -443,6 +444,7 @@ impl Threads {
                 family,
                 depth,
                 guard: Arc::default(),
+                hooks: Arc::new(ThreadHooks::new(first.source())),
                 shell_memory: Arc::default(),
             },
             view: Arc::clone(&view),

@@ -2,16 +2,18 @@
 
 use std::collections::VecDeque;
 
+use crate::text::begun_character;
+
 /// What is kept of one stream, and of both together: enough for any reader, little enough to keep many.
 pub const RETAINED_BYTES: usize = 1024 * 1024;
 
-/// The two streams as one text, stdout first. When both do not fit into [`RETAINED_BYTES`], stdout gets a third
-/// and stderr the rest, and stdout what stderr does not use.
-pub fn aggregate(stdout: &[u8], stderr: &[u8]) -> Vec<u8> {
+/// What is kept of the two streams together. When both do not fit into [`RETAINED_BYTES`], stdout gets a third and
+/// stderr the rest, and stdout what stderr does not use.
+pub(crate) fn shares<'a>(stdout: &'a [u8], stderr: &'a [u8]) -> [&'a [u8]; 2] {
     let first = stdout.len().min(RETAINED_BYTES / 3);
     let second = stderr.len().min(RETAINED_BYTES - first);
     let first = stdout.len().min(RETAINED_BYTES - second);
-    [&stdout[..first], &stderr[..second]].concat()
+    [&stdout[..first], &stderr[..second]]
 }
 
 /// The beginning of a stream; the rest is dropped.
@@ -63,6 +65,20 @@ impl HeadTail {
         self.head.is_empty()
     }
 
+    /// Takes out what may be the start of a character whose rest is still to come.
+    pub(crate) fn hold_back(&mut self) -> Vec<u8> {
+        let len = self.head.len() + self.tail.len();
+        let last = |from: usize| -> Vec<u8> { self.head.iter().chain(&self.tail).skip(from).copied().collect() };
+        let held = begun_character(&last(len.saturating_sub(4)));
+        let bytes = last(len - held);
+        for _ in 0..held {
+            if self.tail.pop_back().is_none() {
+                self.head.pop();
+            }
+        }
+        bytes
+    }
+
     pub fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.head;
         let (front, back) = self.tail.as_slices();
@@ -81,9 +97,10 @@ mod tests {
     #[test]
     fn both_streams_share_one_mebibyte() {
         let check = |stdout: usize, stderr: usize, expected: (usize, usize)| {
-            let both = aggregate(&vec![b'o'; stdout], &vec![b'e'; stderr]);
+            let (stdout, stderr) = (vec![b'o'; stdout], vec![b'e'; stderr]);
+            let both = shares(&stdout, &stderr).concat();
             let kept = both.iter().filter(|byte| **byte == b'o').count();
-            assert_eq!((kept, both.len() - kept), expected, "{stdout} {stderr}");
+            assert_eq!((kept, both.len() - kept), expected);
             assert!(both.is_sorted_by(|a, b| a >= b), "stdout comes first");
         };
         let all = RETAINED_BYTES;
@@ -94,6 +111,21 @@ mod tests {
         check(all, 10, (all - 10, 10));
         check(10, all, (10, all - 10));
         check(all, all, (all / 3, all - all / 3));
+    }
+
+    #[test]
+    fn the_start_of_a_character_can_be_held_back() {
+        for (bytes, expected) in
+            [(&b"a\xe2\x82"[..], &b"\xe2\x82"[..]), (b"a\xe2\x82\xac", b""), (b"\xf0", b"\xf0"), (b"", b"")]
+        {
+            let mut kept = HeadTail::default();
+            kept.push(bytes);
+            assert_eq!(kept.hold_back(), expected);
+            assert_eq!(kept.into_bytes(), bytes[..bytes.len() - expected.len()]);
+        }
+        let mut full = HeadTail::default();
+        full.push(&[vec![b'a'; HALF], b"\xe2\x82".to_vec()].concat());
+        assert_eq!((full.hold_back(), full.into_bytes().len()), (b"\xe2\x82".to_vec(), HALF));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::{process, sandbox};
 
 /// This very program, even when its file has been replaced since.
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Where a program is found whose descriptor was inherited.
+pub(crate) const INHERITED: &str = "/proc/self/fd/";
 /// Confines a command and becomes it.
 pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
 /// Ends what was started when whoever started it is gone.
@@ -27,8 +29,12 @@ static READY: AtomicBool = AtomicBool::new(false);
 /// `main`, before there are other threads; without it no command can be sandboxed, and what commands start in
 /// turn may outlive a server that is killed.
 pub fn run_if_helper() {
-    let mut args = env::args_os();
+    let mut args = env::args_os().peekable();
     let called = args.next().map(PathBuf::from);
+    let inherited = called.as_deref().is_some_and(|path| path.starts_with(INHERITED));
+    if inherited && args.peek().is_some_and(|first| first == sandbox::INSIDE) {
+        std::process::exit(sandbox::help(args));
+    }
     match called.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
         Some(SANDBOX) => std::process::exit(sandbox::help(args)),
         Some(GUARD) => std::process::exit(process::guard()),

@@ -30,7 +30,7 @@ mod supervise;
 mod text;
 
 pub use actions::command_actions;
-pub use capture::{Head, HeadTail, RETAINED_BYTES, aggregate};
+pub use capture::{Head, HeadTail, RETAINED_BYTES};
 pub use command::{Command, Environment};
 pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
 pub use environment::{EnvironmentRequest, NETWORK_DISABLED, environment};
@@ -39,7 +39,7 @@ pub use helper::run_if_helper;
 pub use heredoc::Heredoc;
 pub use process::{Exit, Input, Output, Process, Size, Started, Stdio, Terminal};
 pub use quote::join;
-pub use run::{Finished, Limits, Outcome, Stream, run};
+pub use run::{Finished, Limits, Outcome, Stream, run, run_with_input};
 pub use safety::{is_dangerous, is_known_safe};
 pub use script::{Script, script_of};
 pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};

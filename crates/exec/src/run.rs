@@ -1,14 +1,17 @@
 //! One command from start to end: its output as it comes, what is kept of it, and how it ended.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
-use crate::capture::{Head, RETAINED_BYTES, aggregate};
+use crate::capture::{Head, RETAINED_BYTES, shares};
 use crate::process::{Exit, Process, Started, Stdio};
 use crate::supervise::{Sink, Supervision, supervise};
+use crate::text::to_text;
 use crate::{Command, Result};
 
 /// The most that one read, and so one piece of output, holds.
@@ -71,7 +74,12 @@ pub struct Finished {
 
 impl Finished {
     pub fn aggregated(&self) -> Vec<u8> {
-        aggregate(&self.stdout, &self.stderr)
+        shares(&self.stdout, &self.stderr).concat()
+    }
+
+    /// Both streams as text, stdout first; each may be in an encoding of its own.
+    pub fn text(&self) -> String {
+        shares(&self.stdout, &self.stderr).map(|stream| to_text(stream.to_vec())).concat()
     }
 }
 
@@ -84,9 +92,30 @@ pub async fn run(
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
 ) -> Result<Finished> {
+    run_fed(command, None, limits, cancel, told).await
+}
+
+/// Runs a command that is told something on its stdin. Whether it listens is its own matter.
+pub async fn run_with_input(
+    command: &Command,
+    input: &[u8],
+    limits: Limits,
+    cancel: &CancellationToken,
+) -> Result<Finished> {
+    run_fed(command, Some(input), limits, cancel, |_, _| {}).await
+}
+
+async fn run_fed(
+    command: &Command,
+    input: Option<&[u8]>,
+    limits: Limits,
+    cancel: &CancellationToken,
+    told: impl FnMut(Stream, &[u8]) + Send,
+) -> Result<Finished> {
     let begun = Instant::now();
     let deadline = limits.timeout.and_then(|timeout| Deadline::now().checked_add(timeout));
-    let Started { process, stdout, stderr, .. } = Process::start(command, Stdio::Pipes { stdin: false }).await?;
+    let started = Process::start(command, Stdio::Pipes { stdin: input.is_some() }).await?;
+    let Started { process, stdin, stdout, stderr } = started;
     let told = Mutex::new(told);
     let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| Kept {
         bytes: Head::new(limits.retained),
@@ -95,7 +124,17 @@ pub async fn run(
         told: &told,
     });
     let supervision = Supervision { deadline, stop: cancel, piece: CHUNK_BYTES };
-    let outcome = supervise(process, (stdout, stderr), (&mut out, &mut err), supervision).await?;
+    let fed = async {
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A program that does not read its input has a reason.
+            _ = stdin.write_all(input).await;
+        }
+        pending::<Infallible>().await
+    };
+    let outcome = tokio::select! {
+        outcome = supervise(process, (stdout, stderr), (&mut out, &mut err), supervision) => outcome?,
+        never = fed => match never {},
+    };
     Ok(Finished { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
 }
 

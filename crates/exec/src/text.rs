@@ -1,11 +1,52 @@
-//! Output as text. A character that a read has cut in two is put together again.
+//! Output as text. Most of it is UTF-8; what is not is in one of the encodings from before, which is guessed.
+//! A character that a read has cut in two is put together again.
 
-/// The bytes as text; what is not UTF-8 becomes U+FFFD.
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, IBM866, WINDOWS_1252};
+
+/// How much is looked at to guess an encoding: enough to tell languages apart, and soon over.
+const GUESSED_BYTES: usize = 64 * 1024;
+
+/// The bytes as text, in the encoding that they seem to be in.
 pub fn to_text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        let bytes = error.as_bytes();
+        if is_damaged_utf8(bytes) {
+            return String::from_utf8_lossy(bytes).into_owned();
+        }
+        match Encoding::for_bom(bytes) {
+            Some((encoding, _)) => encoding.decode_with_bom_removal(bytes).0.into_owned(),
+            None => guess(bytes).decode_without_bom_handling(bytes).0.into_owned(),
+        }
+    })
 }
 
-/// Turns pieces of a stream into pieces of text.
+/// UTF-8 all the same, with more that is right than wrong, or only cut at its end.
+fn is_damaged_utf8(bytes: &[u8]) -> bool {
+    let (mut right, mut wrong) = (0usize, 0usize);
+    for chunk in bytes.utf8_chunks() {
+        right += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        wrong += usize::from(!chunk.invalid().is_empty());
+    }
+    right > wrong || (right > 0 && wrong == 1 && begun_character(bytes) > 0)
+}
+
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    let from = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
+    // From the start of a word: some languages are told by it.
+    let from = bytes[..from].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    let looked_at = &bytes[from..bytes.len().min(from + GUESSED_BYTES)];
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(looked_at, from + looked_at.len() == bytes.len());
+    let guessed = detector.guess(None, Utf8Detection::Deny);
+    // Quotes and dashes alone are letters of IBM's, but who writes those without others?
+    let punctuation =
+        |byte: &u8| byte.is_ascii() || matches!(byte, 0x80 | 0x82 | 0x84..=0x89 | 0x8b | 0x91..=0x99 | 0x9b);
+    if guessed == IBM866 && looked_at.iter().all(punctuation) { WINDOWS_1252 } else { guessed }
+}
+
+/// Turns pieces of a stream into pieces of text. What is not UTF-8 becomes U+FFFD: of a piece nobody can tell
+/// what else it is.
 #[derive(Debug, Default)]
 pub struct TextChunks {
     /// The start of a character whose rest has not come yet.
@@ -19,18 +60,22 @@ impl TextChunks {
         all.extend_from_slice(bytes);
         let whole = all.len() - begun_character(&all);
         self.begun = all.split_off(whole);
-        to_text(all)
+        lossy(all)
     }
 
     /// What is left when the stream has ended, if anything.
     pub fn finish(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.begun);
-        (!rest.is_empty()).then(|| to_text(rest))
+        (!rest.is_empty()).then(|| lossy(rest))
     }
 }
 
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// How many of the last bytes begin a character that could still be completed.
-fn begun_character(bytes: &[u8]) -> usize {
+pub(crate) fn begun_character(bytes: &[u8]) -> usize {
     let cut = (1..=bytes.len().min(3)).find(|back| {
         let tail = &bytes[bytes.len() - back..];
         // Incomplete rather than wrong: only then is there no length of error.
@@ -44,6 +89,53 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn text_is_read_in_the_encoding_that_it_is_in() {
+        let check = |encoding: &str, text: &str| {
+            let (bytes, ..) = Encoding::for_label(encoding.as_bytes()).unwrap().encode(text);
+            assert_eq!(to_text(bytes.into_owned()), text, "{encoding}");
+        };
+        check("utf-8", "déjà vu, 日本語");
+        check("windows-1252", "Voilà un café très cher, déjà vu à l'été.\n");
+        check("windows-1252", "café\n");
+        check("windows-1252", "café");
+        check("windows-1252", "“hello” – it’s\n");
+        check("windows-1252", "Preis: 5 €\n");
+        check("windows-1251", "Привет мир, это тестовый текст.\n");
+        check("windows-1251", "пример");
+        check("koi8-r", "Привет мир, это тестовый текст.\n");
+        check("ibm866", "Привет мир, это тестовый текст.\n");
+        check("windows-1253", "Καλημέρα κόσμε, αυτό είναι ένα κείμενο.\n");
+        check("windows-1255", "שלום עולם זה טקסט\n");
+        check("windows-874", "สวัสดีชาวโลก นี่คือข้อความ\n");
+        check("shift_jis", "日本語のテキストです。これはテストです。\n");
+        check("euc-jp", "日本語のテキストです。これはテストです。\n");
+        check("gbk", "这是一个中文测试文本。你好世界。\n");
+        check("big5", "這是一個中文測試文本。你好世界。\n");
+        check("euc-kr", "한국어 텍스트입니다. 안녕하세요.\n");
+        let utf16 = |order: fn(u16) -> [u8; 2]| "\u{feff}hello é\n".encode_utf16().flat_map(order).collect();
+        assert_eq!([to_text(utf16(u16::to_le_bytes)), to_text(utf16(u16::to_be_bytes))], ["hello é\n", "hello é\n"]);
+    }
+
+    #[test]
+    fn utf8_with_something_wrong_in_it_is_still_utf8() {
+        let check = |bytes: &[u8], expected: &str| assert_eq!(to_text(bytes.to_vec()), expected, "{bytes:?}");
+        check("déjà \u{0}".as_bytes(), "déjà \u{0}");
+        check(b"d\xc3\xa9j\xc3\xa0 \xff vu", "déjà \u{fffd} vu");
+        // Cut in the middle of a character.
+        check(b"d\xc3\xa9j\xc3", "déj\u{fffd}");
+        check(b"\xe9\xe8", "éè");
+        check(b"a\xffb\n", "aÿb\n");
+    }
+
+    #[test]
+    fn an_encoding_is_guessed_however_much_there_is() {
+        let mut bytes = vec![b'a'; 1 << 20];
+        bytes.extend_from_slice(b" caf\xe9 ");
+        bytes.extend(vec![b'b'; 1 << 20]);
+        assert!(to_text(bytes).contains("a café b"));
+    }
 
     #[test]
     fn a_cut_character_waits_for_its_rest() {
@@ -63,6 +155,8 @@ mod tests {
             let mut joined: String = whole.chunks(step).map(|piece| chunks.push(piece)).collect();
             joined.extend(chunks.finish());
             prop_assert_eq!(joined, String::from_utf8_lossy(&whole));
+            // Whatever it is taken for, it is text.
+            let _ = to_text(whole);
         }
     }
 }

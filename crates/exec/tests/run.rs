@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loomd_exec::{Command, Environment, Exit, Finished, Limits, Outcome, Stream, run};
+use loomd_exec::{Command, Environment, Exit, Finished, Limits, Outcome, Stream, run, run_with_input};
 use tokio_util::sync::CancellationToken;
 
 fn command(argv: &[&str]) -> Command {
@@ -181,5 +181,15 @@ async fn no_zombie_is_left() {
     };
     while zombies() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_may_read_what_it_is_told_or_not() {
+    let much = vec![b'x'; 1 << 20];
+    for (script, expected) in [("wc -c", "1048576\n"), ("echo deaf", "deaf\n"), ("exec <&-; echo deaf", "deaf\n")] {
+        let cancel = CancellationToken::new();
+        let done = run_with_input(&sh(script), &much, Limits::default(), &cancel).await.unwrap();
+        assert_eq!((done.outcome, done.stdout.as_slice()), (Outcome::Ended(Exit::Code(0)), expected.as_bytes()));
     }
 }

@@ -278,6 +278,80 @@ async fn a_command_cannot_free_itself() {
     }
 }
 
+/// Both ways to arrange the files, as far as this system has them.
+async fn with_mounts(place: &Place, policy: &SandboxPolicy) -> Vec<(&'static str, Sandbox)> {
+    let mut found = place.means(policy).await;
+    found.retain(|(name, _)| *name == "namespaces");
+    let bubblewrap = place.sandbox(policy).with_bubblewrap_only();
+    let tried = place.run(&bubblewrap, "true").await;
+    if tried.outcome.exit_code() == 0 {
+        found.push(("bubblewrap", bubblewrap));
+    } else {
+        eprintln!("bubblewrap: not available here: {}", text(&tried.stderr));
+    }
+    found
+}
+
+#[tokio::test]
+async fn behind_the_mounts_stands_a_second_wall() {
+    let place = Place::new();
+    let report = Report::make(Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).await.unwrap();
+    if !report.landlock {
+        eprintln!("skipped: the kernel has no Landlock");
+        return;
+    }
+    // Whoever is confined by Landlock changes no mounts, not even in namespaces of its own.
+    let script = "unshare -U echo free; unshare -Um echo mounted";
+    for (name, sandbox) in with_mounts(&place, &workspace_write(&[], true)).await {
+        let done = place.run(&sandbox, script).await;
+        assert_eq!(text(&done.stdout), "free\n", "{name}: {}", text(&done.stderr));
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_by_the_mounts() {
+    let place = Place::new();
+    fs::create_dir(place.workspace.join(".git")).unwrap();
+    fs::write(place.outside.join("f"), "").unwrap();
+    let script = format!(
+        "cd {}; for try in 'touch new' 'touch f' 'mkdir d' 'rm f' 'mv f g' 'ln -s f l' 'truncate -s 1 f' 'touch \
+         {}/.git/x'; do LC_ALL=C $try 2>&1 | grep -o 'Read-only file system' || echo \"$try\"; done",
+        place.outside.display(),
+        place.workspace.display()
+    );
+    for (name, sandbox) in with_mounts(&place, &workspace_write(&[], false)).await {
+        let done = place.run(&sandbox, &script).await;
+        assert_eq!(text(&done.stdout), "Read-only file system\n".repeat(8), "{name}: {}", text(&done.stderr));
+    }
+}
+
+#[tokio::test]
+async fn what_harmless_programs_write_to_stays_open() {
+    let place = Place::new();
+    let script = "echo a > /dev/null; echo b > /dev/stdout; echo c > /dev/shm/c; cat /dev/shm/c; echo d > \
+                  /proc/self/comm; mkdir -p x/y; echo e > x/f; mv x/f x/y/g; ln x/y/g x/h; cat x/h; cat <<< here; rm -r x";
+    for (name, sandbox) in with_mounts(&place, &workspace_write(&[], false)).await {
+        let done = place.run(&sandbox, script).await;
+        let seen = (text(&done.stdout), text(&done.stderr));
+        assert_eq!(seen, ("b\nc\ne\nhere\n".into(), String::new()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_can_be_opened_by_its_other_names() {
+    let place = Place::new();
+    for (name, sandbox) in with_mounts(&place, &read_only()).await {
+        let script = "echo one > /dev/stdout; echo two > /dev/tty; stty size < /dev/tty; echo three > /dev/stderr";
+        let command = Command::new(["bash", "-c", script], &place.workspace, Environment::of_this_process());
+        let command = sandbox.wrap(&command, Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).unwrap();
+        let sessions = Sessions::default();
+        let id = sessions.reserve();
+        let polled = sessions.start(id, &command, true, Duration::from_secs(20), |_| {}).await.unwrap();
+        let seen = (polled.exit, text(&polled.output.into_bytes()));
+        assert_eq!(seen, (Some(Exit::Code(0)), "one\r\ntwo\r\n24 80\r\nthree\r\n".into()), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn exit_codes_and_signals_pass_through() {
     let place = Place::new();

@@ -165,3 +165,21 @@ async fn a_background_child_does_not_keep_a_session_open() {
     let polled = start(&sessions, "sleep 3 & echo done", false, LONG, &heard).await;
     assert_eq!((text(polled.output), polled.exit), ("done\n".into(), Some(Exit::Code(0))));
 }
+
+#[tokio::test]
+async fn a_character_is_not_torn_between_two_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let script =
+        format!(r"printf 'a\342\202'; until [ -e {} ]; do sleep 0.01; done; printf '\254!'; sleep 60", go.display());
+    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let Polled { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
+    let mut seen = text(output);
+    for wanted in ["a", "a€!"] {
+        while seen != wanted {
+            assert!(wanted.starts_with(&seen), "{seen}");
+            seen += &text(sessions.write(id, b"", SHORT).await.unwrap().output);
+        }
+        std::fs::write(&go, "").unwrap();
+    }
+}

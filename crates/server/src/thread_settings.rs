@@ -124,7 +124,7 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
             base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
             developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: wishes.raw_events,
-            rule_folders: project_folders(&loaded),
+            config_folders: config_folders(&loaded),
             dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: cx.client.name.clone(),
             identity: Identity {
@@ -141,10 +141,11 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
     stored.or_else(|| config.model_reasoning_effort.clone())
 }
 
-/// The configuration folders of the project that count.
-fn project_folders(loaded: &Loaded) -> Vec<PathBuf> {
+/// The configuration folders that count: of the system, the user and the project.
+fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
     let folder = |layer: &Layer| match &layer.source {
         ConfigLayerSource::Project { dot_codex_folder } => Some(dot_codex_folder.to_path_buf()),
+        ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent().map(Path::to_owned),
         _ => None,
     };
     loaded.stack.enabled().filter_map(folder).collect()

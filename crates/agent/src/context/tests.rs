@@ -52,7 +52,7 @@ impl World {
             developer_instructions: Some("be brief".into()),
             dynamic_tools: Vec::new(),
             raw_events: false,
-            rule_folders: Vec::new(),
+            config_folders: Vec::new(),
             client: "test".into(),
             identity: Identity::default(),
             config,

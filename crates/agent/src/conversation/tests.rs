@@ -138,6 +138,25 @@ fn a_summary_is_taken_back_with_the_turn_that_made_it() {
 }
 
 #[test]
+fn turns_without_a_word_of_the_user_count_as_they_do_for_clients() {
+    let summary = vec![begin("s"), compacted(&["a", "summary"]), end("s")];
+    let lines = [turn("a"), turn("b"), summary.clone()].concat();
+    let back = |lines: &[Value], turns: u32| [lines.to_vec(), vec![rolled_back(turns)]];
+    check(&back(&lines, 1), &["user: a", "assistant: re a", "user: b", "assistant: re b"]);
+    check(&back(&lines, 2), &["user: a", "assistant: re a"]);
+    let lines = [turn("a"), summary, turn("b")].concat();
+    check(&back(&lines, 1), &["user: a", "user: summary"]);
+    check(&back(&lines, 2), &["user: a", "assistant: re a"]);
+    let command = vec![begin("c"), user("<user_shell_command>\nx\n</user_shell_command>"), end("c")];
+    let lines = [turn("a"), command].concat();
+    check(&back(&lines, 1), &["user: a", "assistant: re a"]);
+    check(&back(&lines, 2), &[]);
+    // Old files do not say where turns begin; a summary belongs to what is said next.
+    let lines = [user("a"), said("assistant", "x"), compacted(&["summary"]), user("b")];
+    check(&back(&lines, 1), &["user: a", "assistant: x"]);
+}
+
+#[test]
 fn the_settings_that_the_model_knows_follow() {
     let cwd = |lines: &[Vec<Value>]| replay(&lines.concat()).baseline.map(|known| known.cwd);
     assert_eq!(cwd(&[turn("a"), turn("b")]).as_deref(), Some("/b"));

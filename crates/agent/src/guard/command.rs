@@ -13,7 +13,7 @@ use loomd_protocol::{
 };
 use serde::Deserialize;
 
-use super::{Grants, reviewer, rule_folders, sandbox};
+use super::{Grants, reviewer, sandbox};
 use crate::conversation::message;
 use crate::tools::ToolCx;
 
@@ -158,7 +158,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
     let wishes = candidate.wishes;
     let extra = wishes.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
     let escalated = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated;
-    let rules = cx.guard.rules(&rule_folders(turn, &cx.services)).map_err(Denial::Declined)?;
+    let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
     let decision = decide(Question {
         command: candidate.argv,
         approval: &turn.settings.approval_policy,

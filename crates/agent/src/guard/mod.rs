@@ -90,10 +90,3 @@ pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Opti
     }
     Some(sandbox)
 }
-
-/// Folders whose rules count, the least important first.
-pub(crate) fn rule_folders(turn: &TurnCx, services: &Services) -> Vec<PathBuf> {
-    let mut folders = vec![services.home.clone()];
-    folders.extend(turn.profile.rule_folders.iter().cloned());
-    folders
-}

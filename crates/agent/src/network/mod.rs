@@ -20,7 +20,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::guard::rule_folders;
 use crate::settings::{Profile, Settings};
 use crate::tools::ToolCx;
 pub use client::lay_for_client;
@@ -146,7 +145,7 @@ impl Route {
             let command = sandbox.wrap(&command, None).map_err(|error| error.to_string())?;
             return Ok((command, None));
         };
-        let rules = cx.guard.rules(&rule_folders(&cx.turn, &cx.services))?;
+        let rules = cx.guard.rules(&cx.turn.profile.config_folders)?;
         let policy = policy(&network, &rules).map_err(|error| error.to_string())?;
         let wrapped = sandbox.wrap_with_doors(&command, None, &ports(&network));
         let (command, doors) = wrapped.map_err(|error| error.to_string())?;

@@ -11,8 +11,9 @@ use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
 
 use super::deltas::Deltas;
-use super::{Answer, Output, ToolCx};
+use super::{Answer, Call, Output, ToolCx};
 use crate::guard::{self, Candidate, Denial, Wishes};
+use crate::hooks;
 use crate::network::{Line, Route};
 use crate::settings::truncation;
 use crate::truncate::truncate;
@@ -201,7 +202,7 @@ impl Ran {
             exit_code: finished.outcome.exit_code(),
             timed_out: finished.outcome == Outcome::TimedOut,
             cancelled: finished.outcome == Outcome::Cancelled,
-            output: loomd_exec::to_text(finished.aggregated()),
+            output: finished.text(),
             duration: finished.duration,
             not_run: false,
             notes: Vec::new(),
@@ -273,6 +274,17 @@ pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool) -> loomd_ex
 pub(super) fn working_directory(turn: &TurnCx, workdir: Option<&str>) -> PathBuf {
     let workdir = workdir.filter(|workdir| !workdir.is_empty());
     crate::input::resolve(&turn.settings.cwd, workdir.unwrap_or_default()).components().collect()
+}
+
+/// What the model is told, in one of the forms below, when hooks have had their say. `line`: the command as
+/// the model wrote it.
+pub(super) async fn told(cx: &ToolCx, call: &Call, line: &str, ran: &Ran, form: fn(&TurnCx, &Ran) -> Answer) -> Answer {
+    let mut told = form(&cx.turn, ran)?;
+    if ran.exit_code == 0 && hooks::enabled(cx) {
+        let response = truncate(&ran.output, truncation(&cx.turn.model)).text;
+        hooks::after_command(cx, &call.id, line, &response, &mut told).await;
+    }
+    Ok(told)
 }
 
 /// What the model is told, as text.

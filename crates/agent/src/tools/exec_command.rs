@@ -19,6 +19,7 @@ use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
 use super::{Answer, Call, Offer, Output, Running, Tool, ToolCx, apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, Denial, Wishes};
+use crate::hooks;
 use crate::network::{Line, Route};
 use crate::terminals::{Feed, Names, Open};
 use crate::thread::Op;
@@ -78,6 +79,7 @@ impl Tool for ExecCommand {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
+            hooks::before_command(cx, &call.id, &args.cmd).await?;
             let login = loomd_exec::login(args.login, turn.profile.config.config.allow_login_shell());
             let login = login.map_err(|refused| refused.to_string())?;
             let shell = match &args.shell {
@@ -127,10 +129,16 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     match started {
         Started::Ended(polled, ended) => {
             turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
-            Ok(Output { notes, ..report(&session.argv, polled, max_tokens).into() })
+            let report = report(&session.argv, polled, max_tokens);
+            let mut told = Output { notes, ..report.text().into() };
+            // What passes through a terminal is no output to speak of.
+            if !args.tty {
+                hooks::after_command(cx, &call.id, &args.cmd, &report.output, &mut told).await;
+            }
+            Ok(told)
         }
         Started::Running(polled, ended) => {
-            let text = report(&session.argv, polled, max_tokens);
+            let text = report(&session.argv, polled, max_tokens).text();
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
         }
@@ -323,7 +331,20 @@ fn text_of(output: HeadTail) -> String {
 }
 
 /// What the model is told of a session.
-pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> String {
+pub(super) struct Report {
+    /// How it is.
+    state: String,
+    /// What it printed, as far as that is told.
+    output: String,
+}
+
+impl Report {
+    pub fn text(&self) -> String {
+        format!("{}{}", self.state, self.output)
+    }
+}
+
+pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> Report {
     let state = match polled.exit {
         Some(exit) => format!("Process exited with code {}", exit.code()),
         None => format!("Process running with session ID {}", polled.id),
@@ -332,13 +353,13 @@ pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> String
     let original = tokens(output.len());
     let lines = output.lines().count();
     let cut = truncate(&output, TruncationPolicy::Tokens(max_tokens));
-    let total = if cut.cut { format!("Total output lines: {lines}\n\n") } else { String::new() };
+    let output = if cut.cut { format!("Total output lines: {lines}\n\n{}", cut.text) } else { cut.text };
     let command = loomd_exec::join(argv);
     let chunk = &uuid::Uuid::new_v4().simple().to_string()[..6];
     let seconds = polled.duration.as_secs_f64();
-    format!(
+    let state = format!(
         "Command: {command}\nChunk ID: {chunk}\nWall time: {seconds:.4} seconds\n{state}\nOriginal token count: \
-         {original}\nOutput:\n{total}{}",
-        cut.text
-    )
+         {original}\nOutput:\n"
+    );
+    Report { state, output }
 }

@@ -38,6 +38,7 @@ pub(crate) use command::{Task, run as run_command};
 
 use crate::family::Family;
 use crate::guard::Guard;
+use crate::hooks::ThreadHooks;
 use crate::services::Services;
 use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
@@ -135,6 +136,7 @@ pub(crate) struct ToolCx {
     pub family: Arc<Family>,
     pub depth: i32,
     pub guard: Arc<Guard>,
+    pub hooks: Arc<ThreadHooks>,
     pub shell_memory: Arc<ShellMemory>,
 }
 
@@ -150,6 +152,7 @@ pub(crate) struct Kit {
     /// How many agents are between this one and the user.
     pub depth: i32,
     pub guard: Arc<Guard>,
+    pub hooks: Arc<ThreadHooks>,
     pub shell_memory: Arc<ShellMemory>,
 }
 
@@ -180,7 +183,7 @@ impl Toolbox {
             specs.extend(dynamic::specs(&turn.profile));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops, threads, family, depth, guard, shell_memory } = kit;
+        let Kit { services, role, terminals, ops, threads, family, depth, guard, hooks, shell_memory } = kit;
         let cx = ToolCx {
             turn: Arc::clone(turn),
             services,
@@ -192,6 +195,7 @@ impl Toolbox {
             family,
             depth,
             guard,
+            hooks,
             shell_memory,
         };
         Self { cx: Arc::new(cx), offered: Arc::new(Tools::new(specs)), names }
@@ -208,6 +212,7 @@ impl Toolbox {
             family: Arc::clone(&of.cx.family),
             depth: of.cx.depth,
             guard: Arc::clone(&of.cx.guard),
+            hooks: Arc::new(of.cx.hooks.within()),
             shell_memory: Arc::clone(&of.cx.shell_memory),
         };
         Self::with(turn, kit, Arc::clone(&of.cx.diff))

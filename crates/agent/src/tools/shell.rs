@@ -14,6 +14,7 @@ use super::shell_command::escalation;
 use super::spec::{array, function, number, string};
 use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch};
 use crate::guard::{self, Wishes};
+use crate::hooks;
 
 pub(super) struct Shell;
 
@@ -82,6 +83,8 @@ impl Tool for Alias {
 async fn run(cx: &ToolCx, call: &Call) -> Answer {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
+    let line = loomd_exec::join(&args.command);
+    hooks::before_command(cx, &call.id, &line).await?;
     let cwd = command::working_directory(turn, args.workdir.as_deref());
     if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {
         return patched;
@@ -99,5 +102,6 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
         &args.wishes,
     )
     .await;
-    if apply_patch::is_free_form(turn) { command::text(turn, &ran) } else { command::json(turn, &ran) }
+    let form = if apply_patch::is_free_form(turn) { command::text } else { command::json };
+    command::told(cx, call, &line, &ran, form).await
 }

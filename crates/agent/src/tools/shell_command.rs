@@ -12,6 +12,7 @@ use super::command::{self, Task};
 use super::spec::{array, boolean, function, number, one_of, string};
 use super::{Call, Offer, Running, Tool, ToolCx, apply_patch};
 use crate::guard::{self, Wishes};
+use crate::hooks;
 
 pub(super) struct ShellCommand;
 
@@ -60,6 +61,7 @@ impl Tool for ShellCommand {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
+            hooks::before_command(cx, &call.id, &args.command).await?;
             let login = loomd_exec::login(args.login, turn.profile.config.config.allow_login_shell());
             let argv = cx.services.shell().argv(&args.command, login.map_err(|refused| refused.to_string())?);
             let cwd = command::working_directory(turn, args.workdir.as_deref());
@@ -79,7 +81,7 @@ impl Tool for ShellCommand {
                 &args.wishes,
             )
             .await;
-            command::text(turn, &ran)
+            command::told(cx, call, &args.command, &ran, command::text).await
         })
     }
 }

@@ -81,7 +81,7 @@ impl Tool for WriteStdin {
                 }
             }
             let argv = open.as_ref().map_or(&[][..], |open| &open.argv);
-            Ok(report(argv, polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).into())
+            Ok(report(argv, polled, args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS)).text().into())
         })
     }
 }

@@ -9,7 +9,7 @@ use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
     ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{Event, Record};
+use loomd_store::rollout::{Error, Event, Record, TaskComplete};
 use loomd_store::{Durability, ThreadId};
 use tokio_util::sync::CancellationToken;
 
@@ -230,6 +230,18 @@ impl TurnCx {
         if let Err(error) = self.log.recorder.lock().await.flush(durability).await {
             self.broke(error.to_string());
         }
+    }
+
+    /// Writes down that the turn failed, and that it is over; unless nothing says that it began.
+    pub async fn record_failure(&self, error: &TurnError) {
+        if self.log.recorder.lock().await.is_untouched() {
+            return;
+        }
+        let error =
+            Error { message: error.message.clone(), codex_error_info: error.codex_error_info.clone().map(Into::into) };
+        let over = TaskComplete { turn_id: self.turn_id.clone(), last_agent_message: None };
+        self.note(&[Record::EventMsg(Event::Error(error)), Record::EventMsg(Event::TaskComplete(over))]).await;
+        self.flush(Durability::Synced).await;
     }
 
     /// Nothing more is written in this turn's name.

@@ -82,6 +82,10 @@ impl Inbox {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.lock().mail.is_empty()
+    }
+
     pub fn take(&self) -> Vec<Mail> {
         self.lock().mail.drain(..).collect()
     }

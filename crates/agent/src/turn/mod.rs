@@ -26,7 +26,7 @@ use loomd_protocol::{
 };
 use loomd_store::Durability;
 use loomd_store::rollout::{
-    AbortReason, BaseInstructions, Error, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted,
+    AbortReason, BaseInstructions, Event, Record, SessionMeta, TaskComplete, TaskStarted, TurnAborted,
 };
 use uuid::Uuid;
 
@@ -36,6 +36,7 @@ pub(crate) use visible::text as visible_text;
 
 use crate::context::{Situation, name_of};
 use crate::conversation::{Conversation, message};
+use crate::hooks::{self, Heard};
 use crate::input;
 use crate::notify::{self, TurnComplete};
 use crate::prompts;
@@ -47,6 +48,9 @@ use answer::Answer;
 
 /// How long a tool or a command that is told to stop may take to do so.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// Hooks that never let a turn end are not heard any more after so many times.
+const MAX_CONTINUATIONS: u32 = 100;
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -119,6 +123,10 @@ pub(crate) struct Progress {
     /// Given by the provider, and given back to it until the turn ends.
     turn_state: Option<String>,
     rerouted: bool,
+    /// The model has been asked for something.
+    asked: bool,
+    /// How often hooks kept the turn from ending.
+    continued: u32,
 }
 
 /// What is left when a turn is over.
@@ -149,7 +157,8 @@ impl Turn {
         self.settle().await;
         late.extend(self.inbox.take());
         for mail in late {
-            self.take_mail(mail).await;
+            // Of what hooks could not be asked about any more, nothing is kept.
+            _ = self.take_mail(mail).await;
         }
         let mut outcome = match done {
             Ok(()) => Outcome::Completed { last_message: self.progress.last_message.clone() },
@@ -163,6 +172,7 @@ impl Turn {
         }
         if let Outcome::Completed { last_message } = &outcome
             && answers
+            && self.progress.asked
         {
             self.notify(last_message.as_deref());
         }
@@ -204,29 +214,23 @@ impl Turn {
     }
 
     async fn finish(&mut self, outcome: &Outcome) {
-        let event = match outcome {
-            Outcome::Completed { last_message } => Event::TaskComplete(TaskComplete {
-                turn_id: self.cx.turn_id.clone(),
-                last_agent_message: last_message.clone(),
-            }),
-            Outcome::Failed(error) => {
-                let error = Error {
-                    message: error.message.clone(),
-                    codex_error_info: error.codex_error_info.clone().map(Into::into),
-                };
-                self.cx.note(&[Record::EventMsg(Event::Error(error))]).await;
-                Event::TaskComplete(TaskComplete { turn_id: self.cx.turn_id.clone(), last_agent_message: None })
+        match outcome {
+            Outcome::Completed { last_message } => {
+                let (turn_id, last_agent_message) = (self.cx.turn_id.clone(), last_message.clone());
+                let over = Event::TaskComplete(TaskComplete { turn_id, last_agent_message });
+                self.cx.note(&[Record::EventMsg(over)]).await;
             }
+            Outcome::Failed(error) => self.cx.record_failure(error).await,
             Outcome::Interrupted => {
                 let replaced = self.replaced.load(Ordering::Relaxed);
                 if !replaced {
                     self.remember(&message("user", prompts::TURN_ABORTED.into())).await;
                 }
                 let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
-                Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason })
+                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
+                self.cx.note(&[Record::EventMsg(over)]).await;
             }
-        };
-        self.cx.note(&[Record::EventMsg(event)]).await;
+        }
         self.cx.flush(Durability::Synced).await;
         if self.cx.broken().is_none() {
             self.view.is_stored();
@@ -257,29 +261,38 @@ impl Turn {
     async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
         if let Err(failure) = self.compact_if_full().await {
             // It cannot be answered, but it was said.
-            self.take_input(input).await;
+            self.submit(input).await?;
             return Err(failure);
         }
         self.tell_situation().await;
-        self.take_input(input).await;
+        if !self.begin_session().await? {
+            return Ok(());
+        }
+        // Whether there is anything to answer. When hooks refuse what was said, there is not.
+        let mut open = self.submit(input).await?;
         self.replay_gap().await?;
         loop {
             for mail in self.inbox.take() {
-                self.take_mail(mail).await;
+                open |= self.take_mail(mail).await?;
+            }
+            if !open {
+                self.settled().await?;
+                if self.inbox.close_if_empty() {
+                    return Ok(());
+                }
+                continue;
             }
             // Nothing is done that could not be written down.
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
             self.replay_told(Asked::Answer);
-            let called = self.step().await?;
+            open = self.step().await?;
             self.replay_gap().await?;
-            if !called {
-                tokio::select! {
-                    () = self.inbox.settled() => {}
-                    () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
-                }
-                if self.inbox.close_if_empty() {
+            if !open {
+                self.settled().await?;
+                open = self.inbox.is_empty() && self.must_go_on().await?;
+                if !open && self.inbox.close_if_empty() {
                     return Ok(());
                 }
             }
@@ -289,11 +302,60 @@ impl Turn {
         }
     }
 
-    async fn take_mail(&mut self, mail: Mail) {
-        match mail {
-            Mail::Said(input) => self.take_input(input).await,
-            Mail::Happened(item) => self.remember(&item).await,
+    /// Waits until nothing is to come that somebody promised.
+    async fn settled(&self) -> Result<(), Failure> {
+        tokio::select! {
+            () = self.inbox.settled() => Ok(()),
+            () = self.cx.cancel.cancelled() => Err(Failure::Interrupted),
         }
+    }
+
+    /// False when there is nothing in it to answer.
+    async fn take_mail(&mut self, mail: Mail) -> Result<bool, Failure> {
+        match mail {
+            Mail::Said(input) => self.submit(input).await,
+            Mail::Happened(item) => {
+                self.remember(&item).await;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Tells hooks that the session begins; false when they are against it.
+    async fn begin_session(&mut self) -> Result<bool, Failure> {
+        let heard = hooks::session_start(self.toolbox.cx()).await?;
+        Ok(self.listen_to(heard).await)
+    }
+
+    /// Takes what the user says, unless hooks are against it; false if so.
+    async fn submit(&mut self, input: Vec<UserInput>) -> Result<bool, Failure> {
+        let heard = hooks::user_prompt_submit(self.toolbox.cx(), &input).await?;
+        if !heard.refused {
+            self.take_input(input).await;
+        }
+        Ok(self.listen_to(heard).await)
+    }
+
+    /// Takes in what hooks say to the model; false when they are against going on.
+    async fn listen_to(&mut self, heard: Heard) -> bool {
+        for item in &heard.context {
+            self.remember(item).await;
+        }
+        !heard.refused
+    }
+
+    /// Whether hooks want the model to do more before the turn ends; it has been told what.
+    async fn must_go_on(&mut self) -> Result<bool, Failure> {
+        let (continued, last_message) = (self.progress.continued, self.progress.last_message.as_deref());
+        if continued >= MAX_CONTINUATIONS {
+            return Ok(false);
+        }
+        let more = hooks::stop(self.toolbox.cx(), continued > 0, last_message).await?;
+        if let Some(item) = &more {
+            self.progress.continued += 1;
+            self.remember(item).await;
+        }
+        Ok(more.is_some())
     }
 
     /// Writes down what the user said and shows it.
@@ -370,6 +432,7 @@ impl Turn {
 
     /// One answer of the model, with retries, and the tools that it calls. True when it called any.
     async fn step(&mut self) -> Result<bool, Failure> {
+        self.progress.asked = true;
         let retries = self.session.provider().stream_max_retries();
         let mut attempt = 0;
         loop {

@@ -2,6 +2,17 @@
 
 use loomd_protocol::{ContentItem, HookPromptFragment, ResponseItem};
 
+use crate::conversation::message_of;
+
+/// The item that tells the model.
+pub(crate) fn message(fragments: &[HookPromptFragment]) -> ResponseItem {
+    let content = fragments.iter().map(|HookPromptFragment { text, hook_run_id }| {
+        let (id, text) = (escape(hook_run_id).replace('"', "&quot;"), escape(text));
+        ContentItem::InputText { text: format!("<hook_prompt hook_run_id=\"{id}\">{text}</hook_prompt>") }
+    });
+    message_of("user", content.collect())
+}
+
 /// `None` for any other item.
 pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> {
     let ResponseItem::Message { role, content, .. } = item else { return None };
@@ -28,6 +39,26 @@ fn fragment(text: &str) -> Option<HookPromptFragment> {
     Some(HookPromptFragment { text: unescape(text), hook_run_id: unescape(hook_run_id) })
 }
 
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_a_hook_says_is_found_again(said in prop::collection::vec(("[^\0]*", "[a-z:0-9/\"<>&]*"), 1..3)) {
+            let said: Vec<_> =
+                said.into_iter().map(|(text, hook_run_id)| HookPromptFragment { text, hook_run_id }).collect();
+            prop_assert_eq!(fragments(&message(&said)), Some(said));
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! numbered in order, and a turn without a recorded id gets one made from the thread's and its place.
 
 pub(crate) mod collab;
-mod hook_prompt;
+pub(crate) mod hook_prompt;
 mod item;
 
 pub(crate) use item::user_message;

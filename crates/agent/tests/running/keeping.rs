@@ -178,3 +178,20 @@ async fn a_thread_that_is_unloaded_ends_its_commands_in_the_background() {
     assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
     until("free thread", async || !world.threads.is_loaded(id)).await;
 }
+
+#[tokio::test]
+async fn a_turn_that_breaks_down_is_written_down_as_failed() {
+    for method in ["item/started", "item/completed", "thread/tokenUsage/updated"] {
+        let world = World::new().await;
+        let id = world.start(false).await;
+        world.model.reply(message("one"));
+        *world.heard.breaks_at.lock().expect("a lock") = Some(method);
+        assert_eq!(world.ask(id, "first").await, "failed", "{method}");
+        let stored = world.stored(id).await;
+        assert_eq!((stored.len(), stored[0].0.as_str()), (1, "failed"), "{method}: {stored:?}");
+        world.model.reply(message("two"));
+        assert_eq!(world.ask(id, "second").await, "completed");
+        assert_eq!(world.last_call().await, ["first", "second"]);
+        assert_eq!(world.stored(id).await.len(), 2);
+    }
+}

@@ -1,6 +1,8 @@
 //! Turns of loaded threads: how they follow each other, what can be said to them, and what is left of them.
 
 mod control;
+mod family;
+mod hooks;
 mod keeping;
 mod telling;
 mod wires;

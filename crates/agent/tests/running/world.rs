@@ -33,6 +33,8 @@ pub struct World {
 pub struct Heard {
     told: Mutex<Vec<(String, Value)>>,
     arrived: Notify,
+    /// Whoever tells this, once, breaks down.
+    pub breaks_at: Mutex<Option<&'static str>>,
 }
 
 impl World {
@@ -83,7 +85,7 @@ impl World {
                 developer_instructions: None,
                 dynamic_tools: Vec::new(),
                 raw_events: false,
-                rule_folders: Vec::new(),
+                config_folders: vec![self.home.path()],
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
@@ -226,6 +228,8 @@ impl Outlet for Heard {
         let json = notification.encode().expect("a notification");
         let mut told: Value = serde_json::from_slice(&json).expect("JSON");
         let told = (word(&told["method"]), told["params"].take());
+        let breaks = self.breaks_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|method| *method == told.0);
+        assert_eq!(breaks, None, "as the test wants it");
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
         self.arrived.notify_waiters();
         Box::pin(std::future::ready(()))

@@ -1,37 +1,19 @@
 //! The arguments of a call in a rules file, and what the functions make of them.
 
 use super::RuleDecision;
+use super::starlark::Plain;
 use crate::script::base_name;
-
-#[derive(Clone, Debug)]
-pub(super) enum Value {
-    Text(String),
-    List(Vec<Value>),
-    Number,
-    None,
-}
-
-impl Value {
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Text(_) => "string",
-            Self::List(_) => "list",
-            Self::Number => "int",
-            Self::None => "NoneType",
-        }
-    }
-}
 
 /// Arguments in the order of the parameters.
 pub(super) fn bind<'a, const N: usize>(
     function: &str,
-    arguments: &'a [(Option<&str>, Value)],
+    arguments: &'a [(Option<String>, Plain)],
     names: [&str; N],
-) -> Result<[Option<&'a Value>; N], String> {
+) -> Result<[Option<&'a Plain>; N], String> {
     let mut bound = [None; N];
     for (index, (name, value)) in arguments.iter().enumerate() {
         let place = match name {
-            Some(name) => names.iter().position(|known| known == name),
+            Some(name) => names.iter().position(|known| *known == name.as_str()),
             None => Some(index).filter(|index| *index < N),
         };
         let place = place.ok_or_else(|| match name {
@@ -45,25 +27,25 @@ pub(super) fn bind<'a, const N: usize>(
     Ok(bound)
 }
 
-pub(super) fn required<'a>(value: Option<&'a Value>, function: &str, name: &str) -> Result<&'a Value, String> {
+pub(super) fn required<'a>(value: Option<&'a Plain>, function: &str, name: &str) -> Result<&'a Plain, String> {
     value.ok_or_else(|| format!("Missing parameter `{name}` for call to `{function}`"))
 }
 
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+pub(super) fn text<'a>(value: &'a Plain, name: &str) -> Result<&'a str, String> {
     match value {
-        Value::Text(text) => Ok(text),
+        Plain::Text(text) => Ok(text),
         other => Err(format!("Type of parameter `{name}` doesn't match, expected `str`, actual `{}`", other.kind())),
     }
 }
 
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> Result<&'a [Value], String> {
+pub(super) fn list<'a>(value: &'a Plain, name: &str) -> Result<&'a [Plain], String> {
     match value {
-        Value::List(items) => Ok(items),
+        Plain::List(items) => Ok(items),
         other => Err(format!("Type of parameter `{name}` doesn't match, expected `list`, actual `{}`", other.kind())),
     }
 }
 
-pub(super) fn decision(value: Option<&Value>) -> Result<RuleDecision, String> {
+pub(super) fn decision(value: Option<&Plain>) -> Result<RuleDecision, String> {
     match value.map(|value| text(value, "decision")).transpose()? {
         None | Some("allow") => Ok(RuleDecision::Allow),
         Some("prompt") => Ok(RuleDecision::Prompt),
@@ -72,7 +54,7 @@ pub(super) fn decision(value: Option<&Value>) -> Result<RuleDecision, String> {
     }
 }
 
-pub(super) fn justification(value: Option<&Value>) -> Result<Option<String>, String> {
+pub(super) fn justification(value: Option<&Plain>) -> Result<Option<String>, String> {
     let why = value.map(|value| text(value, "justification")).transpose()?;
     match why {
         Some(why) if why.trim().is_empty() => Err("invalid rule: justification cannot be empty".into()),
@@ -80,19 +62,19 @@ pub(super) fn justification(value: Option<&Value>) -> Result<Option<String>, Str
     }
 }
 
-pub(super) fn pattern(value: &Value) -> Result<Vec<Vec<String>>, String> {
+pub(super) fn pattern(value: &Plain) -> Result<Vec<Vec<String>>, String> {
     let invalid = |what: &str| format!("invalid pattern element: {what}");
     let items = list(value, "pattern")?;
     if items.is_empty() {
         return Err(invalid("pattern cannot be empty"));
     }
-    let element = |item: &Value| match item {
-        Value::Text(word) => Ok(vec![word.clone()]),
-        Value::List(alternatives) if alternatives.is_empty() => Err(invalid("pattern alternatives cannot be empty")),
-        Value::List(alternatives) => alternatives
+    let element = |item: &Plain| match item {
+        Plain::Text(word) => Ok(vec![word.clone()]),
+        Plain::List(alternatives) if alternatives.is_empty() => Err(invalid("pattern alternatives cannot be empty")),
+        Plain::List(alternatives) => alternatives
             .iter()
             .map(|alternative| match alternative {
-                Value::Text(word) => Ok(word.clone()),
+                Plain::Text(word) => Ok(word.clone()),
                 other => Err(invalid(&format!("pattern alternative must be a string (got {})", other.kind()))),
             })
             .collect(),
@@ -101,15 +83,15 @@ pub(super) fn pattern(value: &Value) -> Result<Vec<Vec<String>>, String> {
     items.iter().map(element).collect()
 }
 
-pub(super) fn examples(value: Option<&Value>, name: &str) -> Result<Vec<Vec<String>>, String> {
+pub(super) fn examples(value: Option<&Plain>, name: &str) -> Result<Vec<Vec<String>>, String> {
     let invalid = |what: &str| format!("invalid example: {what}");
     let Some(value) = value else { return Ok(Vec::new()) };
-    let words = |example: &Value| {
+    let words = |example: &Plain| {
         let words = match example {
-            Value::Text(line) => {
+            Plain::Text(line) => {
                 shlex::split(line).ok_or_else(|| invalid("example string has invalid shell syntax"))?
             }
-            Value::List(words) => {
+            Plain::List(words) => {
                 words.iter().map(|word| text(word, name).map(str::to_owned)).collect::<Result<_, _>>()?
             }
             other => {
@@ -121,7 +103,7 @@ pub(super) fn examples(value: Option<&Value>, name: &str) -> Result<Vec<Vec<Stri
     list(value, name)?.iter().map(words).collect()
 }
 
-pub(super) fn executables(name: &str, paths: &[Value]) -> Result<Vec<String>, String> {
+pub(super) fn executables(name: &str, paths: &[Plain]) -> Result<Vec<String>, String> {
     let invalid = |what: String| Err(format!("invalid rule: host_executable {what}"));
     if name.is_empty() {
         return invalid("name cannot be empty".into());

@@ -1,38 +1,41 @@
-//! What a rules file says: its statements are carried out, and each call of a known function adds a rule.
+//! What a rules file says: it is carried out, and each call of a function that we know adds a rule.
 
-use std::collections::BTreeMap;
+use std::thread;
 
-use super::arguments::{Value, bind, decision, examples, executables, justification, list, pattern, required, text};
+use super::arguments::{bind, decision, examples, executables, justification, list, pattern, required, text};
 use super::host::{NetworkDecision, NetworkProtocol, NetworkRule, host};
-use super::lexer::{Position, SyntaxError};
-use super::parse::{Expression, Kind, Statement, parse};
+use super::starlark::{Failure, Host, Plain, Span, run};
 use super::{PrefixRule, Rules};
 use crate::quote::join;
 
-/// Where and why a file cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EvaluationError {
-    pub message: String,
-    pub start: Position,
-    pub end: Position,
-}
-
-/// What one file may add: far more than anybody writes, and an end for loops in loops.
+/// What one file may add: far more than anybody writes.
 const MAX_RULES: usize = 10_000;
 
-pub(super) fn evaluate(source: &str) -> Result<Rules, EvaluationError> {
-    let statements =
-        parse(source).map_err(|SyntaxError { message, at }| EvaluationError { message, start: at, end: at })?;
-    let mut evaluator = Evaluator::default();
-    evaluator.run(&statements)?;
-    evaluator.check_examples()?;
-    Ok(evaluator.rules)
+/// Enough for the deepest file that is not refused, wherever the caller stands on its own stack.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+pub(super) fn evaluate(source: &str) -> Result<Rules, Failure> {
+    let evaluated = thread::scope(|scope| {
+        let thread = thread::Builder::new().name("rules".into()).stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, || evaluate_here(source)).map(|running| running.join())
+    });
+    match evaluated {
+        Ok(Ok(rules)) => rules,
+        Ok(Err(_)) => Err(Failure { message: "the file could not be carried out".into(), span: Span::default() }),
+        Err(error) => Err(Failure { message: error.to_string(), span: Span::default() }),
+    }
+}
+
+fn evaluate_here(source: &str) -> Result<Rules, Failure> {
+    let mut file = File::default();
+    run(source, &mut file)?;
+    file.check_examples()?;
+    Ok(file.rules)
 }
 
 #[derive(Default)]
-struct Evaluator {
+struct File {
     rules: Rules,
-    names: BTreeMap<String, Value>,
     examples: Vec<Example>,
     calls: usize,
 }
@@ -42,114 +45,17 @@ struct Example {
     rule: PrefixRule,
     command: Vec<String>,
     applies: bool,
-    call: (Position, Position),
+    call: Span,
 }
 
-type Evaluated<T> = Result<T, EvaluationError>;
+impl Host for File {
+    const FUNCTIONS: &'static [&'static str] = &["prefix_rule", "network_rule", "host_executable"];
 
-impl Evaluator {
-    fn run(&mut self, statements: &[Statement]) -> Evaluated<()> {
-        for statement in statements {
-            match statement {
-                Statement::Assign(name, value) => {
-                    let value = self.value(value)?;
-                    self.names.insert(name.clone(), value);
-                }
-                Statement::Expression(expression) => {
-                    self.value(expression)?;
-                }
-                Statement::For(name, list, body) => {
-                    for item in self.items(list)? {
-                        self.names.insert(name.clone(), item);
-                        self.run(body)?;
-                    }
-                }
-            }
+    fn call(&mut self, function: &str, arguments: &[(Option<String>, Plain)], call: Span) -> Result<(), String> {
+        self.calls += 1;
+        if self.calls > MAX_RULES {
+            return Err("too many rules".into());
         }
-        Ok(())
-    }
-
-    fn value(&mut self, expression: &Expression) -> Evaluated<Value> {
-        let wrong = |message: String| Err(EvaluationError { message, start: expression.start, end: expression.end });
-        match &expression.kind {
-            Kind::Text(text) => Ok(Value::Text(text.clone())),
-            Kind::Format(text) => match self.format(text) {
-                Ok(text) => Ok(Value::Text(text)),
-                Err(message) => wrong(message),
-            },
-            Kind::Number(_) => Ok(Value::Number),
-            Kind::Name(name) if name == "None" => Ok(Value::None),
-            Kind::Name(name) => match self.names.get(name) {
-                Some(value) => Ok(value.clone()),
-                None => wrong(format!("Variable `{name}` not found")),
-            },
-            Kind::List(items) => Ok(Value::List(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?)),
-            Kind::Each(item, name, list) => {
-                let mut values = Vec::new();
-                for value in self.items(list)? {
-                    self.names.insert(name.clone(), value);
-                    values.push(self.value(item)?);
-                }
-                Ok(Value::List(values))
-            }
-            Kind::Add(left, right) => match (self.value(left)?, self.value(right)?) {
-                (Value::Text(left), Value::Text(right)) => Ok(Value::Text(left + &right)),
-                (Value::List(mut left), Value::List(right)) => {
-                    left.extend(right);
-                    Ok(Value::List(left))
-                }
-                (left, right) => {
-                    wrong(format!("Operation `+` not supported for types `{}` and `{}`", left.kind(), right.kind()))
-                }
-            },
-            Kind::Call(function, arguments) => {
-                let arguments: Vec<_> = arguments
-                    .iter()
-                    .map(|(name, value)| Ok((name.as_deref(), self.value(value)?)))
-                    .collect::<Evaluated<_>>()?;
-                self.calls += 1;
-                let called = if self.calls > MAX_RULES {
-                    Err("too many rules".to_owned())
-                } else {
-                    self.call(function, &arguments, (expression.start, expression.end))
-                };
-                called.map(|()| Value::None).or_else(wrong)
-            }
-        }
-    }
-
-    fn items(&mut self, list: &Expression) -> Evaluated<Vec<Value>> {
-        match self.value(list)? {
-            Value::List(items) => Ok(items),
-            other => {
-                let message = format!("Operation `(iter)` not supported on type `{}`", other.kind());
-                Err(EvaluationError { message, start: list.start, end: list.end })
-            }
-        }
-    }
-
-    /// Replaces names in braces by their text.
-    fn format(&self, text: &str) -> Result<String, String> {
-        let mut result = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}').ok_or("unfinished `{` in a format string")?;
-            match self.names.get(name) {
-                Some(Value::Text(value)) => result.extend([before, value]),
-                Some(other) => return Err(format!("cannot format a value of type `{}`", other.kind())),
-                None => return Err(format!("Variable `{name}` not found")),
-            }
-            rest = after;
-        }
-        Ok(result + rest)
-    }
-
-    fn call(
-        &mut self,
-        function: &str,
-        arguments: &[(Option<&str>, Value)],
-        call: (Position, Position),
-    ) -> Result<(), String> {
         match function {
             "prefix_rule" => {
                 let names = ["pattern", "decision", "match", "not_match", "justification"];
@@ -186,16 +92,18 @@ impl Evaluator {
         }
         Ok(())
     }
+}
 
+impl File {
     /// Examples are tried on the rule that gives them, with the programs of the whole file.
-    fn check_examples(&self) -> Evaluated<()> {
-        for Example { rule, command, applies, call: (start, end) } in &self.examples {
+    fn check_examples(&self) -> Result<(), Failure> {
+        for Example { rule, command, applies, call } in &self.examples {
             let alone =
                 Rules { prefixes: vec![rule.clone()], executables: self.rules.executables.clone(), ..Rules::default() };
             if alone.matches(command).is_empty() == *applies {
                 let wanted = if *applies { "match" } else { "not match" };
                 let message = format!("expected example to {wanted} its rule: {}", join(command));
-                return Err(EvaluationError { message, start: *start, end: *end });
+                return Err(Failure { message, span: *call });
             }
         }
         Ok(())
@@ -210,8 +118,7 @@ mod tests {
 
     /// The patterns and decisions of a file.
     fn read(source: &str) -> Result<Vec<String>, String> {
-        let rules = evaluate(source)
-            .map_err(|error| format!("{}:{} {}", error.start.line, error.start.column, error.message))?;
+        let rules = Rules::parse(source)?;
         Ok(rules.prefixes.iter().map(|rule| format!("{:?} {:?}", rule.decision, rule.pattern)).collect())
     }
 
@@ -250,51 +157,53 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_place() {
         for (source, expected) in [
-            ("prefix_rule(pattern=[])", "1:1 invalid pattern element: pattern cannot be empty"),
-            ("prefix_rule(['a', []])", "1:1 invalid pattern element: pattern alternatives cannot be empty"),
+            ("prefix_rule(pattern=[])", "1:1: invalid pattern element: pattern cannot be empty"),
+            ("prefix_rule(['a', []])", "1:1: invalid pattern element: pattern alternatives cannot be empty"),
             (
                 "prefix_rule([5])",
-                "1:1 invalid pattern element: pattern element must be a string or list of strings (got int)",
+                "1:1: invalid pattern element: pattern element must be a string or list of strings (got int)",
             ),
-            ("prefix_rule('a')", "1:1 Type of parameter `pattern` doesn't match, expected `list`, actual `string`"),
-            ("\n prefix_rule(['a'])", "2:2 Parse error: unexpected indentation here"),
-            ("prefix_rule(['a'], decision='bogus')", "1:1 invalid decision: bogus"),
+            ("prefix_rule('a')", "1:1: Type of parameter `pattern` doesn't match, expected `list`, actual `string`"),
+            ("\n prefix_rule(['a'])", "2:2: Parse error: unexpected indentation here"),
+            ("prefix_rule(['a'], decision='bogus')", "1:1: invalid decision: bogus"),
             (
                 "prefix_rule(['a'], decision=None)",
-                "1:1 Type of parameter `decision` doesn't match, expected `str`, actual `NoneType`",
+                "1:1: Type of parameter `decision` doesn't match, expected `str`, actual `NoneType`",
             ),
-            ("prefix_rule(['a'], justification=' ')", "1:1 invalid rule: justification cannot be empty"),
-            ("prefix_rule(['a'], match=['b'])", "1:1 expected example to match its rule: b"),
-            ("prefix_rule(['a'], not_match=['a b'])", "1:1 expected example to not match its rule: a b"),
-            ("prefix_rule(['a'], match=[\"a '\"])", "1:1 invalid example: example string has invalid shell syntax"),
-            ("prefix_rule(['a'], bogus=1)", "1:1 Found `bogus` extra named parameter(s) for call to prefix_rule"),
+            ("prefix_rule(['a'], justification=' ')", "1:1: invalid rule: justification cannot be empty"),
+            ("prefix_rule(['a'], match=['b'])", "1:1: expected example to match its rule: b"),
+            ("prefix_rule(['a'], not_match=['a b'])", "1:1: expected example to not match its rule: a b"),
+            ("prefix_rule(['a'], match=[\"a '\"])", "1:1: invalid example: example string has invalid shell syntax"),
+            ("prefix_rule(['a'], bogus=1)", "1:1: Found `bogus` extra named parameter(s) for call to prefix_rule"),
             (
                 "prefix_rule(['a'], pattern=['b'])",
-                "1:1 Argument `pattern` occurs more than once in call to prefix_rule",
+                "1:1: Argument `pattern` occurs more than once in call to prefix_rule",
             ),
-            ("prefix_rule()", "1:1 Missing parameter `pattern` for call to `prefix_rule`"),
-            ("\nbogus()", "2:1 Variable `bogus` not found"),
-            ("prefix_rule(x)", "1:13 Variable `x` not found"),
-            ("prefix_rule(", "1:13 Parse error: unexpected new line here"),
-            ("prefix_rule(['a']) prefix_rule(['b'])", "1:20 Parse error: unexpected identifier 'prefix_rule' here"),
-            ("prefix_rule(['a' 'b'])", "1:18 Parse error: unexpected string literal \"b\" here"),
-            ("x = 'a", "1:5 Parse error: unfinished string literal"),
-            ("def f(): pass", "1:1 Parse error: unexpected `def`, which rules files cannot use here"),
-            ("if True:\n  pass", "1:1 Parse error: unexpected `if`, which rules files cannot use here"),
+            ("prefix_rule()", "1:1: Missing parameter `pattern` for call to `prefix_rule`"),
+            ("\nbogus()", "2:1: Variable `bogus` not found"),
+            ("prefix_rule(x)", "1:13: Variable `x` not found"),
+            ("prefix_rule(", "1:13: Parse error: unexpected new line here"),
+            ("prefix_rule(['a']) prefix_rule(['b'])", "1:20: Parse error: unexpected identifier 'prefix_rule' here"),
+            ("prefix_rule(['a' 'b'])", "1:18: Parse error: unexpected string literal \"b\" here"),
+            ("x = 'a", "1:5: Parse error: unfinished string literal"),
+            ("import os", "1:1: Parse error: unexpected keyword 'import' here"),
             (
                 "host_executable(name='a', paths=['b'])",
-                "1:1 invalid rule: host_executable paths must be absolute (got b)",
+                "1:1: invalid rule: host_executable paths must be absolute (got b)",
             ),
             (
                 "host_executable(name='a/b', paths=[])",
-                "1:1 invalid rule: host_executable name must be a bare executable name (got a/b)",
+                "1:1: invalid rule: host_executable name must be a bare executable name (got a/b)",
             ),
-            ("host_executable('a', ['/x/b'])", "1:1 invalid rule: host_executable path `/x/b` must have basename `a`"),
-            ("host_executable('', [])", "1:1 invalid rule: host_executable name cannot be empty"),
-            ("network_rule(host='x', protocol='https')", "1:1 Missing parameter `decision` for call to `network_rule`"),
+            ("host_executable('a', ['/x/b'])", "1:1: invalid rule: host_executable path `/x/b` must have basename `a`"),
+            ("host_executable('', [])", "1:1: invalid rule: host_executable name cannot be empty"),
+            (
+                "network_rule(host='x', protocol='https')",
+                "1:1: Missing parameter `decision` for call to `network_rule`",
+            ),
             (
                 "network_rule('x', 'ftp', 'allow')",
-                "1:1 invalid rule: network_rule protocol must be one of http, https, socks5_tcp, socks5_udp (got ftp)",
+                "1:1: invalid rule: network_rule protocol must be one of http, https, socks5_tcp, socks5_udp (got ftp)",
             ),
         ] {
             assert_eq!(read(source), Err(expected.to_owned()), "{source}");

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Rules;
-use super::evaluate::{EvaluationError, evaluate};
-use super::lexer::Position;
+use super::evaluate::evaluate;
+use super::starlark::{Failure, Position, Span};
 
 /// Rules are written by hand; what is larger is something else.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -46,7 +46,7 @@ pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Result<Loaded, LoadError> {
             let text = fs::read_to_string(&path).map_err(at)?;
             match evaluate(&text) {
                 Ok(rules) => loaded.rules.extend(rules),
-                Err(EvaluationError { message, start, end }) => {
+                Err(Failure { message, span: Span { start, end } }) => {
                     loaded.rules.incomplete = true;
                     loaded.problems.push(Problem { path, message, start, end });
                 }

@@ -5,19 +5,19 @@ mod amend;
 mod arguments;
 mod evaluate;
 mod host;
-mod lexer;
 mod load;
-mod parse;
+mod starlark;
 
 use std::collections::BTreeMap;
 
 pub use amend::{AmendError, append_network_rule, append_prefix_rule};
 pub use host::{NetworkDecision, NetworkProtocol, NetworkRule};
-pub use lexer::Position;
 pub use load::{LoadError, Loaded, Problem, load};
+pub use starlark::Position;
 
 use crate::quote::join;
 use crate::script::base_name;
+use starlark::{Failure, Span};
 
 /// In order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +80,13 @@ impl Match<'_> {
 }
 
 impl Rules {
+    /// What one file says; an error names its place, too.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        evaluate::evaluate(source).map_err(|Failure { message, span: Span { start, .. } }| {
+            format!("{}:{}: {message}", start.line, start.column)
+        })
+    }
+
     /// Every rule that applies to a command. A rule about a bare name also means programs of that name by
     /// their whole path, unless a rule about the path itself applies.
     pub fn matches<'a>(&'a self, command: &'a [String]) -> Vec<Match<'a>> {

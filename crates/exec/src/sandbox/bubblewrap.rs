@@ -1,23 +1,21 @@
 //! Confinement by bubblewrap, for systems that let it make namespaces but not us.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
-use seccompiler::BpfProgram;
 
 use super::Sandbox;
+use super::helper::INSIDE;
 use super::layers::Layer;
 use super::mounts::KERNEL_SWITCHES;
-use super::namespaces::become_program;
-use super::seccomp::{network_filter, tcp_filter};
-use super::{doors, helper};
-use crate::helper::{CHANNEL, THIS_PROGRAM, close_on_exec_from, take_channel};
+use super::sys::ignore_keyboard;
+use crate::helper::{INHERITED, THIS_PROGRAM};
 
 /// The program, unless it lies where commands can write, or in the folder that they work in.
 pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> Option<PathBuf> {
@@ -29,12 +27,9 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// The helper's first argument when it is to open a sandbox's doors from the inside and become the command.
-pub(super) const INSIDE: &str = "--inside";
-/// Where the helper is found inside, by the name that makes it one.
-const HELPER: &str = "/dev/loomd-linux-sandbox";
-
-/// Becomes the confined command; only returns when that failed. `line` is where the sandbox's doors are handed out.
+/// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
+/// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight. `line` is
+/// where the sandbox's doors are handed out.
 pub(super) fn exec(
     program: &Path,
     sandbox: &Sandbox,
@@ -46,42 +41,21 @@ pub(super) fn exec(
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
         }
+        ignore_keyboard();
+        let this_program = rustix::fs::open(THIS_PROGRAM, OFlags::PATH, Mode::empty())?;
         let mut command = std::process::Command::new(program);
-        command.args(arguments(sandbox, cwd));
-        let filter = match sandbox.network {
-            true => None,
-            false if line.is_none() => Some(filter_file(network_filter()?)?),
-            false => Some(filter_file(tcp_filter()?)?),
-        };
-        if let Some(filter) = &filter {
-            command.arg("--seccomp").arg(filter.as_raw_fd().to_string());
+        command.args(arguments(sandbox, cwd)).arg("--");
+        command
+            .arg(format!("{INHERITED}{}", this_program.as_raw_fd()))
+            .arg(INSIDE)
+            .arg(serde_json::to_string(sandbox)?);
+        // Only inside are there ports to open.
+        if let Some(line) = line {
+            fcntl_setfd(line, FdFlags::empty())?;
         }
-        let Some(line) = line else { return Ok(command.arg("--").args(argv).exec()) };
-        // Only inside are there ports to open, and only this program knows how.
-        let itself = File::open(THIS_PROGRAM)?;
-        // Bubblewrap keeps one as long as anything of the sandbox is left; the other is for the helper.
-        let kept = line.try_clone()?;
-        for passed in [itself.as_fd(), kept.as_fd(), line.as_fd()] {
-            fcntl_setfd(passed, FdFlags::empty())?;
-        }
-        let link = format!("/proc/self/fd/{}", itself.as_raw_fd());
-        command.args(["--symlink", link.as_str(), HELPER, "--sync-fd"]).arg(kept.as_raw_fd().to_string());
-        let ports: Vec<_> = sandbox.doors.iter().map(u16::to_string).collect();
-        Ok(command.args(["--", HELPER, INSIDE, ports.join(",").as_str()]).args(argv).exec())
+        Ok(command.args(argv).exec())
     };
     run().unwrap_or_else(|error| error)
-}
-
-/// The helper inside: opens the doors and becomes the command.
-pub(super) fn inside(mut args: impl Iterator<Item = OsString>) -> i32 {
-    let line = take_channel();
-    let ports = args.next().and_then(|ports| ports.into_string().ok()).unwrap_or_default();
-    let ports: Vec<u16> = ports.split(',').filter_map(|port| port.parse().ok()).collect();
-    let opened = close_on_exec_from(CHANNEL.unsigned_abs()).and_then(|()| doors::open(&ports, &line));
-    match opened {
-        Ok(()) => become_program(&args.collect::<Vec<_>>()),
-        Err(error) => helper::complain("cannot open the way to the proxy", &error),
-    }
 }
 
 /// Whether the program is there and this system lets it confine commands.
@@ -101,6 +75,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     add("--die-with-parent", &[]);
     add("--unshare-user", &[]);
     add("--unshare-pid", &[]);
+    add("--as-pid-1", &[]);
     add("--unshare-ipc", &[]);
     // Root would keep them all, and with them the right to undo what follows.
     add("--cap-drop", &[Path::new("ALL")]);
@@ -152,18 +127,6 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     arguments
 }
 
-/// The filter in a file that bubblewrap inherits.
-fn filter_file(filter: BpfProgram) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("filter", rustix::fs::MemfdFlags::empty())?);
-    for instruction in filter {
-        file.write_all(&instruction.code.to_ne_bytes())?;
-        file.write_all(&[instruction.jt, instruction.jf])?;
-        file.write_all(&instruction.k.to_ne_bytes())?;
-    }
-    file.rewind()?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Means, WritableRoot};
@@ -181,7 +144,7 @@ mod tests {
             WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
         let mut sandbox =
             Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::with_readable(None, false) };
-        let start = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --cap-drop ALL";
+        let start = "--die-with-parent --unshare-user --unshare-pid --as-pid-1 --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
         let end = "--bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";

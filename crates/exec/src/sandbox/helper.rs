@@ -3,44 +3,54 @@
 use std::env;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 
-use super::namespaces::become_command;
-use super::{Means, Sandbox, bubblewrap, landlock, namespaces, placeholder, report};
+use super::namespaces::{become_command, init};
+use super::{Means, Sandbox, bubblewrap, doors, landlock, namespaces, placeholder, report};
 use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
+/// The helper's first argument when somebody else has arranged the files already.
+pub(crate) const INSIDE: &str = "--inside-the-sandbox";
+
 /// What the helper does with its arguments: the sandbox, then the words of the command.
-pub(crate) fn help(mut args: impl Iterator<Item = OsString>) -> i32 {
-    let plan = args.next().and_then(|plan| plan.into_string().ok());
-    if plan.as_deref() == Some(report::REPORT) {
+pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
+    let mut args = args.peekable();
+    if args.next_if(|first| first == report::REPORT).is_some() {
         return report::print();
     }
-    if plan.as_deref() == Some(bubblewrap::INSIDE) {
-        return bubblewrap::inside(args);
-    }
+    let inside = args.next_if(|first| first == INSIDE).is_some();
+    let plan = args.next().and_then(|plan| plan.into_string().ok());
     let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
     let argv: Vec<OsString> = args.collect();
-    match sandbox {
-        Some(sandbox) if !argv.is_empty() => run(&sandbox, &argv),
-        _ => {
-            eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
-            USAGE
-        }
-    }
-}
-
-fn run(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
-    let cwd = match env::current_dir() {
-        Ok(cwd) => cwd,
-        Err(error) => return complain("cannot tell the working directory", &error),
+    let Some(sandbox) = sandbox.filter(|_| !argv.is_empty()) else {
+        eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
+        return USAGE;
     };
-    let mut line = (!sandbox.doors.is_empty()).then(take_channel);
+    let line = (!sandbox.doors.is_empty()).then(take_channel);
     // What we were given beyond the standard streams is not for the command, which could reach out through it.
     if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
     }
+    if inside { run_inside(&sandbox, &argv, line.as_ref()) } else { run(&sandbox, &argv, line) }
+}
+
+/// As the first process of a sandbox that stands. `line` is where its doors are handed out; it is kept for as long as
+/// anything of the sandbox is left.
+fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<&OwnedFd>) -> i32 {
+    match line.map_or(Ok(()), |line| doors::open(&sandbox.doors, line)) {
+        Ok(()) => init(sandbox, argv),
+        Err(error) => complain("cannot open the way to the proxy", &error),
+    }
+}
+
+fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
+    let cwd = match env::current_dir() {
+        Ok(cwd) => cwd,
+        Err(error) => return complain("cannot tell the working directory", &error),
+    };
     if sandbox.means != Means::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {

@@ -1,12 +1,15 @@
-//! Confinement of files by Landlock, where namespaces are not to be had. It allows by folder and cannot take
-//! back what lies inside an allowed one.
+//! Confinement of files by Landlock: a second wall behind mounts, and the only one where mounts are not to be
+//! had. It allows by folder and cannot take back what lies inside an allowed one.
 
 use std::io;
+use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
-    path_beneath_rules,
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, path_beneath_rules,
 };
+use rustix::stdio::{stderr, stdin, stdout};
+use rustix::termios::isatty;
 
 use super::Sandbox;
 
@@ -17,9 +20,39 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/
 /// Read by programs that could not run otherwise.
 const BASICS: &[&str] = &["/dev", "/proc"];
 
+/// Keeps this process and all it starts, for good, from writing where the sandbox does not allow it, should a way
+/// around the mounts be found. They speak first, so what is refused looks the same with this and without. A kernel
+/// that has no Landlock leaves it to the mounts.
+pub(super) fn back_up_mounts(sandbox: &Sandbox) -> io::Result<()> {
+    if sandbox.writable.iter().any(|root| root.path == Path::new("/")) {
+        return Ok(());
+    }
+    let restrict = || -> Result<(), RulesetError> {
+        let write = AccessFs::from_write(KNOWN);
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(write)?.create()?;
+        let roots = sandbox.writable.iter().map(|root| root.path.as_path());
+        // Of devices and processes there are only those of the sandbox.
+        let ruleset = ruleset
+            .add_rules(path_beneath_rules(roots.chain([Path::new("/dev")]), write))?
+            .add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile | AccessFs::Truncate))?;
+        terminals(ruleset)?.restrict_self()?;
+        Ok(())
+    };
+    restrict().map_err(io::Error::other)
+}
+
+/// A terminal that the command was given comes from outside, and is opened again by its other names.
+fn terminals(mut ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError> {
+    let file = AccessFs::from_write(KNOWN) & AccessFs::from_file(KNOWN);
+    for given in [stdin(), stdout(), stderr()].into_iter().filter(|given| isatty(given)) {
+        ruleset = ruleset.add_rule(PathBeneath::new(given, file))?;
+    }
+    Ok(ruleset)
+}
+
 /// Applies to this process and all it starts, for good.
 pub(super) fn confine(sandbox: &Sandbox) -> io::Result<()> {
-    let restrict = || -> Result<RulesetStatus, landlock::RulesetError> {
+    let restrict = || -> Result<RulesetStatus, RulesetError> {
         let read = AccessFs::from_read(KNOWN);
         let all = AccessFs::from_all(KNOWN);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?.create()?;

@@ -3,8 +3,9 @@
 //! becomes the command; so whoever owns `main` must call [`run_if_helper`](crate::run_if_helper) first.
 //!
 //! Three ways are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they
-//! refuse us), and Landlock, which cannot protect folders inside a writable one and so is no way for sandboxes
-//! that ask for that. [`Report`] says what a system has. Where nothing will do, the command does not run.
+//! refuse us), and Landlock alone, which cannot protect folders inside a writable one and so is no way for
+//! sandboxes that ask for that. Behind the first two Landlock stands as a second wall where the kernel has it.
+//! [`Report`] says what a system has. Where nothing will do, the command does not run.
 
 mod bubblewrap;
 mod denial;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use denial::looks_denied;
 pub use doors::Doors;
-pub(crate) use helper::help;
+pub(crate) use helper::{INSIDE, help};
 pub use plan::{Surroundings, network_disabled};
 pub use report::Report;
 

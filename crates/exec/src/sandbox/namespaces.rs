@@ -19,7 +19,7 @@ use rustix::process::{
 use super::sys::{
     Forked, bring_loopback_up, drop_capabilities, exit, fork, heed_keyboard, ignore_keyboard, make_private,
 };
-use super::{Sandbox, doors, helper, mounts, seccomp};
+use super::{Sandbox, doors, helper, landlock, mounts, seccomp};
 
 /// What the init says when the confinement stands.
 const READY: u8 = b'+';
@@ -55,7 +55,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut O
             if said != READY || !heard {
                 exit(helper::USAGE);
             }
-            exit(init(sandbox, argv).unwrap_or_else(|error| helper::complain("cannot start the command", &error)))
+            exit(init(sandbox, argv))
         }
         Forked::Parent(init) => {
             drop(reporter);
@@ -89,9 +89,13 @@ fn confine(sandbox: &Sandbox, cwd: &Path, line: Option<OwnedFd>) -> io::Result<(
 
 /// Starts the command and waits for it, and for everything that loses its parent meanwhile. When the command
 /// has ended so does this process, and with it the kernel ends all that is left inside.
-fn init(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
+pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    start_and_wait(sandbox, argv).unwrap_or_else(|error| helper::complain("cannot start the command", &error))
+}
+
+fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     let command = match fork(0)? {
-        Forked::Child => exit(become_command(sandbox, argv)),
+        Forked::Child => exit(become_backed_up(sandbox, argv)),
         Forked::Parent(command) => command,
     };
     loop {
@@ -100,6 +104,14 @@ fn init(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Becomes the command, with a second wall behind the mounts. Only returns when it failed.
+fn become_backed_up(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    match landlock::back_up_mounts(sandbox) {
+        Ok(()) => become_command(sandbox, argv),
+        Err(error) => helper::complain("cannot restrict what the command writes", &error),
     }
 }
 
@@ -113,11 +125,6 @@ pub(super) fn become_command(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
     if let Err(error) = denied {
         return helper::complain("cannot deny the network", &error);
     }
-    become_program(argv)
-}
-
-/// The same for a command that is confined already.
-pub(super) fn become_program(argv: &[OsString]) -> i32 {
     heed_keyboard();
     let Some((program, arguments)) = argv.split_first() else { return helper::USAGE };
     let error = Command::new(program).args(arguments).exec();

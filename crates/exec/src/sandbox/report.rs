@@ -20,6 +20,7 @@ pub struct Report {
     pub namespaces: bool,
     /// Only tried where namespaces do not work, because only then it matters.
     pub bubblewrap: bool,
+    /// The second wall behind the others, and the last resort.
     pub landlock: bool,
     /// Filters of system calls, without which nobody can be kept from the network.
     pub seccomp: bool,

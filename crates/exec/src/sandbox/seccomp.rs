@@ -61,7 +61,7 @@ fn condition(argument: u8, op: SeccompCmpOp, value: libc::c_int) -> Result<Secco
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?])
 }
 
-pub(super) fn network_filter() -> io::Result<BpfProgram> {
+fn network_filter() -> io::Result<BpfProgram> {
     compile(|numbering| {
         let mut rules: Vec<_> = DENIED.iter().chain(NEVER).map(|call| (call + numbering, Vec::new())).collect();
         for call in LOCAL_ONLY {
@@ -72,7 +72,7 @@ pub(super) fn network_filter() -> io::Result<BpfProgram> {
 }
 
 /// Sockets of the machine could be connected to by name, so there are only pairs of them.
-pub(super) fn tcp_filter() -> io::Result<BpfProgram> {
+fn tcp_filter() -> io::Result<BpfProgram> {
     compile(|numbering| {
         let mut rules: Vec<_> = NEVER.iter().map(|call| (call + numbering, Vec::new())).collect();
         let family = |family: libc::c_int| {

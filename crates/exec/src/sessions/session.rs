@@ -86,7 +86,11 @@ impl Session {
         };
         let _ = timeout_at(deadline, ended).await;
         let mut state = self.state();
-        (std::mem::take(&mut state.unread), state.exit)
+        let mut read = std::mem::take(&mut state.unread);
+        if state.exit.is_none() {
+            state.unread.push(&read.hold_back());
+        }
+        (read, state.exit)
     }
 
     /// A program that does not read its input cannot hold us beyond the deadline.

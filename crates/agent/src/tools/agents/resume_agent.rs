@@ -48,7 +48,7 @@ async fn resume(cx: &ToolCx, call: &Call) -> Answer {
     turn.started(started(cx, call, CollabAgentTool::ResumeAgent, &[id], None)).await;
     let member = cx.family.find(id);
     let resumed = match cx.threads.upgrade() {
-        Some(threads) if threads.is_loaded(id) => Ok(()),
+        Some(threads) if member.is_some() && threads.is_loaded(id) => Ok(()),
         Some(threads) => {
             let child = Child {
                 parent: turn.thread,

@@ -61,7 +61,9 @@ async fn send(cx: &ToolCx, call: &Call) -> Answer {
     let input = args.said.input()?;
     let prompt = prompt(&input);
     turn.started(started(cx, call, CollabAgentTool::SendInput, &[id], Some(prompt.clone()))).await;
-    let threads = cx.threads.upgrade().filter(|threads| threads.is_loaded(id));
+    // Other threads are none of an agent's business, nor does it talk to itself.
+    let kin = id != turn.thread && cx.family.find(id).is_some();
+    let threads = cx.threads.upgrade().filter(|threads| kin && threads.is_loaded(id));
     let sent = match threads {
         Some(threads) => {
             if args.interrupt {

@@ -22,7 +22,7 @@ pub(super) enum Token {
         formatted: bool,
     },
     Number(String),
-    Symbol(char),
+    Symbol(&'static str),
     /// The end of a statement.
     Line,
     Indent,
@@ -40,6 +40,13 @@ pub(super) fn lex(source: &str) -> Result<Lexed, SyntaxError> {
     lexer.run()?;
     Ok(Lexed { tokens: lexer.tokens, end: lexer.at })
 }
+
+/// The longer ones first.
+const SYMBOLS: &[&str] = &[
+    "...", "//=", "<<=", ">>=", "**", "//", "<<", ">>", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "|=",
+    "&=", "^=", "->", "(", ")", "[", "]", "{", "}", "=", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "~", ",",
+    ":", ";", ".", "@",
+];
 
 struct Lexer<'a> {
     rest: &'a str,
@@ -84,21 +91,29 @@ impl Lexer<'_> {
                         self.tokens.push((Token::Name(name), at));
                     }
                 }
-                c => {
-                    self.next();
-                    match c {
-                        '(' | '[' | '{' => self.depth += 1,
-                        ')' | ']' | '}' => self.depth = self.depth.saturating_sub(1),
-                        _ => {}
-                    }
-                    self.tokens.push((Token::Symbol(c), at));
-                }
+                _ => self.symbol(at)?,
             }
         }
         self.push_line(self.at);
         for _ in 1..self.indents.len() {
             self.tokens.push((Token::Dedent, self.at));
         }
+        Ok(())
+    }
+
+    fn symbol(&mut self, at: Position) -> Result<(), SyntaxError> {
+        let Some(symbol) = SYMBOLS.iter().find(|symbol| self.rest.starts_with(**symbol)) else {
+            return Err(SyntaxError { message: "Parse error: invalid input".into(), at });
+        };
+        for _ in symbol.chars() {
+            self.next();
+        }
+        match *symbol {
+            "(" | "[" | "{" => self.depth += 1,
+            ")" | "]" | "}" => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.tokens.push((Token::Symbol(symbol), at));
         Ok(())
     }
 

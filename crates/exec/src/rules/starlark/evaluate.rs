@@ -1,0 +1,380 @@
+//! Carrying out what a file says.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::Failure;
+use super::builtins::BUILTINS;
+use super::heap::{Heap, Made};
+use super::lexer::SyntaxError;
+use super::methods;
+use super::parse::parse;
+use super::syntax::{Clause, Expression, Kind, Operator, Piece, Span, Statement, Target};
+use super::value::{Plain, Value};
+
+/// Expressions, blocks and calls in each other while a file is carried out; each takes stack.
+const MAX_DEPTH: usize = 256;
+
+/// Whoever a file talks to.
+pub(in super::super) trait Host {
+    /// The names of its functions.
+    const FUNCTIONS: &'static [&'static str];
+
+    fn call(&mut self, function: &str, arguments: &[(Option<String>, Plain)], call: Span) -> Result<(), String>;
+}
+
+/// Carries out a file.
+pub(in super::super) fn run<H: Host>(source: &str, host: &mut H) -> Result<(), Failure> {
+    let statements =
+        parse(source).map_err(|SyntaxError { message, at }| Failure { message, span: Span { start: at, end: at } })?;
+    let mut evaluator = Evaluator { host, heap: Heap::new(), scopes: vec![Scope::default()], scope: 0, depth: 0 };
+    evaluator.block(&statements)?;
+    Ok(())
+}
+
+pub(super) struct Evaluator<'a, H> {
+    pub host: &'a mut H,
+    pub heap: Heap,
+    /// Functions may remember any of them, so they stay.
+    pub scopes: Vec<Scope>,
+    /// The one that names are looked up in first.
+    pub scope: usize,
+    depth: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Scope {
+    pub names: BTreeMap<String, Value>,
+    pub outer: Option<usize>,
+}
+
+/// How a block ended.
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+    Return(Value),
+}
+
+pub(super) type Evaluated<T> = Result<T, Failure>;
+
+/// What went wrong, with its place.
+pub(super) trait At<T> {
+    fn at(self, span: Span) -> Evaluated<T>;
+}
+
+impl<T> At<T> for Made<T> {
+    fn at(self, span: Span) -> Evaluated<T> {
+        self.map_err(|message| Failure { message, span })
+    }
+}
+
+impl<H: Host> Evaluator<'_, H> {
+    pub fn block(&mut self, statements: &[Statement]) -> Evaluated<Flow> {
+        for statement in statements {
+            match self.statement(statement)? {
+                Flow::Next => {}
+                ended => return Ok(ended),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Evaluated<Flow> {
+        match statement {
+            Statement::Expression(expression) => {
+                self.value(expression)?;
+            }
+            Statement::Assign(target, value) => {
+                let value = self.value(value)?;
+                self.assign(target, value)?;
+            }
+            Statement::Augment(target, operator, value) => self.augment(target, *operator, value)?,
+            Statement::If(branches, otherwise) => {
+                for (condition, body) in branches {
+                    if self.is_true(condition)? {
+                        return self.block(body);
+                    }
+                }
+                return self.block(otherwise);
+            }
+            Statement::For(target, list, body) => return self.for_loop(target, list, body),
+            Statement::Define(definition) => {
+                let function = self.function(definition, Span::default())?;
+                self.set(&definition.name, function);
+            }
+            Statement::Return(None) => return Ok(Flow::Return(Value::None)),
+            Statement::Return(Some(value)) => return Ok(Flow::Return(self.value(value)?)),
+            Statement::Break => return Ok(Flow::Break),
+            Statement::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn for_loop(&mut self, target: &Target, list: &Expression, body: &[Statement]) -> Evaluated<Flow> {
+        for item in self.items(list)? {
+            self.heap.spend(1).at(list.span)?;
+            self.assign(target, item)?;
+            match self.block(body)? {
+                Flow::Next | Flow::Continue => {}
+                Flow::Break => break,
+                returned => return Ok(returned),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn assign(&mut self, target: &Target, value: Value) -> Evaluated<()> {
+        match target {
+            Target::Name(name) => self.set(name, value),
+            Target::Several(targets, span) => {
+                let items = self.heap.items(&value).at(*span)?;
+                if items.len() != targets.len() {
+                    let message = format!("Unpacked {} values but expected {}", items.len(), targets.len());
+                    return Err(Failure { message, span: *span });
+                }
+                for (target, item) in targets.iter().zip(items) {
+                    self.assign(target, item)?;
+                }
+            }
+            Target::Element(whole, index, span) => {
+                let (whole, index) = (self.value(whole)?, self.value(index)?);
+                self.heap.set_element(&whole, index, value).at(*span)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn augment(&mut self, target: &Target, operator: Operator, value: &Expression) -> Evaluated<()> {
+        match target {
+            Target::Name(name) => {
+                let before = self.look_up(name).at(value.span)?;
+                let more = self.value(value)?;
+                // A list grows where it is, for all who know it.
+                if let (Value::List(list), Operator::Add, Value::List(_)) = (&before, operator, &more) {
+                    let more = self.heap.items(&more).at(value.span)?;
+                    self.heap.lists[*list].extend(more);
+                    return Ok(());
+                }
+                let after = self.heap.operate(operator, before, more).at(value.span)?;
+                self.set(name, after);
+            }
+            Target::Element(whole, index, span) => {
+                let (whole, index) = (self.value(whole)?, self.value(index)?);
+                let before = self.heap.element(&whole, &index).at(*span)?;
+                let more = self.value(value)?;
+                let after = self.heap.operate(operator, before, more).at(*span)?;
+                self.heap.set_element(&whole, index, after).at(*span)?;
+            }
+            Target::Several(..) => {}
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: Value) {
+        self.scopes[self.scope].names.insert(name.to_owned(), value);
+    }
+
+    fn look_up(&mut self, name: &str) -> Made<Value> {
+        let mut scope = Some(self.scope);
+        while let Some(at) = scope {
+            if let Some(value) = self.scopes[at].names.get(name) {
+                return Ok(value.clone());
+            }
+            scope = self.scopes[at].outer;
+        }
+        match name {
+            "None" => return Ok(Value::None),
+            "True" => return Ok(Value::Bool(true)),
+            "False" => return Ok(Value::Bool(false)),
+            _ => {}
+        }
+        let mut known = BUILTINS.iter().chain(H::FUNCTIONS);
+        known
+            .find(|known| **known == name)
+            .map(|known| Value::Builtin(known))
+            .ok_or_else(|| format!("Variable `{name}` not found"))
+    }
+
+    /// Runs something one step deeper.
+    pub fn deeper<T>(&mut self, span: Span, work: impl FnOnce(&mut Self) -> Evaluated<T>) -> Evaluated<T> {
+        self.heap.spend(1).at(span)?;
+        if self.depth >= MAX_DEPTH {
+            return Err(Failure { message: "calls and values are too deeply nested".into(), span });
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
+    pub fn value(&mut self, expression: &Expression) -> Evaluated<Value> {
+        self.deeper(expression.span, |evaluator| evaluator.value_of(expression))
+    }
+
+    /// Each kind has a function of its own, so that this one takes little stack.
+    fn value_of(&mut self, expression: &Expression) -> Evaluated<Value> {
+        let span = expression.span;
+        match &expression.kind {
+            Kind::Text(text) => Ok(Value::Text(Rc::clone(text))),
+            Kind::Number(number) => Ok(Value::Int(*number)),
+            Kind::Name(name) => self.look_up(name).at(span),
+            Kind::Format(pieces) => self.formatted(pieces).at(span),
+            Kind::List(items) => self.several(items).and_then(|items| self.heap.list(items).at(span)),
+            Kind::Tuple(items) => self.several(items).and_then(|items| self.heap.tuple(items).at(span)),
+            Kind::Dict(pairs) => self.dict(pairs, span),
+            Kind::ListOf(item, clauses) => self.list_of(item, clauses, span),
+            Kind::DictOf(item, clauses) => self.dict_of(item, clauses, span),
+            Kind::Negate(value) => self.negated(value, span),
+            Kind::Not(value) => Ok(Value::Bool(!self.is_true(value)?)),
+            Kind::And(left, right) => self.either(left, right, false),
+            Kind::Or(left, right) => self.either(left, right, true),
+            Kind::Binary(operator, left, right) => {
+                let left = self.value(left)?;
+                let right = self.value(right)?;
+                self.heap.operate(*operator, left, right).at(span)
+            }
+            Kind::Choice(parts) => {
+                let [value, condition, otherwise] = &**parts;
+                let chosen = if self.is_true(condition)? { value } else { otherwise };
+                self.value(chosen)
+            }
+            Kind::Call(function, arguments) => self.call(function, arguments, span),
+            Kind::Attribute(value, name) => self.attribute(value, name, span),
+            Kind::Element(value, index) => {
+                let value = self.value(value)?;
+                let index = self.value(index)?;
+                self.heap.element(&value, &index).at(span)
+            }
+            Kind::Slice(value, parts) => self.slice(value, parts, span),
+            Kind::Lambda(definition) => self.function(definition, span),
+        }
+    }
+
+    fn is_true(&mut self, condition: &Expression) -> Evaluated<bool> {
+        let value = self.value(condition)?;
+        Ok(self.heap.truth(&value))
+    }
+
+    /// The first of two values whose truth is `wanted`, else the second.
+    fn either(&mut self, left: &Expression, right: &Expression, wanted: bool) -> Evaluated<Value> {
+        let value = self.value(left)?;
+        if self.heap.truth(&value) == wanted { Ok(value) } else { self.value(right) }
+    }
+
+    pub fn items(&mut self, list: &Expression) -> Evaluated<Vec<Value>> {
+        let value = self.value(list)?;
+        self.heap.items(&value).at(list.span)
+    }
+
+    fn several(&mut self, items: &[Expression]) -> Evaluated<Vec<Value>> {
+        items.iter().map(|item| self.value(item)).collect()
+    }
+
+    fn formatted(&mut self, pieces: &[Piece]) -> Made<Value> {
+        let mut text = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Name(name) => {
+                    let value = self.look_up(name)?;
+                    text.push_str(&self.heap.shown(&value)?);
+                }
+            }
+        }
+        self.heap.text(text)
+    }
+
+    fn dict(&mut self, pairs: &[(Expression, Expression)], span: Span) -> Evaluated<Value> {
+        let pairs = pairs.iter().map(|(key, value)| Ok((self.value(key)?, self.value(value)?)));
+        let pairs = pairs.collect::<Evaluated<_>>()?;
+        self.heap.dict(pairs).at(span)
+    }
+
+    fn negated(&mut self, value: &Expression, span: Span) -> Evaluated<Value> {
+        match self.value(value)? {
+            Value::Int(number) => {
+                number.checked_neg().map(Value::Int).ok_or_else(|| "integer overflow".to_owned()).at(span)
+            }
+            other => Err(Failure { message: format!("Operation `-` not supported on type `{}`", other.kind()), span }),
+        }
+    }
+
+    fn slice(&mut self, value: &Expression, parts: &[Option<Box<Expression>>; 3], span: Span) -> Evaluated<Value> {
+        let value = self.value(value)?;
+        let mut bounds = [None; 3];
+        for (bound, part) in bounds.iter_mut().zip(parts) {
+            let Some(part) = part else { continue };
+            *bound = match self.value(part)? {
+                Value::Int(number) => Some(number),
+                Value::None => None,
+                other => {
+                    let message = format!("a slice is bounded by ints, not `{}`", other.kind());
+                    return Err(Failure { message, span: part.span });
+                }
+            };
+        }
+        self.heap.slice(&value, bounds).at(span)
+    }
+
+    fn attribute(&mut self, value: &Expression, name: &str, span: Span) -> Evaluated<Value> {
+        let value = self.value(value)?;
+        if !methods::exists(&value, name) {
+            let message = format!("Object of type `{}` has no attribute `{name}`", value.kind());
+            return Err(Failure { message, span });
+        }
+        self.heap.method(value, name).at(span)
+    }
+
+    fn list_of(&mut self, item: &Expression, clauses: &[Clause], span: Span) -> Evaluated<Value> {
+        let mut items = Vec::new();
+        self.inside(|evaluator| {
+            evaluator.each(clauses, &mut |evaluator| {
+                items.push(evaluator.value(item)?);
+                Ok(())
+            })
+        })?;
+        self.heap.list(items).at(span)
+    }
+
+    fn dict_of(&mut self, item: &(Expression, Expression), clauses: &[Clause], span: Span) -> Evaluated<Value> {
+        let mut pairs = Vec::new();
+        self.inside(|evaluator| {
+            evaluator.each(clauses, &mut |evaluator| {
+                pairs.push((evaluator.value(&item.0)?, evaluator.value(&item.1)?));
+                Ok(())
+            })
+        })?;
+        self.heap.dict(pairs).at(span)
+    }
+
+    /// With names of its own.
+    fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> Evaluated<T>) -> Evaluated<T> {
+        let outer = self.scope;
+        self.scopes.push(Scope { names: BTreeMap::new(), outer: Some(outer) });
+        self.scope = self.scopes.len() - 1;
+        let result = work(self);
+        self.scope = outer;
+        result
+    }
+
+    fn each(&mut self, clauses: &[Clause], found: &mut dyn FnMut(&mut Self) -> Evaluated<()>) -> Evaluated<()> {
+        match clauses.split_first() {
+            None => found(self),
+            Some((Clause::If(condition), rest)) => {
+                if self.is_true(condition)? {
+                    self.each(rest, found)
+                } else {
+                    Ok(())
+                }
+            }
+            Some((Clause::For(target, list), rest)) => {
+                for item in self.items(list)? {
+                    self.assign(target, item)?;
+                    self.each(rest, found)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

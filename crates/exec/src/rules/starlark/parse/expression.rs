@@ -1,0 +1,419 @@
+//! Expressions, from those that bind least to those that bind most.
+
+use std::rc::Rc;
+
+use super::{Parsed, Parser, is_keyword, target, too_deep};
+use crate::rules::starlark::lexer::{Position, SyntaxError, Token};
+use crate::rules::starlark::syntax::{
+    Argument, Clause, Definition, Expression, Kind, Operator, Piece, Span, Statement, Target,
+};
+
+/// They bind least, and cannot be chained.
+const COMPARISONS: &[(&str, Operator)] = &[
+    ("==", Operator::Equal),
+    ("!=", Operator::Unequal),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
+/// Other operators by how much they bind, the least first.
+const LEVELS: &[&[(&str, Operator)]] = &[
+    &[("|", Operator::BitOr)],
+    &[("^", Operator::BitXor)],
+    &[("&", Operator::BitAnd)],
+    &[("<<", Operator::ShiftLeft), (">>", Operator::ShiftRight)],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply), ("//", Operator::Divide), ("%", Operator::Remainder)],
+];
+
+/// How high an expression may become by operators alone, such as `a + b + c`.
+const MAX_HEIGHT: usize = 200;
+
+impl Parser<'_> {
+    /// One expression, or several with commas between them.
+    pub(super) fn several(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        let first = self.expression()?;
+        if self.peek() != Some(&Token::Symbol(",")) {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.take(",") {
+            if !self.begins_expression() {
+                break;
+            }
+            items.push(self.expression()?);
+        }
+        self.made(Kind::Tuple(items), start)
+    }
+
+    fn begins_expression(&self) -> bool {
+        match self.peek() {
+            Some(Token::Name(name)) => !is_keyword(name) || ["not", "lambda"].contains(&name.as_str()),
+            Some(Token::Text { .. } | Token::Number(_)) => true,
+            Some(Token::Symbol(symbol)) => ["(", "[", "{", "-", "+"].contains(symbol),
+            _ => false,
+        }
+    }
+
+    pub(super) fn expression(&mut self) -> Parsed<Expression> {
+        self.nested(|parser| {
+            let start = parser.position();
+            if parser.take_name("lambda") {
+                return parser.lambda(start);
+            }
+            let value = parser.or()?;
+            if !parser.take_name("if") {
+                return Ok(value);
+            }
+            let condition = parser.or()?;
+            parser.expect_name("else")?;
+            let otherwise = parser.expression()?;
+            parser.made(Kind::Choice(Box::new([value, condition, otherwise])), start)
+        })
+    }
+
+    fn lambda(&mut self, start: Position) -> Parsed<Expression> {
+        let parameters = self.parameters(":", false)?;
+        let body = vec![Statement::Return(Some(self.expression()?))];
+        self.made(Kind::Lambda(Rc::new(Definition { name: "lambda".into(), parameters, body })), start)
+    }
+
+    fn or(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        let mut left = self.and()?;
+        while self.take_name("or") {
+            let right = self.and()?;
+            left = self.made(Kind::Or(Box::new(left), Box::new(right)), start)?;
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        let mut left = self.not()?;
+        while self.take_name("and") {
+            let right = self.not()?;
+            left = self.made(Kind::And(Box::new(left), Box::new(right)), start)?;
+        }
+        Ok(left)
+    }
+
+    fn not(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        if self.take_name("not") {
+            let value = self.nested(Self::not)?;
+            return self.made(Kind::Not(Box::new(value)), start);
+        }
+        let left = self.binary(0)?;
+        let Some(operator) = self.take_comparison() else { return Ok(left) };
+        let right = self.binary(0)?;
+        let behind = self.at;
+        if self.take_comparison().is_some() {
+            self.at = behind;
+            return Err(self.unexpected());
+        }
+        self.made(Kind::Binary(operator, Box::new(left), Box::new(right)), start)
+    }
+
+    fn take_comparison(&mut self) -> Option<Operator> {
+        if self.take_name("in") {
+            return Some(Operator::In);
+        }
+        if matches!(self.tokens.get(self.at + 1), Some((Token::Name(name), _)) if name == "in") && self.take_name("not")
+        {
+            self.at += 1;
+            return Some(Operator::NotIn);
+        }
+        COMPARISONS.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, operator)| *operator)
+    }
+
+    /// The next operator, if it binds at least so much, and how much it binds.
+    fn take_operator(&mut self, least: usize) -> Option<(Operator, usize)> {
+        let levels = LEVELS.iter().enumerate().skip(least);
+        let mut operators = levels.flat_map(|(level, operators)| operators.iter().map(move |found| (found, level)));
+        operators.find(|((symbol, _), _)| self.take(symbol)).map(|((_, operator), level)| (*operator, level))
+    }
+
+    fn binary(&mut self, least: usize) -> Parsed<Expression> {
+        let start = self.position();
+        let mut left = self.unary()?;
+        while let Some((operator, level)) = self.take_operator(least) {
+            let right = self.binary(level + 1)?;
+            left = self.made(Kind::Binary(operator, Box::new(left), Box::new(right)), start)?;
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        if self.take("-") {
+            let value = self.nested(Self::unary)?;
+            return self.made(Kind::Negate(Box::new(value)), start);
+        }
+        if self.take("+") {
+            return self.nested(Self::unary);
+        }
+        self.primary()
+    }
+
+    fn primary(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        let mut value = self.atom()?;
+        loop {
+            let kind = if self.take("(") {
+                Kind::Call(Box::new(value), self.arguments()?)
+            } else if self.take(".") {
+                Kind::Attribute(Box::new(value), self.name()?)
+            } else if self.take("[") {
+                self.element(value)?
+            } else {
+                return Ok(value);
+            };
+            value = self.made(kind, start)?;
+        }
+    }
+
+    fn atom(&mut self) -> Parsed<Expression> {
+        let start = self.position();
+        let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
+        let kind = match token {
+            Token::Text { text, formatted: true } => Kind::Format(pieces(&text, start)?),
+            Token::Text { text, formatted: false } => Kind::Text(text.into()),
+            Token::Number(text) => Kind::Number(number(&text, start)?),
+            Token::Name(name) if !is_keyword(&name) => Kind::Name(name),
+            Token::Symbol("[") => return self.list(start),
+            Token::Symbol("{") => return self.dict(start),
+            Token::Symbol("(") => return self.parenthesised(start),
+            _ => return Err(self.unexpected()),
+        };
+        self.at += 1;
+        self.made(kind, start)
+    }
+
+    fn parenthesised(&mut self, start: Position) -> Parsed<Expression> {
+        self.at += 1;
+        if self.take(")") {
+            return self.made(Kind::Tuple(Vec::new()), start);
+        }
+        let inner = self.several()?;
+        self.expect(")")?;
+        self.made(inner.kind, start)
+    }
+
+    fn list(&mut self, start: Position) -> Parsed<Expression> {
+        self.at += 1;
+        let mut items = Vec::new();
+        while !self.take("]") {
+            items.push(self.expression()?);
+            if items.len() == 1 && self.is_name("for") {
+                let clauses = self.clauses("]")?;
+                return self.made(Kind::ListOf(Box::new(items.remove(0)), clauses), start);
+            }
+            if !self.take(",") {
+                self.expect("]")?;
+                break;
+            }
+        }
+        self.made(Kind::List(items), start)
+    }
+
+    fn dict(&mut self, start: Position) -> Parsed<Expression> {
+        self.at += 1;
+        let mut pairs = Vec::new();
+        while !self.take("}") {
+            let key = self.expression()?;
+            self.expect(":")?;
+            pairs.push((key, self.expression()?));
+            if pairs.len() == 1 && self.is_name("for") {
+                let clauses = self.clauses("}")?;
+                return self.made(Kind::DictOf(Box::new(pairs.remove(0)), clauses), start);
+            }
+            if !self.take(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        self.made(Kind::Dict(pairs), start)
+    }
+
+    /// The loops and conditions behind the item of a list, up to its end, which is taken.
+    fn clauses(&mut self, end: &str) -> Parsed<Vec<Clause>> {
+        let mut clauses = Vec::new();
+        while !self.take(end) {
+            // Each is carried out inside the one before.
+            if clauses.len() >= super::MAX_DEPTH {
+                return Err(too_deep(self.position()));
+            }
+            if self.take_name("for") {
+                let target = self.loop_target()?;
+                self.expect_name("in")?;
+                clauses.push(Clause::For(target, self.nested(Self::or)?));
+            } else if self.take_name("if") {
+                clauses.push(Clause::If(self.nested(Self::or)?));
+            } else {
+                return Err(self.unexpected());
+            }
+        }
+        Ok(clauses)
+    }
+
+    /// What a loop gives values to: names, which may stand in brackets.
+    pub(super) fn loop_target(&mut self) -> Parsed<Target> {
+        let start = self.position();
+        let mut items = vec![self.primary()?];
+        let mut several = false;
+        while self.take(",") {
+            several = true;
+            if self.is_name("in") {
+                break;
+            }
+            items.push(self.primary()?);
+        }
+        let value = if several { self.made(Kind::Tuple(items), start)? } else { items.remove(0) };
+        target(value, start)
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        matches!(self.peek(), Some(Token::Name(found)) if found == name)
+    }
+
+    fn arguments(&mut self) -> Parsed<Vec<Argument>> {
+        let mut arguments = Vec::new();
+        while !self.take(")") {
+            let named = match (self.peek(), self.tokens.get(self.at + 1)) {
+                (Some(Token::Name(name)), Some((Token::Symbol("="), _))) => Some(name.clone()),
+                _ => None,
+            };
+            arguments.push(if let Some(name) = named {
+                self.at += 2;
+                Argument::Named(name, self.expression()?)
+            } else if self.take("**") {
+                Argument::EachNamed(self.expression()?)
+            } else if self.take("*") {
+                Argument::Each(self.expression()?)
+            } else {
+                Argument::Plain(self.expression()?)
+            });
+            if !self.take(",") {
+                self.expect(")")?;
+                break;
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Behind `value[`.
+    fn element(&mut self, value: Expression) -> Parsed<Kind> {
+        let mut parts = [None, None, None];
+        let mut part = 0;
+        loop {
+            if self.take("]") {
+                break;
+            }
+            if part < 2 && self.take(":") {
+                part += 1;
+            } else if parts[part].is_none() {
+                parts[part] = Some(Box::new(self.several()?));
+            } else {
+                return Err(self.unexpected());
+            }
+        }
+        match parts {
+            [Some(index), None, None] if part == 0 => Ok(Kind::Element(Box::new(value), index)),
+            [None, None, None] if part == 0 => Err(self.unexpected()),
+            parts => Ok(Kind::Slice(Box::new(value), parts)),
+        }
+    }
+
+    fn made(&self, kind: Kind, start: Position) -> Parsed<Expression> {
+        let height = 1 + inner_height(&kind);
+        if height > MAX_HEIGHT {
+            return Err(too_deep(start));
+        }
+        Ok(Expression { kind, span: Span { start, end: self.last_end() }, height })
+    }
+}
+
+fn inner_height(kind: &Kind) -> usize {
+    let of = |items: &[Expression]| items.iter().map(|item| item.height).max().unwrap_or(0);
+    let pair = |(key, value): &(Expression, Expression)| key.height.max(value.height);
+    match kind {
+        Kind::Text(_) | Kind::Format(_) | Kind::Number(_) | Kind::Name(_) | Kind::Lambda(_) => 0,
+        Kind::List(items) | Kind::Tuple(items) => of(items),
+        Kind::Dict(pairs) => pairs.iter().map(pair).max().unwrap_or(0),
+        Kind::ListOf(item, clauses) => item.height.max(clauses_height(clauses)),
+        Kind::DictOf(item, clauses) => pair(item).max(clauses_height(clauses)),
+        Kind::Negate(value) | Kind::Not(value) | Kind::Attribute(value, _) => value.height,
+        Kind::And(left, right) | Kind::Or(left, right) | Kind::Binary(_, left, right) | Kind::Element(left, right) => {
+            left.height.max(right.height)
+        }
+        Kind::Choice(parts) => of(&parts[..]),
+        Kind::Call(function, arguments) => {
+            let height = |argument: &Argument| match argument {
+                Argument::Plain(value) | Argument::Named(_, value) => value.height,
+                Argument::Each(value) | Argument::EachNamed(value) => value.height,
+            };
+            arguments.iter().map(height).max().unwrap_or(0).max(function.height)
+        }
+        Kind::Slice(value, parts) => {
+            parts.iter().flatten().map(|part| part.height).max().unwrap_or(0).max(value.height)
+        }
+    }
+}
+
+fn clauses_height(clauses: &[Clause]) -> usize {
+    let height = |clause: &Clause| match clause {
+        Clause::For(_, value) | Clause::If(value) => value.height,
+    };
+    clauses.len() + clauses.iter().map(height).max().unwrap_or(0)
+}
+
+fn number(text: &str, at: Position) -> Parsed<i64> {
+    let digits = |prefix: &str| text.strip_prefix(prefix).or_else(|| text.strip_prefix(&prefix.to_uppercase()));
+    let number = if let Some(digits) = digits("0x") {
+        i64::from_str_radix(digits, 16)
+    } else if let Some(digits) = digits("0o") {
+        i64::from_str_radix(digits, 8)
+    } else if let Some(digits) = digits("0b") {
+        i64::from_str_radix(digits, 2)
+    } else {
+        text.parse()
+    };
+    let fraction = if text.contains('.') { "; there are no fractions here" } else { "" };
+    number.map_err(|_| SyntaxError { message: format!("Parse error: invalid number {text}{fraction}"), at })
+}
+
+/// The pieces of a text with names in braces; doubled braces stand for themselves.
+fn pieces(text: &str, at: Position) -> Parsed<Vec<Piece>> {
+    let wrong = |what: &str| Err(SyntaxError { message: format!("Parse error: invalid format string: {what}"), at });
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '{' | '}' if rest.next_if_eq(&c).is_some() => plain.push(c),
+            '}' => return wrong("a single `}`"),
+            '{' => {
+                let mut name = String::new();
+                loop {
+                    match rest.next() {
+                        Some('}') => break,
+                        Some(c) if c.is_alphanumeric() || c == '_' => name.push(c),
+                        Some(_) => return wrong("only names may stand in braces"),
+                        None => return wrong("an unfinished `{`"),
+                    }
+                }
+                if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+                    return wrong("only names may stand in braces");
+                }
+                pieces.extend([Piece::Text(std::mem::take(&mut plain)), Piece::Name(name)]);
+            }
+            c => plain.push(c),
+        }
+    }
+    pieces.push(Piece::Text(plain));
+    Ok(pieces)
+}

@@ -1,0 +1,166 @@
+//! What a file consists of.
+
+use std::rc::Rc;
+
+use super::lexer::Position;
+
+/// From one place up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Span {
+    pub start: Position,
+    pub end: Position,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Statement {
+    Expression(Expression),
+    Assign(Target, Expression),
+    /// `target op= value`
+    Augment(Target, Operator, Expression),
+    /// Conditions with what is done under them, then what is done otherwise.
+    If(Vec<(Expression, Vec<Statement>)>, Vec<Statement>),
+    For(Target, Expression, Vec<Statement>),
+    Define(Rc<Definition>),
+    Return(Option<Expression>),
+    Break,
+    Continue,
+}
+
+/// What can stand left of `=`.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    Name(String),
+    Several(Vec<Target>, Span),
+    Element(Box<Expression>, Box<Expression>, Span),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub kind: Kind,
+    pub span: Span,
+    /// How many expressions there are in each other here, at most.
+    pub height: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Text(Rc<str>),
+    Format(Vec<Piece>),
+    Number(i64),
+    Name(String),
+    List(Vec<Expression>),
+    Tuple(Vec<Expression>),
+    Dict(Vec<(Expression, Expression)>),
+    /// `[item for … if …]`
+    ListOf(Box<Expression>, Vec<Clause>),
+    /// `{key: value for … if …}`
+    DictOf(Box<(Expression, Expression)>, Vec<Clause>),
+    Negate(Box<Expression>),
+    Not(Box<Expression>),
+    And(Box<Expression>, Box<Expression>),
+    Or(Box<Expression>, Box<Expression>),
+    Binary(Operator, Box<Expression>, Box<Expression>),
+    /// `first if second else third`
+    Choice(Box<[Expression; 3]>),
+    Call(Box<Expression>, Vec<Argument>),
+    Attribute(Box<Expression>, String),
+    Element(Box<Expression>, Box<Expression>),
+    Slice(Box<Expression>, [Option<Box<Expression>>; 3]),
+    Lambda(Rc<Definition>),
+}
+
+/// Of a text with names in braces.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    Text(String),
+    Name(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Clause {
+    For(Target, Expression),
+    If(Expression),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Argument {
+    Plain(Expression),
+    Named(String, Expression),
+    /// `*list`
+    Each(Expression),
+    /// `**dict`
+    EachNamed(Expression),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+    BitOr,
+    BitXor,
+    BitAnd,
+    ShiftLeft,
+    ShiftRight,
+}
+
+impl Operator {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "//",
+            Self::Remainder => "%",
+            Self::Equal => "==",
+            Self::Unequal => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::In => "in",
+            Self::NotIn => "not in",
+            Self::BitOr => "|",
+            Self::BitXor => "^",
+            Self::BitAnd => "&",
+            Self::ShiftLeft => "<<",
+            Self::ShiftRight => ">>",
+        }
+    }
+}
+
+/// A function of the file's own.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub name: String,
+    pub parameters: Vec<Parameter>,
+    pub body: Vec<Statement>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    pub name: String,
+    pub takes: Takes,
+    pub default: Option<Expression>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    One,
+    /// Only by its name.
+    Named,
+    /// `*args`: the arguments that are left.
+    Rest,
+    /// `**kwargs`: the named arguments that are left.
+    NamedRest,
+}

@@ -1,0 +1,158 @@
+//! What happens, as hooks are told of it.
+
+use loomd_protocol::HookEventName;
+use serde::Serialize;
+
+/// What hooks know every tool by that runs commands.
+pub const BASH: &str = "Bash";
+
+/// Where and for whom something happens.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Scene<'a> {
+    /// The thread's id.
+    pub session_id: &'a str,
+    pub turn_id: &'a str,
+    /// The rollout; `None` when the thread has none.
+    pub transcript_path: Option<&'a str>,
+    pub cwd: &'a str,
+    pub model: &'a str,
+    pub permission_mode: PermissionMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    Default,
+    /// Nobody is ever asked.
+    BypassPermissions,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "hook_event_name")]
+pub enum Occasion<'a> {
+    SessionStart { source: SessionSource },
+    UserPromptSubmit { prompt: &'a str },
+    PreToolUse { tool_name: &'a str, tool_input: ToolInput<'a>, tool_use_id: &'a str },
+    PostToolUse { tool_name: &'a str, tool_input: ToolInput<'a>, tool_use_id: &'a str, tool_response: &'a str },
+    Stop { stop_hook_active: bool, last_assistant_message: Option<&'a str> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionSource {
+    Startup,
+    Resume,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ToolInput<'a> {
+    pub command: &'a str,
+}
+
+impl<'a> Occasion<'a> {
+    pub fn before_command(command: &'a str, call_id: &'a str) -> Self {
+        Self::PreToolUse { tool_name: BASH, tool_input: ToolInput { command }, tool_use_id: call_id }
+    }
+
+    pub fn after_command(command: &'a str, call_id: &'a str, output: &'a str) -> Self {
+        Self::PostToolUse {
+            tool_name: BASH,
+            tool_input: ToolInput { command },
+            tool_use_id: call_id,
+            tool_response: output,
+        }
+    }
+
+    pub fn event(&self) -> HookEventName {
+        match self {
+            Self::SessionStart { .. } => HookEventName::SessionStart,
+            Self::UserPromptSubmit { .. } => HookEventName::UserPromptSubmit,
+            Self::PreToolUse { .. } => HookEventName::PreToolUse,
+            Self::PostToolUse { .. } => HookEventName::PostToolUse,
+            Self::Stop { .. } => HookEventName::Stop,
+        }
+    }
+
+    /// What a matcher is held against; `None` where none counts.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        match self {
+            Self::SessionStart { source: SessionSource::Startup } => Some("startup"),
+            Self::SessionStart { source: SessionSource::Resume } => Some("resume"),
+            Self::PreToolUse { tool_name, .. } | Self::PostToolUse { tool_name, .. } => Some(tool_name),
+            Self::UserPromptSubmit { .. } | Self::Stop { .. } => None,
+        }
+    }
+
+    /// What a hook reads on its stdin.
+    pub(crate) fn told_in(&self, scene: &Scene<'_>) -> String {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            #[serde(flatten)]
+            scene: Scene<'a>,
+            #[serde(flatten)]
+            occasion: Occasion<'a>,
+        }
+        let told = serde_json::to_value(Told { scene: *scene, occasion: *self });
+        let mut told = told.unwrap_or_default();
+        // A session begins before its first turn, even though it is told then.
+        if let (Self::SessionStart { .. }, Some(members)) = (self, told.as_object_mut()) {
+            members.remove("turn_id");
+        }
+        told.to_string()
+    }
+}
+
+/// An event as files and answers spell it.
+pub(crate) fn name(event: HookEventName) -> &'static str {
+    match event {
+        HookEventName::SessionStart => "SessionStart",
+        HookEventName::UserPromptSubmit => "UserPromptSubmit",
+        HookEventName::PreToolUse => "PreToolUse",
+        HookEventName::PostToolUse => "PostToolUse",
+        HookEventName::Stop => "Stop",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const SCENE: Scene<'static> = Scene {
+        session_id: "S",
+        turn_id: "T",
+        transcript_path: None,
+        cwd: "/w",
+        model: "m",
+        permission_mode: PermissionMode::BypassPermissions,
+    };
+
+    #[test]
+    fn each_event_is_told_in_its_own_words() {
+        let check = |occasion: Occasion<'_>, own: Value| {
+            let mut expected = json!({
+                "session_id": "S", "turn_id": "T", "transcript_path": null, "cwd": "/w", "model": "m",
+                "permission_mode": "bypassPermissions", "hook_event_name": name(occasion.event()),
+            });
+            for (key, value) in own.as_object().unwrap() {
+                expected[key] = value.clone();
+            }
+            if occasion.event() == HookEventName::SessionStart {
+                expected.as_object_mut().unwrap().remove("turn_id");
+            }
+            let told: Value = serde_json::from_str(&occasion.told_in(&SCENE)).unwrap();
+            assert_eq!(told, expected);
+        };
+        check(Occasion::SessionStart { source: SessionSource::Resume }, json!({ "source": "resume" }));
+        check(Occasion::UserPromptSubmit { prompt: "hi" }, json!({ "prompt": "hi" }));
+        let tool = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" }, "tool_use_id": "c" });
+        check(Occasion::before_command("ls", "c"), tool.clone());
+        let mut done = tool;
+        done["tool_response"] = "a\n".into();
+        check(Occasion::after_command("ls", "c", "a\n"), done);
+        let stop = Occasion::Stop { stop_hook_active: true, last_assistant_message: None };
+        check(stop, json!({ "stop_hook_active": true, "last_assistant_message": null }));
+    }
+}

@@ -1,0 +1,174 @@
+//! Running hooks: all that match at once, each in the user's shell, told on its stdin what happens.
+
+use std::path::Path;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use loomd_exec::{Command, Environment, Limits, Shell, run_with_input, to_text};
+use loomd_protocol::{HookEventName, HookExecutionMode, HookHandlerType, HookRunStatus, HookRunSummary, HookScope};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{Effect, Said, Verdict, verdict};
+use crate::load::{Handler, Hooks};
+use crate::occasion::{Occasion, Scene};
+
+/// Where hooks run. They are the user's own programs, so nothing is kept from them.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub shell: &'a Shell,
+    pub cwd: &'a Path,
+    pub environment: &'a Environment,
+}
+
+/// A hook that is about to run.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    handler: &'a Handler,
+    /// As clients see it.
+    pub summary: HookRunSummary,
+}
+
+/// A hook that has run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    pub summary: HookRunSummary,
+    pub effect: Effect,
+}
+
+impl Hooks {
+    /// Those that run now, not started yet.
+    pub fn on<'a>(&'a self, occasion: &'a Occasion<'_>) -> Vec<Run<'a>> {
+        let started_at = Timestamp::now().as_second();
+        self.matching(occasion).map(|handler| Run { handler, summary: summary(handler, started_at) }).collect()
+    }
+}
+
+/// Runs hooks to their ends, or until told to stop; in the order in which they were given.
+pub async fn run_all(
+    runs: Vec<Run<'_>>,
+    occasion: &Occasion<'_>,
+    scene: &Scene<'_>,
+    place: Place<'_>,
+    cancel: &CancellationToken,
+) -> Vec<Ran> {
+    let input = occasion.told_in(scene);
+    join_all(runs.into_iter().map(|run| run.finish(input.as_bytes(), place, cancel))).await
+}
+
+impl Run<'_> {
+    async fn finish(self, input: &[u8], place: Place<'_>, cancel: &CancellationToken) -> Ran {
+        let Self { handler, mut summary } = self;
+        let argv = place.shell.argv(&handler.command, true);
+        let command = Command::new(argv, place.cwd, place.environment.clone());
+        let limits = Limits { timeout: Some(handler.timeout), ..Limits::default() };
+        let begun = Timestamp::now();
+        let verdict = match run_with_input(&command, input, limits, cancel).await {
+            Ok(finished) => {
+                let (stdout, stderr) = (to_text(finished.stdout), to_text(finished.stderr));
+                let timeout_seconds = handler.timeout.as_secs();
+                let said = Said { outcome: finished.outcome, stdout: &stdout, stderr: &stderr, timeout_seconds };
+                verdict(handler.event, said)
+            }
+            Err(error) => Verdict::failed(error.to_string()),
+        };
+        let ended = Timestamp::now();
+        summary.completed_at = Some(ended.as_second());
+        summary.duration_ms = Some(ended.as_millisecond().saturating_sub(begun.as_millisecond()).max(0));
+        (summary.status, summary.entries) = (verdict.status, verdict.entries);
+        Ran { summary, effect: verdict.effect }
+    }
+}
+
+fn summary(handler: &Handler, started_at: i64) -> HookRunSummary {
+    let event = match handler.event {
+        HookEventName::SessionStart => "session-start",
+        HookEventName::UserPromptSubmit => "user-prompt-submit",
+        HookEventName::PreToolUse => "pre-tool-use",
+        HookEventName::PostToolUse => "post-tool-use",
+        HookEventName::Stop => "stop",
+    };
+    let source_path = handler.source.to_string_lossy().into_owned();
+    HookRunSummary {
+        id: format!("{event}:{}:{source_path}", handler.order),
+        event_name: handler.event,
+        handler_type: HookHandlerType::Command,
+        execution_mode: HookExecutionMode::Sync,
+        scope: if handler.event == HookEventName::SessionStart { HookScope::Thread } else { HookScope::Turn },
+        source_path,
+        display_order: i64::try_from(handler.order).unwrap_or(i64::MAX),
+        status: HookRunStatus::Running,
+        status_message: handler.status_message.clone(),
+        started_at,
+        completed_at: None,
+        duration_ms: None,
+        entries: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use loomd_protocol::{HookOutputEntry, HookOutputEntryKind};
+    use serde_json::json;
+
+    use super::*;
+    use crate::occasion::PermissionMode;
+
+    const SCENE: Scene<'static> = Scene {
+        session_id: "S",
+        turn_id: "T",
+        transcript_path: None,
+        cwd: "/",
+        model: "m",
+        permission_mode: PermissionMode::Default,
+    };
+
+    /// Runs scripts as `Stop` hooks.
+    async fn run(scripts: &[&str], timeout: u64, cancel: &CancellationToken) -> Vec<Ran> {
+        let folder = tempfile::tempdir().unwrap();
+        let hook = |script: &&str| json!({ "type": "command", "command": script, "timeout": timeout });
+        let hooks: Vec<_> = scripts.iter().map(hook).collect();
+        fs::write(folder.path().join("hooks.json"), json!({ "hooks": { "Stop": [{ "hooks": hooks }] } }).to_string())
+            .unwrap();
+        let loaded = Hooks::load(&[folder.path()]);
+        let occasion = Occasion::Stop { stop_hook_active: false, last_assistant_message: Some("bye") };
+        let mut environment = Environment::of_this_process();
+        // Without anybody's start-up files.
+        environment.set("HOME", folder.path().to_string_lossy());
+        let shell = Shell::of_user("/usr/bin:/bin");
+        let place = Place { shell: &shell, cwd: Path::new("/"), environment: &environment };
+        run_all(loaded.hooks.on(&occasion), &occasion, &SCENE, place, cancel).await
+    }
+
+    fn entry(ran: &Ran) -> (HookRunStatus, Option<&str>) {
+        (ran.summary.status, ran.summary.entries.first().map(|entry| entry.text.as_str()))
+    }
+
+    #[tokio::test]
+    async fn results_come_in_the_order_of_the_hooks() {
+        let ran =
+            run(&["sleep 0.2; grep -o bye >&2; exit 2", "exit 3", "cd /nowhere"], 60, &CancellationToken::new()).await;
+        let ids: Vec<_> = ran.iter().map(|ran| ran.summary.display_order).collect();
+        assert_eq!(ids, [0, 1, 2]);
+        let bye = HookOutputEntry { kind: HookOutputEntryKind::Feedback, text: "bye".into() };
+        assert_eq!((ran[0].summary.status, &ran[0].summary.entries), (HookRunStatus::Blocked, &vec![bye]));
+        assert_eq!(ran[0].effect.feedback.as_deref(), Some("bye"));
+        assert_eq!(entry(&ran[1]), (HookRunStatus::Failed, Some("hook exited with code 3")));
+        assert!(ran.iter().all(|ran| ran.summary.completed_at.is_some() && ran.summary.duration_ms.is_some()));
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_takes_too_long_is_killed() {
+        let ran = run(&["sleep 60"], 1, &CancellationToken::new()).await;
+        assert_eq!(entry(&ran[0]), (HookRunStatus::Failed, Some("hook timed out after 1s")));
+    }
+
+    #[tokio::test]
+    async fn hooks_end_when_they_are_told_to() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let ran = run(&["sleep 60"], 60, &cancel).await;
+        assert_eq!(entry(&ran[0]), (HookRunStatus::Failed, Some("hook was interrupted")));
+    }
+}
