@@ -112,6 +112,9 @@ impl Threads {
                 .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         }
         child.family.set(id, AgentStatus::PendingInit);
+        if self.is_loaded(id) {
+            return Ok(());
+        }
         let unborn = Unborn { id, family: Arc::clone(&child.family), threads: self.clone(), born: false };
         let mut thread = self.wire(&stored, &child.settings.model_provider);
         thread.status = ThreadStatus::Idle;

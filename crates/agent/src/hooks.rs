@@ -134,6 +134,9 @@ async fn run(cx: &ToolCx, occasion: Occasion<'_>) -> Result<Vec<Ran>, Failure> {
     if runs.is_empty() {
         return Ok(Vec::new());
     }
+    if turn.cancel.is_cancelled() {
+        return Err(Failure::Interrupted);
+    }
     for run in &runs {
         turn.tell(ServerNotification::HookStarted(HookStartedNotification {
             thread_id: turn.thread_id.clone(),

@@ -5,6 +5,7 @@
 mod answer;
 mod compaction;
 mod cx;
+mod hooks;
 mod hosted;
 mod inbox;
 mod metadata;
@@ -36,7 +37,6 @@ pub(crate) use visible::text as visible_text;
 
 use crate::context::{Situation, name_of};
 use crate::conversation::{Conversation, message};
-use crate::hooks::{self, Heard};
 use crate::input;
 use crate::notify::{self, TurnComplete};
 use crate::prompts;
@@ -48,9 +48,6 @@ use answer::Answer;
 
 /// How long a tool or a command that is told to stop may take to do so.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-
-/// Hooks that never let a turn end are not heard any more after so many times.
-const MAX_CONTINUATIONS: u32 = 100;
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -319,43 +316,6 @@ impl Turn {
                 Ok(true)
             }
         }
-    }
-
-    /// Tells hooks that the session begins; false when they are against it.
-    async fn begin_session(&mut self) -> Result<bool, Failure> {
-        let heard = hooks::session_start(self.toolbox.cx()).await?;
-        Ok(self.listen_to(heard).await)
-    }
-
-    /// Takes what the user says, unless hooks are against it; false if so.
-    async fn submit(&mut self, input: Vec<UserInput>) -> Result<bool, Failure> {
-        let heard = hooks::user_prompt_submit(self.toolbox.cx(), &input).await?;
-        if !heard.refused {
-            self.take_input(input).await;
-        }
-        Ok(self.listen_to(heard).await)
-    }
-
-    /// Takes in what hooks say to the model; false when they are against going on.
-    async fn listen_to(&mut self, heard: Heard) -> bool {
-        for item in &heard.context {
-            self.remember(item).await;
-        }
-        !heard.refused
-    }
-
-    /// Whether hooks want the model to do more before the turn ends; it has been told what.
-    async fn must_go_on(&mut self) -> Result<bool, Failure> {
-        let (continued, last_message) = (self.progress.continued, self.progress.last_message.as_deref());
-        if continued >= MAX_CONTINUATIONS {
-            return Ok(false);
-        }
-        let more = hooks::stop(self.toolbox.cx(), continued > 0, last_message).await?;
-        if let Some(item) = &more {
-            self.progress.continued += 1;
-            self.remember(item).await;
-        }
-        Ok(more.is_some())
     }
 
     /// Writes down what the user said and shows it.

@@ -6,6 +6,7 @@ use super::lexer::{Lexed, Position, SyntaxError, Token, lex};
 use super::syntax::{Definition, Expression, Kind, Operator, Parameter, Statement, Takes, Target};
 
 mod expression;
+mod literals;
 
 /// Brackets, blocks and operators in each other; nobody needs more, and each takes stack.
 const MAX_DEPTH: usize = 64;

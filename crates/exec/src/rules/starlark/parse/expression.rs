@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use super::literals::{number, pieces};
 use super::{Parsed, Parser, is_keyword, target, too_deep};
-use crate::rules::starlark::lexer::{Position, SyntaxError, Token};
+use crate::rules::starlark::lexer::{Position, Token};
 use crate::rules::starlark::syntax::{
-    Argument, Clause, Definition, Expression, Kind, Operator, Piece, Span, Statement, Target,
+    Argument, Clause, Definition, Expression, Kind, Operator, Span, Statement, Target,
 };
 
 /// They bind least, and cannot be chained.
@@ -369,51 +370,4 @@ fn clauses_height(clauses: &[Clause]) -> usize {
         Clause::For(_, value) | Clause::If(value) => value.height,
     };
     clauses.len() + clauses.iter().map(height).max().unwrap_or(0)
-}
-
-fn number(text: &str, at: Position) -> Parsed<i64> {
-    let digits = |prefix: &str| text.strip_prefix(prefix).or_else(|| text.strip_prefix(&prefix.to_uppercase()));
-    let number = if let Some(digits) = digits("0x") {
-        i64::from_str_radix(digits, 16)
-    } else if let Some(digits) = digits("0o") {
-        i64::from_str_radix(digits, 8)
-    } else if let Some(digits) = digits("0b") {
-        i64::from_str_radix(digits, 2)
-    } else {
-        text.parse()
-    };
-    let fraction = if text.contains('.') { "; there are no fractions here" } else { "" };
-    number.map_err(|_| SyntaxError { message: format!("Parse error: invalid number {text}{fraction}"), at })
-}
-
-/// The pieces of a text with names in braces; doubled braces stand for themselves.
-fn pieces(text: &str, at: Position) -> Parsed<Vec<Piece>> {
-    let wrong = |what: &str| Err(SyntaxError { message: format!("Parse error: invalid format string: {what}"), at });
-    let mut pieces = Vec::new();
-    let mut plain = String::new();
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        match c {
-            '{' | '}' if rest.next_if_eq(&c).is_some() => plain.push(c),
-            '}' => return wrong("a single `}`"),
-            '{' => {
-                let mut name = String::new();
-                loop {
-                    match rest.next() {
-                        Some('}') => break,
-                        Some(c) if c.is_alphanumeric() || c == '_' => name.push(c),
-                        Some(_) => return wrong("only names may stand in braces"),
-                        None => return wrong("an unfinished `{`"),
-                    }
-                }
-                if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-                    return wrong("only names may stand in braces");
-                }
-                pieces.extend([Piece::Text(std::mem::take(&mut plain)), Piece::Name(name)]);
-            }
-            c => plain.push(c),
-        }
-    }
-    pieces.push(Piece::Text(plain));
-    Ok(pieces)
 }
