@@ -34,7 +34,7 @@ mod tools;
 mod transcript;
 
 pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
-pub use credentials::{AuthFile, Bearer, BearerKind, BoxFuture, Credentials};
+pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
 pub use http::Http;

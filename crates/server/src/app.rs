@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::replay::Replayed;
 use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
@@ -11,7 +12,7 @@ use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
 use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
-use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider, Scenario};
+use loomd_model::{Catalogue, CatalogueError, Http, Provider, Scenario};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -19,6 +20,7 @@ use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
+use crate::clients::AllClients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
 use crate::handlers::fs::{Files, watched};
@@ -64,6 +66,7 @@ pub struct App {
     /// What is to be said about this machine; told to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
+    pub(crate) accounts: Accounts,
     pub(crate) connections: Arc<Connections>,
     pub(crate) questions: Arc<Questions>,
     /// What clients do with files, and watch.
@@ -121,7 +124,9 @@ impl App {
         let mut warnings = warnings;
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
+        let clients = AllClients { connections: Arc::clone(&connections) };
         Self {
+            accounts: Accounts::new(AccountOptions::new(&sources.home, config), Arc::new(clients)),
             sources,
             warnings,
             identity: Identity::new(config),
@@ -153,10 +158,7 @@ impl App {
                     ModelProvider { stream_max_retries: retries.or(config.stream_max_retries), ..config.clone() };
                 Provider::played(id, &config, Arc::clone(scenario))
             }
-            None => {
-                let account = Arc::new(AuthFile::new(self.sources.home.join("auth.json")));
-                Provider::new(id, config, &environment, Some(account))
-            }
+            None => Provider::new(id, config, &environment, Some(Arc::new(self.accounts.clone()))),
         };
         if providers.len() >= MAX_PROVIDERS {
             providers.clear();

@@ -1,0 +1,86 @@
+//! Accounts: who is signed in, how that changes, and what model calls are authenticated with. There is one
+//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of
+//! every thread. Knows no connections: whoever asks brings a reply, which is called before any news that follows
+//! from it, and [`Clients`] is who is told.
+
+mod auth_json;
+mod change;
+mod claims;
+mod credentials;
+mod error;
+mod identity;
+mod options;
+mod read;
+mod storage;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loomd_model::BoxFuture;
+use loomd_protocol::ServerNotification;
+
+pub use error::AccountError;
+pub use options::Options;
+
+use identity::Identity;
+use storage::Storage;
+
+/// The clients that are connected, as far as accounts have to do with them.
+pub trait Clients: Send + Sync {
+    /// Tells all of them.
+    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()>;
+}
+
+/// Nobody is connected.
+impl Clients for () {
+    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The owner of identity. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Accounts(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    storage: Storage,
+    clients: Arc<dyn Clients>,
+    /// Read when it is first needed. What others write to the file later does not count by itself.
+    current: Mutex<Option<Arc<Current>>>,
+    /// One login or logout at a time, with all its news.
+    order: tokio::sync::Mutex<()>,
+}
+
+/// Who is signed in.
+#[derive(Debug)]
+struct Current {
+    identity: Option<Identity>,
+}
+
+impl Accounts {
+    pub fn new(options: Options, clients: Arc<dyn Clients>) -> Self {
+        let storage = Storage::new(&options.home, options.store);
+        Self(Arc::new(Inner { options, storage, clients, current: Mutex::default(), order: Default::default() }))
+    }
+
+    fn current(&self) -> Arc<Current> {
+        let mut current = self.lock();
+        Arc::clone(current.get_or_insert_with(|| Arc::new(self.stored())))
+    }
+
+    /// What the storage says now.
+    fn stored(&self) -> Current {
+        Current { identity: Identity::of(&self.0.storage.load(), &self.0.options) }
+    }
+
+    fn adopt(&self, current: Current) {
+        *self.lock() = Some(Arc::new(current));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! What the configuration says about accounts, as it stood when the process began.
+
+use std::path::{Path, PathBuf};
+
+use loomd_config::Loaded;
+use loomd_config::config_toml::CliCredentialsStore;
+use loomd_protocol::ForcedLoginMethod;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) home: PathBuf,
+    pub(crate) store: CliCredentialsStore,
+    pub(crate) forced_method: Option<ForcedLoginMethod>,
+    pub(crate) forced_workspace: Option<String>,
+    /// The provider that threads run on by default asks for the account.
+    pub(crate) requires_openai_auth: bool,
+}
+
+impl Options {
+    pub fn new(home: &Path, loaded: &Loaded) -> Self {
+        let settings = loomd_config::resolve(loaded).ok();
+        let config = settings.as_ref().map_or(&loaded.config, |settings| &settings.config);
+        let workspace = config.forced_chatgpt_workspace_id.as_deref().map(str::trim);
+        Self {
+            home: home.into(),
+            store: config.cli_auth_credentials_store.unwrap_or_default(),
+            forced_method: config.forced_login_method,
+            forced_workspace: workspace.filter(|id| !id.is_empty()).map(str::to_owned),
+            requires_openai_auth: settings.as_ref().is_none_or(|settings| settings.provider.requires_openai_auth),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `account/read` and `getAuthStatus`: who is signed in, for clients.
+
+use loomd_protocol::{
+    Account, AccountUpdatedNotification, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse, Secret,
+};
+
+use crate::identity::Identity;
+use crate::{AccountError, Accounts, Current};
+
+impl Accounts {
+    /// `account/read`. Who does not need an account is not told of one.
+    pub fn read(&self) -> Result<GetAccountResponse, AccountError> {
+        let requires_openai_auth = self.0.options.requires_openai_auth;
+        let account = if requires_openai_auth { self.current().account()? } else { None };
+        Ok(GetAccountResponse { account, requires_openai_auth })
+    }
+
+    pub fn is_signed_in(&self) -> bool {
+        self.current().identity.is_some()
+    }
+
+    /// `getAuthStatus`. Credentials that cannot be used are as good as none.
+    pub fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
+        let requires_openai_auth = self.0.options.requires_openai_auth;
+        let current = self.current();
+        let usable = current.identity.as_ref().filter(|_| requires_openai_auth).and_then(|identity| {
+            let bearer = identity.bearer().ok().filter(|bearer| !bearer.token.reveal().is_empty())?;
+            Some((identity.mode(), Secret::from(bearer.token.reveal().to_owned())))
+        });
+        let (auth_method, auth_token) = usable.unzip();
+        GetAuthStatusResponse {
+            auth_method,
+            auth_token: auth_token.filter(|_| params.include_token == Some(true)),
+            requires_openai_auth: Some(requires_openai_auth),
+        }
+    }
+}
+
+impl Current {
+    fn account(&self) -> Result<Option<Account>, AccountError> {
+        Ok(match &self.identity {
+            None => None,
+            Some(Identity::Key(_)) => Some(Account::ApiKey),
+            Some(Identity::Chatgpt(sign_in)) => {
+                let email = sign_in.claims.email().ok_or(AccountError::NoEmail)?;
+                Some(Account::Chatgpt { email: email.into(), plan_type: sign_in.plan.clone() })
+            }
+        })
+    }
+
+    /// What clients are told when this is new.
+    pub(crate) fn news(&self) -> AccountUpdatedNotification {
+        AccountUpdatedNotification {
+            auth_mode: self.identity.as_ref().map(Identity::mode),
+            plan_type: self.identity.as_ref().and_then(Identity::plan),
+        }
+    }
+}
