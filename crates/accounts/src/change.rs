@@ -6,7 +6,6 @@ use loomd_protocol::{
 };
 
 use crate::auth_json::AuthJson;
-use crate::identity::{Identity, SignIn};
 use crate::{AccountError, Accounts};
 
 impl Accounts {
@@ -51,23 +50,20 @@ impl Accounts {
 
     /// As long as a client owns the session, others do not change it.
     fn check_managed(&self) -> Result<(), AccountError> {
-        match self.current().identity {
-            Some(Identity::Chatgpt(SignIn { external: true, .. })) => Err(AccountError::ExternalActive),
-            _ => Ok(()),
-        }
+        if self.current().is_external() { Err(AccountError::ExternalActive) } else { Ok(()) }
     }
 
     /// How a login ended, and who is signed in when that is new.
-    async fn tell_login(&self, login_id: Option<String>, outcome: Result<(), String>) {
+    pub(crate) async fn tell_login(&self, login_id: Option<String>, outcome: Result<(), String>) {
         let (success, error) = (outcome.is_ok(), outcome.err());
         let completed = AccountLoginCompletedNotification { login_id, success, error };
-        self.0.clients.tell(ServerNotification::AccountLoginCompleted(completed)).await;
+        self.0.host.tell(ServerNotification::AccountLoginCompleted(completed)).await;
         if success {
             self.tell_updated().await;
         }
     }
 
-    async fn tell_updated(&self) {
-        self.0.clients.tell(ServerNotification::AccountUpdated(self.current().news())).await;
+    pub(crate) async fn tell_updated(&self) {
+        self.0.host.tell(ServerNotification::AccountUpdated(self.current().news())).await;
     }
 }

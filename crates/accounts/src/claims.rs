@@ -28,7 +28,7 @@ pub(crate) struct AuthClaims {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TokenError {
+pub enum TokenError {
     #[error("invalid ID token format")]
     Format,
     #[error("{0}")]
@@ -61,6 +61,16 @@ impl Claims {
     }
 }
 
+/// A plan as a client names it, who may spell it in its own way.
+pub(crate) fn named_plan(name: &str) -> PlanType {
+    match PlanType::from(name.to_ascii_lowercase()) {
+        PlanType::Other(name) if name == "hc" => PlanType::Enterprise,
+        PlanType::Other(name) if name == "education" => PlanType::Edu,
+        PlanType::Other(_) => PlanType::Unknown,
+        plan => plan,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use loomd_protocol::JsonValue;
@@ -83,6 +93,18 @@ mod tests {
         check(plan("hc"), None, PlanType::Enterprise);
         check(plan("PRO"), None, PlanType::Unknown);
         check(plan("education"), None, PlanType::Unknown);
+    }
+
+    #[test]
+    fn clients_may_spell_plans_as_they_like() {
+        for (name, plan) in [
+            ("Plus", PlanType::Plus),
+            ("education", PlanType::Edu),
+            ("HC", PlanType::Enterprise),
+            ("platinum", PlanType::Unknown),
+        ] {
+            assert_eq!(named_plan(name), plan, "{name}");
+        }
     }
 
     #[test]

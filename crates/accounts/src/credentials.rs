@@ -1,31 +1,45 @@
-//! The account as a source of bearer tokens for model calls.
+//! The account as a source of bearer tokens for model calls, and what is done when one is refused.
 
-use loomd_model::{Bearer, BearerKind, BoxFuture, Credentials, ModelError};
+use loomd_model::{Bearer, BoxFuture, Credentials, ModelError};
 
-use crate::identity::Identity;
-use crate::{AccountError, Accounts};
+use crate::identity::{Identity, Renewal};
+use crate::{AccountError, Accounts, Current};
+
+/// How often a call is tried with credentials that came while it was under way.
+const MAX_CHANGES: u32 = 3;
 
 impl Credentials for Accounts {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
-        let bearer = self.current().identity.as_ref().map(Identity::bearer).transpose();
-        Box::pin(std::future::ready(bearer.map_err(|error: AccountError| ModelError::Credentials(error.to_string()))))
+        let bearer = self.current().bearer().map_err(|error| ModelError::Credentials(error.to_string()));
+        Box::pin(std::future::ready(bearer))
     }
 
     fn recover<'a>(&'a self, refused: &'a Bearer, refusals: u32) -> BoxFuture<'a, Result<bool, ModelError>> {
-        Box::pin(std::future::ready(Ok(refusals == 1 && self.reload(refused))))
+        Box::pin(async move {
+            let current = self.current();
+            if current.bearer().ok().flatten().as_ref() != Some(refused) {
+                return Ok(refusals <= MAX_CHANGES);
+            }
+            let Some(Identity::Chatgpt(sign_in)) = &current.identity else { return Ok(false) };
+            match (sign_in.renewal, refusals) {
+                (Renewal::Issuer, 1) => self.reload(&current).await,
+                (Renewal::Client(_), 1) => self.renew(current).await?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })
     }
 }
 
-impl Accounts {
-    /// Takes over what another program wrote, if it is for the same account. True for a sign-in.
-    fn reload(&self, refused: &Bearer) -> bool {
-        let BearerKind::Chatgpt { account_id } = &refused.kind else { return false };
-        let found = self.stored();
-        if let Some(Identity::Chatgpt(sign_in)) = &found.identity
-            && sign_in.account_id == *account_id
-        {
-            self.adopt(found);
+impl Current {
+    pub(crate) fn bearer(&self) -> Result<Option<Bearer>, AccountError> {
+        self.identity.as_ref().map(Identity::bearer).transpose()
+    }
+
+    pub(crate) fn account_id(&self) -> Option<&str> {
+        match &self.identity {
+            Some(Identity::Chatgpt(sign_in)) => sign_in.account_id.as_deref(),
+            _ => None,
         }
-        true
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::TokenError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error(
@@ -10,12 +12,18 @@ pub enum AccountError {
     ExternalActive,
     #[error("API key login is disabled. Use ChatGPT login instead.")]
     KeyDisabled,
+    #[error("External ChatGPT auth is disabled. Use API key login instead.")]
+    ExternalDisabled,
+    #[error("External auth must use workspace {expected}, but received \"{received}\".")]
+    WrongWorkspace { expected: String, received: String },
     #[error("API key must not be empty")]
     EmptyKey,
     #[error("email and plan type are required for chatgpt authentication")]
     NoEmail,
     #[error("Token data is not available.")]
     NoTokens,
+    #[error("failed to set external auth: {0}")]
+    ExternalTokens(TokenError),
     #[error("failed to save api key: {0}")]
     SaveKey(io::Error),
     #[error("logout failed: {0}")]
@@ -26,8 +34,13 @@ impl AccountError {
     /// The caller must change something; nothing went wrong here.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::ExternalActive | Self::KeyDisabled | Self::EmptyKey | Self::NoEmail => true,
-            Self::NoTokens | Self::SaveKey(_) | Self::Logout(_) => false,
+            Self::ExternalActive
+            | Self::KeyDisabled
+            | Self::ExternalDisabled
+            | Self::WrongWorkspace { .. }
+            | Self::EmptyKey
+            | Self::NoEmail => true,
+            Self::NoTokens | Self::ExternalTokens(_) | Self::SaveKey(_) | Self::Logout(_) => false,
         }
     }
 }

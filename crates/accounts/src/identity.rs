@@ -8,7 +8,7 @@ use loomd_protocol::{AuthMode, ForcedLoginMethod, PlanType, Secret};
 
 use crate::auth_json::AuthJson;
 use crate::claims::Claims;
-use crate::{AccountError, Options};
+use crate::{AccountError, ClientId, Options};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Identity {
@@ -18,8 +18,7 @@ pub(crate) enum Identity {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SignIn {
-    /// A client brought the tokens, and renews them.
-    pub external: bool,
+    pub renewal: Renewal,
     pub claims: Claims,
     pub plan: PlanType,
     pub access_token: Secret,
@@ -27,12 +26,22 @@ pub(crate) struct SignIn {
     pub last_refresh: Option<Timestamp>,
 }
 
+/// Who gives an account new tokens when the old ones are of no more use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Renewal {
+    /// Whoever issued them.
+    Issuer,
+    /// The client that owns the session: the one that brought the tokens, where that is known.
+    Client(Option<ClientId>),
+}
+
 impl Identity {
     /// `None` where the file does not hold all that its mode takes, or the configuration forbids it.
     pub fn of(file: &AuthJson, options: &Options) -> Option<Self> {
         let found = match file.mode() {
             AuthMode::Apikey => Self::Key(file.api_key.clone()?),
-            mode => Self::Chatgpt(SignIn::of(file, mode == AuthMode::ChatgptAuthTokens)?),
+            AuthMode::Chatgpt => Self::Chatgpt(SignIn::of(file, Renewal::Issuer)?),
+            AuthMode::ChatgptAuthTokens => Self::Chatgpt(SignIn::of(file, Renewal::Client(None))?),
         };
         options.allow(&found).then_some(found)
     }
@@ -40,7 +49,7 @@ impl Identity {
     pub fn mode(&self) -> AuthMode {
         match self {
             Self::Key(_) => AuthMode::Apikey,
-            Self::Chatgpt(SignIn { external: true, .. }) => AuthMode::ChatgptAuthTokens,
+            Self::Chatgpt(SignIn { renewal: Renewal::Client(_), .. }) => AuthMode::ChatgptAuthTokens,
             Self::Chatgpt(_) => AuthMode::Chatgpt,
         }
     }
@@ -67,12 +76,12 @@ impl Identity {
 }
 
 impl SignIn {
-    fn of(file: &AuthJson, external: bool) -> Option<Self> {
+    fn of(file: &AuthJson, renewal: Renewal) -> Option<Self> {
         let tokens = file.tokens.as_ref()?;
         let claims = Claims::of(tokens.id_token.reveal()).ok()?;
         let last_refresh = file.last_refresh.as_deref().map(str::parse).transpose().ok()?;
         Some(Self {
-            external,
+            renewal,
             plan: claims.plan(),
             claims,
             access_token: tokens.access_token.clone(),

@@ -1,41 +1,32 @@
 //! Accounts: who is signed in, how that changes, and what model calls are authenticated with. There is one
 //! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of
 //! every thread. Knows no connections: whoever asks brings a reply, which is called before any news that follows
-//! from it, and [`Clients`] is who is told.
+//! from it, and a [`Host`] takes the news to clients.
 
 mod auth_json;
 mod change;
 mod claims;
 mod credentials;
 mod error;
+mod external;
+mod host;
 mod identity;
 mod options;
 mod read;
+mod renew;
 mod storage;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loomd_model::BoxFuture;
-use loomd_protocol::ServerNotification;
-
+pub use claims::TokenError;
 pub use error::AccountError;
+pub use external::ExternalTokens;
+pub use host::{AskError, ClientId, Host};
 pub use options::Options;
 
 use identity::Identity;
+use renew::Turnstile;
 use storage::Storage;
-
-/// The clients that are connected, as far as accounts have to do with them.
-pub trait Clients: Send + Sync {
-    /// Tells all of them.
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()>;
-}
-
-/// Nobody is connected.
-impl Clients for () {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// The owner of identity. Clones are handles to the same one.
 #[derive(Clone)]
@@ -44,11 +35,12 @@ pub struct Accounts(Arc<Inner>);
 struct Inner {
     options: Options,
     storage: Storage,
-    clients: Arc<dyn Clients>,
+    host: Arc<dyn Host>,
     /// Read when it is first needed. What others write to the file later does not count by itself.
     current: Mutex<Option<Arc<Current>>>,
     /// One login or logout at a time, with all its news.
     order: tokio::sync::Mutex<()>,
+    renewing: Turnstile,
 }
 
 /// Who is signed in.
@@ -58,9 +50,16 @@ struct Current {
 }
 
 impl Accounts {
-    pub fn new(options: Options, clients: Arc<dyn Clients>) -> Self {
+    pub fn new(options: Options, host: Arc<dyn Host>) -> Self {
         let storage = Storage::new(&options.home, options.store);
-        Self(Arc::new(Inner { options, storage, clients, current: Mutex::default(), order: Default::default() }))
+        Self(Arc::new(Inner {
+            options,
+            storage,
+            host,
+            current: Mutex::default(),
+            order: Default::default(),
+            renewing: Turnstile::default(),
+        }))
     }
 
     fn current(&self) -> Arc<Current> {

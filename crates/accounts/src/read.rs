@@ -1,7 +1,8 @@
 //! `account/read` and `getAuthStatus`: who is signed in, for clients.
 
 use loomd_protocol::{
-    Account, AccountUpdatedNotification, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse, Secret,
+    Account, AccountUpdatedNotification, AuthMode, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse,
+    Secret,
 };
 
 use crate::identity::Identity;
@@ -46,6 +47,20 @@ impl Current {
                 Some(Account::Chatgpt { email: email.into(), plan_type: sign_in.plan.clone() })
             }
         })
+    }
+
+    /// A client owns the session.
+    pub(crate) fn is_external(&self) -> bool {
+        self.identity.as_ref().is_some_and(|identity| identity.mode() == AuthMode::ChatgptAuthTokens)
+    }
+
+    /// What clients can see of it.
+    pub(crate) fn shown(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
+        let email = match &self.identity {
+            Some(Identity::Chatgpt(sign_in)) => sign_in.claims.email(),
+            _ => None,
+        };
+        (self.news(), email, self.account_id())
     }
 
     /// What clients are told when this is new.

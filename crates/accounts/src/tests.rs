@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use loomd_config::config_toml::CliCredentialsStore;
-use loomd_model::{BearerKind, Credentials as _, ModelError};
+use loomd_model::{BearerKind, BoxFuture, Credentials as _, ModelError};
 use loomd_protocol::{
     Account, AuthMode, ForcedLoginMethod, GetAccountResponse, GetAuthStatusParams, JsonValue, LoginAccountResponse,
-    PlanType, Secret,
+    PlanType, RequestId, RpcError, Secret, ServerNotification, ServerRequest,
 };
 use serde_json::json;
 
@@ -32,14 +32,30 @@ fn signed_in(access: &str, account: &str) -> JsonValue {
     })
 }
 
-/// Keeps what clients are told.
+/// Keeps what clients are told and asked, and what they will answer, the last first.
 #[derive(Default)]
-struct Told(Mutex<Vec<JsonValue>>);
+struct Told(Mutex<Vec<JsonValue>>, Mutex<Vec<Result<JsonValue, AskError>>>);
 
-impl Clients for Told {
+impl Host for Told {
     fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
         self.0.lock().unwrap().push(serde_json::from_slice(&news.encode().unwrap()).unwrap());
         Box::pin(std::future::ready(()))
+    }
+
+    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
+        let asked = request.encode(&RequestId::Integer(0)).unwrap();
+        self.0
+            .lock()
+            .unwrap()
+            .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&asked).unwrap()]));
+        let answer = self.1.lock().unwrap().pop();
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
     }
 }
 
@@ -67,7 +83,7 @@ fn fixture_with(auth: Option<JsonValue>, change: impl FnOnce(&mut Options)) -> F
     };
     change(&mut options);
     let told: Arc<Told> = Arc::default();
-    Fixture { accounts: Accounts::new(options, Arc::clone(&told) as Arc<dyn Clients>), home, told }
+    Fixture { accounts: Accounts::new(options, Arc::clone(&told) as Arc<dyn Host>), home, told }
 }
 
 impl Fixture {
@@ -249,10 +265,12 @@ async fn after_a_refusal_a_newer_token_of_the_same_account_is_taken() {
     assert_eq!(fixture.token().await.as_deref(), Some("old"), "it is read once");
     assert_eq!(fixture.accounts.recover(&old, 1).await, Ok(true));
     assert_eq!(fixture.token().await.as_deref(), Some("new"));
+    assert_eq!(fixture.accounts.recover(&old, 2).await, Ok(true), "it was replaced meanwhile");
+    let new = fixture.accounts.bearer().await.unwrap().unwrap();
     fixture.write(&signed_in("theirs", "other"));
-    assert_eq!(fixture.accounts.recover(&old, 1).await, Ok(true));
+    assert_eq!(fixture.accounts.recover(&new, 1).await, Ok(true));
     assert_eq!(fixture.token().await.as_deref(), Some("new"));
-    assert_eq!(fixture.accounts.recover(&old, 2).await, Ok(false));
+    assert_eq!(fixture.accounts.recover(&new, 2).await, Ok(false));
 }
 
 #[tokio::test]
@@ -260,4 +278,122 @@ async fn a_refused_key_does_not_get_better() {
     let fixture = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
     let key = fixture.accounts.bearer().await.unwrap().unwrap();
     assert_eq!(fixture.accounts.recover(&key, 1).await, Ok(false));
+}
+
+/// A token as a client of this email brings it.
+fn brought(email: &str) -> String {
+    jwt(&json!({ "email": email, "https://api.openai.com/auth": { "chatgpt_plan_type": "team" } }))
+}
+
+impl Fixture {
+    async fn login_with_tokens(&self, token: &str, account: &str, plan: Option<&str>) -> Result<(), AccountError> {
+        let tokens = ExternalTokens {
+            access_token: Secret::from(token.to_owned()),
+            account_id: account.into(),
+            plan: plan.map(Into::into),
+        };
+        let mut outcome = None;
+        self.accounts.login_with_tokens(tokens, ClientId(7), |reply| outcome = Some(reply)).await;
+        outcome.unwrap().map(|answer| assert_eq!(answer, LoginAccountResponse::ChatgptAuthTokens))
+    }
+
+    /// What becomes of a call whose bearer is refused, when the client answers like this.
+    async fn refused(&self, answer: Result<JsonValue, AskError>) -> Result<bool, ModelError> {
+        self.told.1.lock().unwrap().push(answer);
+        let bearer = self.accounts.bearer().await.unwrap().unwrap();
+        self.accounts.recover(&bearer, 1).await
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_a_client_hide_what_is_on_disk_until_the_logout() {
+    let fixture = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
+    fixture.login_with_tokens(&brought("ext@example.com"), "ws-a", None).await.unwrap();
+    let updated = json!({ "authMode": "chatgptAuthTokens", "planType": "team" });
+    assert_eq!(fixture.told()[1]["params"], updated);
+    let account = |plan_type| Some(Account::Chatgpt { email: "ext@example.com".into(), plan_type });
+    assert_eq!(fixture.account(), account(PlanType::Team));
+    assert_eq!(fixture.on_disk(), Some(json!({ "OPENAI_API_KEY": "sk" })));
+    let bearer = fixture.accounts.bearer().await.unwrap().unwrap();
+    assert_eq!(bearer.kind, BearerKind::Chatgpt { account_id: Some("ws-a".into()) });
+
+    fixture.login_with_tokens(&brought("ext@example.com"), "ws-a", Some("Plus")).await.unwrap();
+    assert_eq!(fixture.account(), account(PlanType::Plus), "what the client says counts");
+
+    fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
+    assert_eq!((fixture.account(), fixture.on_disk()), (None, None));
+}
+
+#[tokio::test]
+async fn tokens_that_are_not_wanted_change_nothing() {
+    let api = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Api));
+    let workspace = fixture_with(None, |options| options.forced_workspace = Some("ws-1".into()));
+    for (fixture, token, message, refusal) in [
+        (api, brought("e"), "External ChatGPT auth is disabled. Use API key login instead.", true),
+        (workspace, brought("e"), "External auth must use workspace ws-1, but received \"ws-2\".", true),
+        (fixture(None), "opaque".into(), "failed to set external auth: invalid ID token format", false),
+    ] {
+        let error = fixture.login_with_tokens(&token, "ws-2", None).await.unwrap_err();
+        assert_eq!((error.to_string(), error.is_refusal()), (message.to_owned(), refusal));
+        assert_eq!((fixture.account(), fixture.told()), (None, Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn the_client_that_brought_the_tokens_is_asked_for_new_ones() {
+    let fixture = fixture(None);
+    fixture.login_with_tokens(&brought("old@example.com"), "ws-a", None).await.unwrap();
+    fixture.told();
+    let new = brought("new@example.com");
+    let answer = json!({ "accessToken": new, "chatgptAccountId": "ws-b", "chatgptPlanType": "plus" });
+    assert_eq!(fixture.refused(Ok(answer)).await, Ok(true));
+    assert_eq!(fixture.token().await, Some(new));
+    let params = json!({ "reason": "unauthorized", "previousAccountId": "ws-a" });
+    let asked = json!([7, { "method": "account/chatgptAuthTokens/refresh", "id": 0, "params": params }]);
+    let params = json!({ "authMode": "chatgptAuthTokens", "planType": "plus" });
+    assert_eq!(fixture.told(), [asked, json!({ "method": "account/updated", "params": params })]);
+    let bearer = fixture.accounts.bearer().await.unwrap().unwrap();
+    assert_eq!(fixture.accounts.recover(&bearer, 2).await, Ok(false), "new tokens that are refused are the last");
+}
+
+#[tokio::test]
+async fn what_a_client_fails_to_bring_is_told() {
+    let error = RpcError { code: -32000, message: "refresh failed".into(), data: None };
+    for (answer, message) in [
+        (Err(AskError::Refused(error)), "auth refresh request failed: code=-32000 message=refresh failed"),
+        (Err(AskError::Nobody), "auth refresh request failed: no client is connected"),
+        (Ok(json!({ "chatgptAccountId": "ws" })), "missing field `accessToken`"),
+        (Ok(json!({ "accessToken": "opaque", "chatgptAccountId": "ws" })), "invalid ID token format"),
+        (
+            Ok(json!({ "accessToken": brought("e"), "chatgptAccountId": "ws-b" })),
+            "external auth refresh returned workspace \"ws-b\", expected \"ws\"",
+        ),
+    ] {
+        let fixture = fixture_with(None, |options| options.forced_workspace = Some("ws".into()));
+        fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
+        assert_eq!(fixture.refused(answer).await, Err(ModelError::Unauthorized(message.to_owned())));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_is_waited_for_ten_seconds() {
+    let fixture = fixture(None);
+    fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
+    let bearer = fixture.accounts.bearer().await.unwrap().unwrap();
+    let message = "auth refresh request timed out after 10s";
+    assert_eq!(fixture.accounts.recover(&bearer, 1).await, Err(ModelError::Unauthorized(message.to_owned())));
+}
+
+#[tokio::test]
+async fn calls_that_are_refused_together_ask_the_client_once() {
+    let fixture = fixture(None);
+    fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
+    fixture.told();
+    fixture.told.1.lock().unwrap().push(Err(AskError::Nobody));
+    let bearer = fixture.accounts.bearer().await.unwrap().unwrap();
+    let recover = || fixture.accounts.recover(&bearer, 1);
+    let (one, two, three) = tokio::join!(recover(), recover(), recover());
+    assert!(one.is_err());
+    assert_eq!((&one, &one), (&two, &three));
+    assert_eq!(fixture.told().len(), 1);
 }

@@ -20,7 +20,7 @@ use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
-use crate::clients::AllClients;
+use crate::clients::Clients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
 use crate::handlers::fs::{Files, watched};
@@ -124,13 +124,14 @@ impl App {
         let mut warnings = warnings;
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
-        let clients = AllClients { connections: Arc::clone(&connections) };
+        let questions: Arc<Questions> = Arc::default();
+        let host = Clients { connections: Arc::clone(&connections), questions: Arc::clone(&questions) };
         Self {
-            accounts: Accounts::new(AccountOptions::new(&sources.home, config), Arc::new(clients)),
+            accounts: Accounts::new(AccountOptions::new(&sources.home, config), Arc::new(host)),
             sources,
             warnings,
             identity: Identity::new(config),
-            questions: Arc::default(),
+            questions,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
@@ -299,7 +300,7 @@ impl Outlet for Connected {
     fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question {
         let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
         let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.questions.open(thread_id, asked, &request);
+        let (question, json) = self.questions.open(Some(thread_id), asked, &request);
         if let Some(json) = json {
             for outbox in outboxes {
                 outbox.request(json.clone());

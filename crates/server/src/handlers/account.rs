@@ -1,7 +1,7 @@
 //! `account/*` and `getAuthStatus`
 
-use loomd_accounts::AccountError;
-use loomd_protocol::{GetAccountParams, GetAccountResponse, LoginAccountParams, RpcError, call};
+use loomd_accounts::{AccountError, ClientId, ExternalTokens};
+use loomd_protocol::{Call, GetAccountParams, GetAccountResponse, LoginAccountParams, RpcError, call};
 
 use crate::dispatch::{Context, not_available};
 use crate::responder::Responder;
@@ -13,15 +13,26 @@ pub(crate) fn read(cx: &Context, _: GetAccountParams) -> Result<GetAccountRespon
 
 /// `account/login/start`
 pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: Responder<call::AccountLoginStart>) {
-    let LoginAccountParams::ApiKey { api_key } = params else {
-        return responder.answer(Err(not_available("this kind of account/login/start")));
-    };
-    cx.app.accounts.login_with_key(api_key, |outcome| responder.answer(outcome.map_err(failed))).await;
+    let accounts = &cx.app.accounts;
+    match params {
+        LoginAccountParams::ApiKey { api_key } => accounts.login_with_key(api_key, reply(responder)).await,
+        LoginAccountParams::ChatgptAuthTokens { access_token, chatgpt_account_id, chatgpt_plan_type } => {
+            let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
+            accounts.login_with_tokens(tokens, ClientId(cx.connection.0), reply(responder)).await;
+        }
+        LoginAccountParams::Chatgpt | LoginAccountParams::ChatgptDeviceCode => {
+            responder.answer(Err(not_available("this kind of account/login/start")));
+        }
+    }
 }
 
 /// `account/logout`
 pub(crate) async fn logout(cx: &Context, responder: Responder<call::AccountLogout>) {
-    cx.app.accounts.logout(|outcome| responder.answer(outcome.map_err(failed))).await;
+    cx.app.accounts.logout(reply(responder)).await;
+}
+
+fn reply<C: Call>(responder: Responder<C>) -> impl FnOnce(Result<C::Result, AccountError>) + Send {
+    |outcome| responder.answer(outcome.map_err(failed))
 }
 
 fn failed(error: AccountError) -> RpcError {
