@@ -1,5 +1,6 @@
 //! `auth.json`: credentials at rest, in the form that other programs of this protocol read and write.
 
+use jiff::Timestamp;
 use loomd_protocol::{AuthMode, JsonValue, Secret};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -39,6 +40,11 @@ impl AuthJson {
     pub fn mode(&self) -> AuthMode {
         let guessed = if self.api_key.is_some() { AuthMode::Apikey } else { AuthMode::Chatgpt };
         self.auth_mode.unwrap_or(guessed)
+    }
+
+    pub fn refreshed_now(mut self) -> Self {
+        self.last_refresh = Some(Timestamp::now().to_string());
+        self
     }
 }
 

@@ -19,6 +19,7 @@ impl Accounts {
         if let Err(error) = self.keep_key(&key) {
             return reply(Err(error));
         }
+        self.0.host.switched(self).await;
         reply(Ok(LoginAccountResponse::ApiKey));
         self.tell_login(None, Ok(())).await;
     }
@@ -26,10 +27,10 @@ impl Accounts {
     /// `account/logout`
     pub async fn logout(&self, reply: impl FnOnce(Result<LogoutAccountResponse, AccountError>) + Send) {
         let _order = self.0.order.lock().await;
-        if let Err(error) = self.0.storage.delete() {
+        if let Err(error) = self.forget() {
             return reply(Err(AccountError::Logout(error)));
         }
-        self.adopt(self.stored());
+        self.0.host.switched(self).await;
         reply(Ok(LogoutAccountResponse {}));
         self.tell_updated().await;
     }
@@ -43,9 +44,7 @@ impl Accounts {
         if key.is_empty() {
             return Err(AccountError::EmptyKey);
         }
-        self.0.storage.save(&AuthJson::of_key(Secret::from(key.to_owned()))).map_err(AccountError::SaveKey)?;
-        self.adopt(self.stored());
-        Ok(())
+        self.save(AuthJson::of_key(Secret::from(key.to_owned()))).map_err(AccountError::SaveKey)
     }
 
     /// As long as a client owns the session, others do not change it.

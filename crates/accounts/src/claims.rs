@@ -3,8 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use loomd_protocol::PlanType;
+use loomd_protocol::{JsonValue, PlanType};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// The part of a token's claims that matters here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -24,6 +25,8 @@ struct Profile {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct AuthClaims {
     chatgpt_plan_type: Option<String>,
+    chatgpt_user_id: Option<String>,
+    user_id: Option<String>,
     pub chatgpt_account_id: Option<String>,
 }
 
@@ -39,12 +42,7 @@ pub enum TokenError {
 
 impl Claims {
     pub fn of(token: &str) -> Result<Self, TokenError> {
-        let parts: Vec<&str> = token.splitn(4, '.').collect();
-        let [header, payload, signature] = parts[..] else { return Err(TokenError::Format) };
-        if [header, payload, signature].contains(&"") {
-            return Err(TokenError::Format);
-        }
-        Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload)?)?)
+        payload(token)
     }
 
     pub fn email(&self) -> Option<&str> {
@@ -59,6 +57,10 @@ impl Claims {
             Some(plan) => plan,
         }
     }
+
+    pub fn user_id(&self) -> Option<&str> {
+        self.auth.chatgpt_user_id.as_deref().or(self.auth.user_id.as_deref())
+    }
 }
 
 /// A plan as a client names it, who may spell it in its own way.
@@ -71,9 +73,22 @@ pub(crate) fn named_plan(name: &str) -> PlanType {
     }
 }
 
+/// When a token stops to be of use, in seconds since the epoch; `None` when it does not say.
+pub(crate) fn expiry(token: &str) -> Option<f64> {
+    payload::<JsonValue>(token).ok()?["exp"].as_f64()
+}
+
+fn payload<T: DeserializeOwned>(token: &str) -> Result<T, TokenError> {
+    let parts: Vec<&str> = token.splitn(4, '.').collect();
+    let [header, payload, signature] = parts[..] else { return Err(TokenError::Format) };
+    if [header, payload, signature].contains(&"") {
+        return Err(TokenError::Format);
+    }
+    Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload)?)?)
+}
+
 #[cfg(test)]
 mod tests {
-    use loomd_protocol::JsonValue;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -114,6 +129,13 @@ mod tests {
         }
         assert!(matches!(Claims::of("a.!.c"), Err(TokenError::Base64(_))));
         assert!(matches!(Claims::of("a.bm8.c"), Err(TokenError::Json(_))));
+    }
+
+    #[test]
+    fn tokens_may_say_when_they_expire() {
+        assert_eq!(expiry(&jwt(&json!({ "exp": 12 }))), Some(12.0));
+        assert_eq!(expiry(&jwt(&json!({}))), None);
+        assert_eq!(expiry("opaque"), None);
     }
 
     proptest! {

@@ -10,8 +10,7 @@ const MAX_CHANGES: u32 = 3;
 
 impl Credentials for Accounts {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
-        let bearer = self.current().bearer().map_err(|error| ModelError::Credentials(error.to_string()));
-        Box::pin(std::future::ready(bearer))
+        Box::pin(async move { self.fresh().await.bearer().map_err(|error| ModelError::Credentials(error.to_string())) })
     }
 
     fn recover<'a>(&'a self, refused: &'a Bearer, refusals: u32) -> BoxFuture<'a, Result<bool, ModelError>> {
@@ -22,8 +21,8 @@ impl Credentials for Accounts {
             }
             let Some(Identity::Chatgpt(sign_in)) = &current.identity else { return Ok(false) };
             match (sign_in.renewal, refusals) {
-                (Renewal::Issuer, 1) => self.reload(&current).await,
-                (Renewal::Client(_), 1) => self.renew(current).await?,
+                (Renewal::Issuer, 1) => _ = self.reload(&current).await?,
+                (Renewal::Issuer, 2) | (Renewal::Client(_), 1) => self.renew(current).await?,
                 _ => return Ok(false),
             }
             Ok(true)

@@ -20,8 +20,16 @@ pub enum AccountError {
     EmptyKey,
     #[error("email and plan type are required for chatgpt authentication")]
     NoEmail,
+    #[error("codex account authentication required to read rate limits")]
+    NoLimits,
+    #[error("chatgpt authentication required to read rate limits")]
+    NoLimitsOfKeys,
     #[error("Token data is not available.")]
     NoTokens,
+    #[error("failed to construct backend client: {0}")]
+    Backend(String),
+    #[error("failed to fetch codex rate limits: {0}")]
+    RateLimits(String),
     #[error("failed to set external auth: {0}")]
     ExternalTokens(TokenError),
     #[error("failed to save api key: {0}")]
@@ -39,8 +47,15 @@ impl AccountError {
             | Self::ExternalDisabled
             | Self::WrongWorkspace { .. }
             | Self::EmptyKey
-            | Self::NoEmail => true,
-            Self::NoTokens | Self::ExternalTokens(_) | Self::SaveKey(_) | Self::Logout(_) => false,
+            | Self::NoEmail
+            | Self::NoLimits
+            | Self::NoLimitsOfKeys => true,
+            Self::NoTokens
+            | Self::Backend(_)
+            | Self::RateLimits(_)
+            | Self::ExternalTokens(_)
+            | Self::SaveKey(_)
+            | Self::Logout(_) => false,
         }
     }
 }

@@ -38,6 +38,7 @@ impl Accounts {
         if let Err(error) = self.keep_tokens(tokens, from) {
             return reply(Err(error));
         }
+        self.0.host.switched(self).await;
         reply(Ok(LoginAccountResponse::ChatgptAuthTokens));
         self.tell_login(None, Ok(())).await;
     }
@@ -50,7 +51,7 @@ impl Accounts {
             return Err(AccountError::WrongWorkspace { expected, received: tokens.account_id });
         }
         let sign_in = tokens.sign_in(Some(from)).map_err(AccountError::ExternalTokens)?;
-        self.adopt(Current { identity: Some(Identity::Chatgpt(sign_in)) });
+        self.adopt(Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() });
         Ok(())
     }
 
@@ -75,7 +76,7 @@ impl Accounts {
         }
         let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
         let sign_in = tokens.sign_in(owner).map_err(|error| failed(error.to_string()))?;
-        self.replace(old, Current { identity: Some(Identity::Chatgpt(sign_in)) }).await;
+        self.replace(old, Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() }).await;
         Ok(())
     }
 

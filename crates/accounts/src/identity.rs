@@ -11,6 +11,7 @@ use crate::claims::Claims;
 use crate::{AccountError, ClientId, Options};
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(crate) enum Identity {
     Key(Secret),
     Chatgpt(SignIn),

@@ -4,6 +4,7 @@
 //! from it, and a [`Host`] takes the news to clients.
 
 mod auth_json;
+mod backend;
 mod change;
 mod claims;
 mod credentials;
@@ -11,20 +12,31 @@ mod error;
 mod external;
 mod host;
 mod identity;
+mod issuer;
+mod member;
 mod options;
+mod rate_limits;
 mod read;
+mod refresh;
 mod renew;
 mod storage;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use loomd_model::Http;
+
+pub use backend::{BackendAnswer, BackendError};
 pub use claims::TokenError;
 pub use error::AccountError;
 pub use external::ExternalTokens;
 pub use host::{AskError, ClientId, Host};
+pub use member::Member;
 pub use options::Options;
 
+use auth_json::AuthJson;
 use identity::Identity;
+use issuer::Issuer;
 use renew::Turnstile;
 use storage::Storage;
 
@@ -35,6 +47,8 @@ pub struct Accounts(Arc<Inner>);
 struct Inner {
     options: Options,
     storage: Storage,
+    http: Arc<Http>,
+    issuer: Issuer,
     host: Arc<dyn Host>,
     /// Read when it is first needed. What others write to the file later does not count by itself.
     current: Mutex<Option<Arc<Current>>>,
@@ -43,18 +57,24 @@ struct Inner {
     renewing: Turnstile,
 }
 
-/// Who is signed in.
-#[derive(Debug)]
+/// Who is signed in, and the credentials that say so.
+#[derive(Debug, Default)]
 struct Current {
     identity: Option<Identity>,
+    file: AuthJson,
+    /// Why the tokens cannot be refreshed any more, once that is known.
+    dead: OnceLock<String>,
 }
 
 impl Accounts {
-    pub fn new(options: Options, host: Arc<dyn Host>) -> Self {
+    pub fn new(options: Options, http: Arc<Http>, host: Arc<dyn Host>) -> Self {
         let storage = Storage::new(&options.home, options.store);
+        let issuer = Issuer::new(Arc::clone(&http), options.issuer.clone(), options.refresh_url.clone());
         Self(Arc::new(Inner {
             options,
             storage,
+            http,
+            issuer,
             host,
             current: Mutex::default(),
             order: Default::default(),
@@ -69,11 +89,38 @@ impl Accounts {
 
     /// What the storage says now.
     fn stored(&self) -> Current {
-        Current { identity: Identity::of(&self.0.storage.load(), &self.0.options) }
+        self.understood(self.0.storage.load())
+    }
+
+    fn understood(&self, file: AuthJson) -> Current {
+        Current { identity: Identity::of(&file, &self.0.options), file, dead: OnceLock::new() }
     }
 
     fn adopt(&self, current: Current) {
         *self.lock() = Some(Arc::new(current));
+    }
+
+    /// Keeps credentials from now on. Storage is only written while nobody else can change who is signed in.
+    fn save(&self, file: AuthJson) -> io::Result<()> {
+        let mut current = self.lock();
+        self.0.storage.save(&file)?;
+        *current = Some(Arc::new(self.understood(file)));
+        Ok(())
+    }
+
+    /// Keeps credentials in the place of old ones, unless others are there by now.
+    fn save_instead(&self, old: &Arc<Current>, file: &AuthJson) -> io::Result<()> {
+        let current = self.lock();
+        let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
+        if is_there { self.0.storage.save(file) } else { Ok(()) }
+    }
+
+    /// Forgets all credentials.
+    fn forget(&self) -> io::Result<()> {
+        let mut current = self.lock();
+        self.0.storage.delete()?;
+        *current = Some(Arc::default());
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {

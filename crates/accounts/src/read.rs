@@ -1,8 +1,8 @@
 //! `account/read` and `getAuthStatus`: who is signed in, for clients.
 
 use loomd_protocol::{
-    Account, AccountUpdatedNotification, AuthMode, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse,
-    Secret,
+    Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
+    GetAuthStatusResponse, Secret,
 };
 
 use crate::identity::Identity;
@@ -10,7 +10,10 @@ use crate::{AccountError, Accounts, Current};
 
 impl Accounts {
     /// `account/read`. Who does not need an account is not told of one.
-    pub fn read(&self) -> Result<GetAccountResponse, AccountError> {
+    pub async fn read(&self, params: &GetAccountParams) -> Result<GetAccountResponse, AccountError> {
+        if params.refresh_token {
+            self.refresh_for_client().await;
+        }
         let requires_openai_auth = self.0.options.requires_openai_auth;
         let account = if requires_openai_auth { self.current().account()? } else { None };
         Ok(GetAccountResponse { account, requires_openai_auth })
@@ -21,9 +24,12 @@ impl Accounts {
     }
 
     /// `getAuthStatus`. Credentials that cannot be used are as good as none.
-    pub fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
+    pub async fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
         let requires_openai_auth = self.0.options.requires_openai_auth;
-        let current = self.current();
+        if params.refresh_token == Some(true) {
+            self.refresh_for_client().await;
+        }
+        let current = self.fresh().await;
         let usable = current.identity.as_ref().filter(|_| requires_openai_auth).and_then(|identity| {
             let bearer = identity.bearer().ok().filter(|bearer| !bearer.token.reveal().is_empty())?;
             Some((identity.mode(), Secret::from(bearer.token.reveal().to_owned())))
@@ -31,7 +37,8 @@ impl Accounts {
         let (auth_method, auth_token) = usable.unzip();
         GetAuthStatusResponse {
             auth_method,
-            auth_token: auth_token.filter(|_| params.include_token == Some(true)),
+            // A token that is known to be at its end is of no use to anybody.
+            auth_token: auth_token.filter(|_| params.include_token == Some(true) && current.dead.get().is_none()),
             requires_openai_auth: Some(requires_openai_auth),
         }
     }

@@ -1,5 +1,5 @@
 //! New tokens for old ones that were refused. There is one renewal at a time, and those who had the same refusal
-//! share its outcome: a client is asked once.
+//! share its outcome: a client is asked once, and a refresh token is spent once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,15 @@ pub(crate) enum RenewError {
     /// Trying again would not help.
     #[error("{0}")]
     Permanent(String),
+    #[error("{0}")]
+    Transient(String),
 }
 
 impl From<RenewError> for ModelError {
     fn from(error: RenewError) -> Self {
         match error {
             RenewError::Permanent(message) => Self::Unauthorized(message),
+            RenewError::Transient(message) => Self::Credentials(message),
         }
     }
 }
@@ -39,7 +42,7 @@ impl Accounts {
     pub(crate) async fn renew(&self, old: Arc<Current>) -> Result<(), RenewError> {
         let accounts = self.clone();
         let renewal = tokio::spawn(async move { accounts.pass(old).await });
-        renewal.await.unwrap_or_else(|error| Err(RenewError::Permanent(error.to_string())))
+        renewal.await.unwrap_or_else(|error| Err(RenewError::Transient(error.to_string())))
     }
 
     async fn pass(&self, old: Arc<Current>) -> Result<(), RenewError> {
@@ -66,15 +69,8 @@ impl Accounts {
             Some(Identity::Chatgpt(SignIn { renewal: Renewal::Client(owner), .. })) => {
                 self.renew_by_client(old, *owner).await
             }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes over what another program wrote, if it is for the same account.
-    pub(crate) async fn reload(&self, old: &Arc<Current>) {
-        let found = self.stored();
-        if found.account_id() == old.account_id() {
-            self.replace(old, found).await;
+            Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, .. })) => self.renew_at_issuer(old).await,
+            Some(Identity::Key(_)) | None => Ok(()),
         }
     }
 

@@ -1,15 +1,21 @@
 //! Where credentials are kept: `auth.json` in the home, or nothing but memory. There is no keyring: who asks for
 //! nothing else cannot store credentials, and who would also take the file gets it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use loomd_config::config_toml::CliCredentialsStore;
+use tokio::time::{Instant, sleep};
 
 use crate::auth_json::AuthJson;
+
+/// Longer than a refresh may take.
+const LOCK_PATIENCE: Duration = Duration::from_secs(40);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Storage {
     path: PathBuf,
@@ -57,6 +63,24 @@ impl Storage {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
+        }
+    }
+
+    /// Keeps other programs of this kind from refreshing the same tokens, until it is dropped. Who cannot have it in
+    /// time goes on without: its owner is stuck, or there is no place for it.
+    pub async fn lock(&self) -> Option<File> {
+        let folder = self.path.parent().filter(|_| self.kind != CliCredentialsStore::Ephemeral)?.join("loomd");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(folder.join("auth.lock")).ok()?;
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_AGAIN).await,
+                Err(_) => return None,
+            }
         }
     }
 

@@ -19,7 +19,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(top: cli::TopOverrides) -> Result<()> {
     let Setup { sources, start } = Setup::new(&top.with(cli::Overrides::default()))?;
-    let accounts = Accounts::new(Options::new(&sources.home, &start.loaded), Arc::new(()));
+    let http = Http::new(&environment);
+    let options = Options::new(&sources.home, &start.loaded, &environment);
+    let accounts = Accounts::new(options, Arc::clone(&http), Arc::new(()));
     let own = &start.loaded.config.model_providers;
     let built_in = ModelProvider::built_in_ids().filter(|id| !own.contains_key(*id));
     let providers = own.iter().map(|(id, config)| (id.clone(), config.clone()));
@@ -32,7 +34,6 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
         }
     }
     let found = runtime()?.block_on(async {
-        let http = Http::new(&environment);
         let looks: Vec<_> = asked
             .into_iter()
             .map(|(id, config)| {

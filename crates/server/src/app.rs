@@ -42,7 +42,7 @@ pub struct ConfigSources {
 #[derive(Default)]
 pub struct LiveSources {
     /// What the organisation requires of its members.
-    pub managed: Managed,
+    pub managed: Arc<Managed>,
     /// Features that clients switched.
     pub enablement: Enablement,
 }
@@ -67,6 +67,8 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
+    /// Connections to whatever is called, shared by all.
+    http: Arc<Http>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) questions: Arc<Questions>,
     /// What clients do with files, and watch.
@@ -125,9 +127,20 @@ impl App {
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
         let questions: Arc<Questions> = Arc::default();
-        let host = Clients { connections: Arc::clone(&connections), questions: Arc::clone(&questions) };
+        let http = Http::new(&environment);
+        let host = Clients {
+            connections: Arc::clone(&connections),
+            questions: Arc::clone(&questions),
+            home: sources.home.clone(),
+            managed: Arc::clone(&sources.live.managed),
+        };
         Self {
-            accounts: Accounts::new(AccountOptions::new(&sources.home, config), Arc::new(host)),
+            accounts: Accounts::new(
+                AccountOptions::new(&sources.home, config, &environment),
+                Arc::clone(&http),
+                Arc::new(host),
+            ),
+            http,
             sources,
             warnings,
             identity: Identity::new(config),
@@ -206,7 +219,7 @@ impl App {
         self.threads.get_or_init(|| {
             let outlet = self.outlet();
             let home = self.replay.as_ref().map_or(self.sources.home.to_path_buf(), |replay| replay.home.clone());
-            let services = Services::new(home, Http::new(&environment), Environment::of_this_process());
+            let services = Services::new(home, Arc::clone(&self.http), Environment::of_this_process());
             let services = match &self.replay {
                 Some(replay) => services.replaying(Arc::clone(&replay.replayed)),
                 None => services,

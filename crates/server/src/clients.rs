@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use loomd_accounts::{AskError, ClientId, Host};
+use loomd_accounts::{Accounts, AskError, ClientId, Host};
 use loomd_agent::Question;
+use loomd_config::Managed;
 use loomd_model::BoxFuture;
-use loomd_protocol::{JsonValue, ServerNotification, ServerRequest};
+use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
 use tracing::error;
 
+use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
 use crate::outbox::Notification;
 use crate::questions::Questions;
@@ -15,6 +17,8 @@ use crate::questions::Questions;
 pub(crate) struct Clients {
     pub connections: Arc<Connections>,
     pub questions: Arc<Questions>,
+    pub home: AbsolutePathBuf,
+    pub managed: Arc<Managed>,
 }
 
 impl Host for Clients {
@@ -44,5 +48,10 @@ impl Host for Clients {
             }
             answer.await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
         })
+    }
+
+    /// Nothing may run without what the organisation requires.
+    fn switched<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
+        Box::pin(async move { Cloud::new(&self.home, accounts).look_up(&self.managed).await })
     }
 }

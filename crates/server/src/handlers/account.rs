@@ -1,14 +1,16 @@
 //! `account/*` and `getAuthStatus`
 
 use loomd_accounts::{AccountError, ClientId, ExternalTokens};
-use loomd_protocol::{Call, GetAccountParams, GetAccountResponse, LoginAccountParams, RpcError, call};
+use loomd_protocol::{
+    Call, GetAccountParams, GetAccountRateLimitsResponse, GetAccountResponse, LoginAccountParams, RpcError, call,
+};
 
 use crate::dispatch::{Context, not_available};
 use crate::responder::Responder;
 
 /// `account/read`
-pub(crate) fn read(cx: &Context, _: GetAccountParams) -> Result<GetAccountResponse, RpcError> {
-    cx.app.accounts.read().map_err(failed)
+pub(crate) async fn read(cx: &Context, params: GetAccountParams) -> Result<GetAccountResponse, RpcError> {
+    cx.app.accounts.read(&params).await.map_err(failed)
 }
 
 /// `account/login/start`
@@ -29,6 +31,11 @@ pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: R
 /// `account/logout`
 pub(crate) async fn logout(cx: &Context, responder: Responder<call::AccountLogout>) {
     cx.app.accounts.logout(reply(responder)).await;
+}
+
+/// `account/rateLimits/read`
+pub(crate) async fn rate_limits(cx: &Context) -> Result<GetAccountRateLimitsResponse, RpcError> {
+    cx.app.accounts.rate_limits().await.map_err(failed)
 }
 
 fn reply<C: Call>(responder: Responder<C>) -> impl FnOnce(Result<C::Result, AccountError>) + Send {
