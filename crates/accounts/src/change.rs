@@ -6,6 +6,7 @@ use loomd_protocol::{
 };
 
 use crate::auth_json::AuthJson;
+use crate::login::NOT_COMPLETED;
 use crate::{AccountError, Accounts};
 
 impl Accounts {
@@ -16,26 +17,44 @@ impl Accounts {
         reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
     ) {
         let _order = self.0.order.lock().await;
-        if let Err(error) = self.keep_key(&key) {
-            return reply(Err(error));
+        let key = match self.check_key(&key) {
+            Ok(key) => key,
+            Err(error) => return reply(Err(error)),
+        };
+        let save = || self.save(AuthJson::of_key(key)).map_err(AccountError::SaveKey);
+        if self.change(|| save().map(|()| LoginAccountResponse::ApiKey), reply).await {
+            self.tell_login(None, Ok(())).await;
         }
-        self.0.host.switched(self).await;
-        reply(Ok(LoginAccountResponse::ApiKey));
-        self.tell_login(None, Ok(())).await;
     }
 
     /// `account/logout`
     pub async fn logout(&self, reply: impl FnOnce(Result<LogoutAccountResponse, AccountError>) + Send) {
         let _order = self.0.order.lock().await;
-        if let Err(error) = self.forget() {
-            return reply(Err(AccountError::Logout(error)));
+        let forget = || self.forget().map_err(AccountError::Logout);
+        if self.change(|| forget().map(|()| LogoutAccountResponse {}), reply).await {
+            self.tell_updated().await;
         }
-        self.0.host.switched(self).await;
-        reply(Ok(LogoutAccountResponse {}));
-        self.tell_updated().await;
     }
 
-    fn keep_key(&self, key: &Secret) -> Result<(), AccountError> {
+    /// Makes a change that puts an end to any pending login, and answers. True when it was made.
+    pub(crate) async fn change<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, AccountError> + Send,
+        reply: impl FnOnce(Result<T, AccountError>) + Send,
+    ) -> bool {
+        let given_up = self.take_pending(None);
+        let outcome = change();
+        let changed = outcome.is_ok();
+        if changed {
+            self.0.host.switched(self).await;
+        }
+        reply(outcome);
+        self.end(given_up, NOT_COMPLETED).await;
+        changed
+    }
+
+    /// The key as it is kept.
+    fn check_key(&self, key: &Secret) -> Result<Secret, AccountError> {
         self.check_managed()?;
         if self.0.options.forced_method == Some(ForcedLoginMethod::Chatgpt) {
             return Err(AccountError::KeyDisabled);
@@ -44,11 +63,11 @@ impl Accounts {
         if key.is_empty() {
             return Err(AccountError::EmptyKey);
         }
-        self.save(AuthJson::of_key(Secret::from(key.to_owned()))).map_err(AccountError::SaveKey)
+        Ok(Secret::from(key.to_owned()))
     }
 
     /// As long as a client owns the session, others do not change it.
-    fn check_managed(&self) -> Result<(), AccountError> {
+    pub(crate) fn check_managed(&self) -> Result<(), AccountError> {
         if self.current().is_external() { Err(AccountError::ExternalActive) } else { Ok(()) }
     }
 

@@ -12,6 +12,12 @@ pub enum AccountError {
     ExternalActive,
     #[error("API key login is disabled. Use ChatGPT login instead.")]
     KeyDisabled,
+    #[error("ChatGPT login is disabled. Use API key login instead.")]
+    ChatgptDisabled,
+    #[error("invalid login id: {0}")]
+    LoginId(String),
+    #[error("device code login is not enabled for this Codex server. Use the browser login or verify the server URL.")]
+    NoDeviceCodes,
     #[error("External ChatGPT auth is disabled. Use API key login instead.")]
     ExternalDisabled,
     #[error("External auth must use workspace {expected}, but received \"{received}\".")]
@@ -26,6 +32,10 @@ pub enum AccountError {
     NoLimitsOfKeys,
     #[error("Token data is not available.")]
     NoTokens,
+    #[error("failed to start login server: {0}")]
+    LoginServer(String),
+    #[error("failed to request device code: {0}")]
+    DeviceCode(String),
     #[error("failed to construct backend client: {0}")]
     Backend(String),
     #[error("failed to fetch codex rate limits: {0}")]
@@ -44,6 +54,9 @@ impl AccountError {
         match self {
             Self::ExternalActive
             | Self::KeyDisabled
+            | Self::ChatgptDisabled
+            | Self::LoginId(_)
+            | Self::NoDeviceCodes
             | Self::ExternalDisabled
             | Self::WrongWorkspace { .. }
             | Self::EmptyKey
@@ -51,6 +64,8 @@ impl AccountError {
             | Self::NoLimits
             | Self::NoLimitsOfKeys => true,
             Self::NoTokens
+            | Self::LoginServer(_)
+            | Self::DeviceCode(_)
             | Self::Backend(_)
             | Self::RateLimits(_)
             | Self::ExternalTokens(_)

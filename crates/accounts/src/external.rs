@@ -35,18 +35,16 @@ impl Accounts {
         reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
     ) {
         let _order = self.0.order.lock().await;
-        if let Err(error) = self.keep_tokens(tokens, from) {
-            return reply(Err(error));
+        if self.0.options.forced_method == Some(ForcedLoginMethod::Api) {
+            return reply(Err(AccountError::ExternalDisabled));
         }
-        self.0.host.switched(self).await;
-        reply(Ok(LoginAccountResponse::ChatgptAuthTokens));
-        self.tell_login(None, Ok(())).await;
+        let keep = || self.keep_tokens(tokens, from).map(|()| LoginAccountResponse::ChatgptAuthTokens);
+        if self.change(keep, reply).await {
+            self.tell_login(None, Ok(())).await;
+        }
     }
 
     fn keep_tokens(&self, tokens: ExternalTokens, from: ClientId) -> Result<(), AccountError> {
-        if self.0.options.forced_method == Some(ForcedLoginMethod::Api) {
-            return Err(AccountError::ExternalDisabled);
-        }
         if let Some(expected) = self.forced_away_from(&tokens.account_id) {
             return Err(AccountError::WrongWorkspace { expected, received: tokens.account_id });
         }

@@ -13,6 +13,7 @@ mod external;
 mod host;
 mod identity;
 mod issuer;
+mod login;
 mod member;
 mod options;
 mod rate_limits;
@@ -37,6 +38,7 @@ pub use options::Options;
 use auth_json::AuthJson;
 use identity::Identity;
 use issuer::Issuer;
+use login::Pending;
 use renew::Turnstile;
 use storage::Storage;
 
@@ -55,6 +57,9 @@ struct Inner {
     /// One login or logout at a time, with all its news.
     order: tokio::sync::Mutex<()>,
     renewing: Turnstile,
+    pending: Mutex<Option<Pending>>,
+    /// Held by whoever listens for a browser.
+    port: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Who is signed in, and the credentials that say so.
@@ -79,6 +84,8 @@ impl Accounts {
             current: Mutex::default(),
             order: Default::default(),
             renewing: Turnstile::default(),
+            pending: Mutex::default(),
+            port: Arc::default(),
         }))
     }
 
@@ -121,6 +128,10 @@ impl Accounts {
         self.0.storage.delete()?;
         *current = Some(Arc::default());
         Ok(())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {

@@ -7,6 +7,7 @@ use loomd_config::config_toml::CliCredentialsStore;
 use loomd_protocol::ForcedLoginMethod;
 
 use crate::issuer::ISSUER;
+use crate::login::PORTS;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -15,6 +16,8 @@ pub struct Options {
     pub(crate) forced_method: Option<ForcedLoginMethod>,
     pub(crate) forced_workspace: Option<String>,
     pub(crate) issuer: String,
+    /// Where browsers bring codes to, on this machine; the first that is free.
+    pub(crate) ports: [u16; 2],
     /// Where ChatGPT is asked about the account.
     pub(crate) backend: String,
     /// Where tokens are refreshed, when it is not at the issuer.
@@ -34,6 +37,7 @@ impl Options {
             forced_method: config.forced_login_method,
             forced_workspace: workspace.filter(|id| !id.is_empty()).map(str::to_owned),
             issuer: ISSUER.into(),
+            ports: PORTS,
             backend: config.chatgpt_base_url().into(),
             refresh_url: env("CODEX_REFRESH_TOKEN_URL_OVERRIDE").filter(|url| !url.is_empty()),
             requires_openai_auth: settings.as_ref().is_none_or(|settings| settings.provider.requires_openai_auth),

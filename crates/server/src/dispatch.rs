@@ -73,6 +73,7 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         }
         R::AccountRead(p) => encode_answer::<call::AccountRead>(&id, account::read(&cx, p).await),
         R::AccountLoginStart(p) => return later(&cx, id, |r| account::login(&cx, p, r)).await,
+        R::AccountLoginCancel(p) => return later(&cx, id, |r| account::cancel(&cx, p, r)).await,
         R::AccountLogout(_) => return later(&cx, id, |r| account::logout(&cx, r)).await,
         R::AccountRateLimitsRead(_) => {
             encode_answer::<call::AccountRateLimitsRead>(&id, account::rate_limits(&cx).await)

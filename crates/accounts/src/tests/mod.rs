@@ -1,6 +1,7 @@
 //! Accounts as their users see them, with an issuer and a backend on this machine.
 
 mod external;
+mod login;
 mod refresh;
 mod stored;
 
@@ -94,6 +95,7 @@ fn fixture_with(auth: Option<JsonValue>, change: impl FnOnce(&mut Options)) -> F
         forced_method: None,
         forced_workspace: None,
         issuer: "http://127.0.0.1:1".into(),
+        ports: [0, 0],
         backend: "http://127.0.0.1:1".into(),
         refresh_url: None,
         requires_openai_auth: true,

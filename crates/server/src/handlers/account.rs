@@ -2,10 +2,11 @@
 
 use loomd_accounts::{AccountError, ClientId, ExternalTokens};
 use loomd_protocol::{
-    Call, GetAccountParams, GetAccountRateLimitsResponse, GetAccountResponse, LoginAccountParams, RpcError, call,
+    Call, CancelLoginAccountParams, GetAccountParams, GetAccountRateLimitsResponse, GetAccountResponse,
+    LoginAccountParams, RpcError, call,
 };
 
-use crate::dispatch::{Context, not_available};
+use crate::dispatch::Context;
 use crate::responder::Responder;
 
 /// `account/read`
@@ -22,10 +23,18 @@ pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: R
             let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
             accounts.login_with_tokens(tokens, ClientId(cx.connection.0), reply(responder)).await;
         }
-        LoginAccountParams::Chatgpt | LoginAccountParams::ChatgptDeviceCode => {
-            responder.answer(Err(not_available("this kind of account/login/start")));
-        }
+        LoginAccountParams::Chatgpt => accounts.login_in_browser(&cx.client.originator, reply(responder)).await,
+        LoginAccountParams::ChatgptDeviceCode => accounts.login_with_device_code(reply(responder)).await,
     }
+}
+
+/// `account/login/cancel`
+pub(crate) async fn cancel(
+    cx: &Context,
+    params: CancelLoginAccountParams,
+    responder: Responder<call::AccountLoginCancel>,
+) {
+    cx.app.accounts.cancel(&params.login_id, reply(responder)).await;
 }
 
 /// `account/logout`
