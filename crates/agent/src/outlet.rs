@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use loomd_protocol::{JsonValue, RequestId, ServerNotification, ServerRequest};
+use loomd_protocol::{JsonValue, RequestId, RpcError, ServerNotification, ServerRequest};
 use tokio::sync::oneshot;
 
 /// Somebody who listens to a thread.
@@ -34,7 +34,7 @@ pub trait Outlet: Send + Sync {
 pub struct Question {
     pub id: RequestId,
     /// What was answered; an error when the one who was asked could not, and closed when nobody can any more.
-    pub answer: oneshot::Receiver<Result<JsonValue, String>>,
+    pub answer: oneshot::Receiver<Result<JsonValue, RpcError>>,
     /// Takes the question back when dropped.
     pub open: Box<dyn Send + Sync>,
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use loomd_accounts::{Accounts, Options};
 use loomd_config::config_toml::ModelProvider;
-use loomd_model::{AuthFile, Catalogue, Http, Identity, Provider, list_models};
+use loomd_model::{Catalogue, Http, Identity, Provider, list_models};
 
 use crate::cli;
 use crate::setup::{Setup, runtime};
@@ -18,7 +19,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(top: cli::TopOverrides) -> Result<()> {
     let Setup { sources, start } = Setup::new(&top.with(cli::Overrides::default()))?;
-    let account = sources.home.join("auth.json");
+    let http = Http::new(&environment);
+    let options = Options::new(&sources.home, &start.loaded, &environment);
+    let accounts = Accounts::new(options, Arc::clone(&http), Arc::new(()));
     let own = &start.loaded.config.model_providers;
     let built_in = ModelProvider::built_in_ids().filter(|id| !own.contains_key(*id));
     let providers = own.iter().map(|(id, config)| (id.clone(), config.clone()));
@@ -31,12 +34,11 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
         }
     }
     let found = runtime()?.block_on(async {
-        let http = Http::new(&environment);
         let looks: Vec<_> = asked
             .into_iter()
             .map(|(id, config)| {
-                let (http, account) = (Arc::clone(&http), account.clone());
-                tokio::spawn(async move { look(id, config, &http, account).await })
+                let (http, accounts) = (Arc::clone(&http), accounts.clone());
+                tokio::spawn(async move { look(id, config, &http, accounts).await })
             })
             .collect();
         let mut found = Vec::new();
@@ -55,19 +57,19 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
 }
 
 /// One provider: its models, or why there are none.
-async fn look(id: String, config: ModelProvider, http: &Arc<Http>, account: std::path::PathBuf) -> String {
+async fn look(id: String, config: ModelProvider, http: &Arc<Http>, accounts: Accounts) -> String {
     if id == "rehearsal" && config.base_url.is_none() {
         return format!("{id}: built in, needs no key and no network\n  rehearsal\n");
     }
     if id == "openai" {
         // The account's provider has no list that everyone may read; ours is the one that clients are shown.
-        return match account.exists() {
+        return match accounts.is_signed_in() {
             true => show(&id, Catalogue::bundled().list(false).into_iter().map(|model| model.model).collect()),
             false => format!("{id}: not signed in\n"),
         };
     }
     let once = ModelProvider { request_max_retries: Some(0), ..config };
-    let provider = Provider::new(&id, &once, &environment, Some(Arc::new(AuthFile::new(account))));
+    let provider = Provider::new(&id, &once, &environment, Some(Arc::new(accounts)));
     let identity = Identity {
         user_agent: concat!("loomd/", env!("CARGO_PKG_VERSION")).into(),
         originator: "loomd".into(),

@@ -49,12 +49,8 @@ impl Setup {
     /// A server, with nobody connected to it. What the organisation requires is asked for first.
     pub async fn app(self) -> Arc<App> {
         let Self { sources, start } = self;
-        let cloud = Cloud::new(&sources.home, start.settings.config.chatgpt_base_url());
-        if cloud.applies() {
-            sources.live.managed.set(cloud.load().await);
-        }
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
-        tokio::spawn(cloud.keep_up(Arc::clone(&app)));
+        Cloud::begin(&app).await;
         app
     }
 

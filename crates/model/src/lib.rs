@@ -34,10 +34,10 @@ mod tools;
 mod transcript;
 
 pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool, Truncation};
-pub use credentials::{AuthFile, Bearer, BearerKind, BoxFuture, Credentials};
+pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
-pub use http::Http;
+pub use http::{Http, HttpError};
 pub use input::InputItem;
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;

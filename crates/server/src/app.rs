@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::replay::Replayed;
 use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
@@ -11,7 +12,7 @@ use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
 use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
-use loomd_model::{AuthFile, Catalogue, CatalogueError, Http, Provider, Scenario};
+use loomd_model::{Catalogue, CatalogueError, Http, Provider, Scenario};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -19,6 +20,7 @@ use loomd_search::User;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
+use crate::clients::Clients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
 use crate::handlers::fs::{Files, watched};
@@ -40,7 +42,7 @@ pub struct ConfigSources {
 #[derive(Default)]
 pub struct LiveSources {
     /// What the organisation requires of its members.
-    pub managed: Managed,
+    pub managed: Arc<Managed>,
     /// Features that clients switched.
     pub enablement: Enablement,
 }
@@ -64,6 +66,9 @@ pub struct App {
     /// What is to be said about this machine; told to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
+    pub(crate) accounts: Accounts,
+    /// Connections to whatever is called, shared by all.
+    http: Arc<Http>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) questions: Arc<Questions>,
     /// What clients do with files, and watch.
@@ -121,11 +126,25 @@ impl App {
         let mut warnings = warnings;
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
+        let questions: Arc<Questions> = Arc::default();
+        let http = Http::new(&environment);
+        let host = Clients {
+            connections: Arc::clone(&connections),
+            questions: Arc::clone(&questions),
+            home: sources.home.clone(),
+            managed: Arc::clone(&sources.live.managed),
+        };
         Self {
+            accounts: Accounts::new(
+                AccountOptions::new(&sources.home, config, &environment),
+                Arc::clone(&http),
+                Arc::new(host),
+            ),
+            http,
             sources,
             warnings,
             identity: Identity::new(config),
-            questions: Arc::default(),
+            questions,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
@@ -153,10 +172,7 @@ impl App {
                     ModelProvider { stream_max_retries: retries.or(config.stream_max_retries), ..config.clone() };
                 Provider::played(id, &config, Arc::clone(scenario))
             }
-            None => {
-                let account = Arc::new(AuthFile::new(self.sources.home.join("auth.json")));
-                Provider::new(id, config, &environment, Some(account))
-            }
+            None => Provider::new(id, config, &environment, Some(Arc::new(self.accounts.clone()))),
         };
         if providers.len() >= MAX_PROVIDERS {
             providers.clear();
@@ -203,7 +219,7 @@ impl App {
         self.threads.get_or_init(|| {
             let outlet = self.outlet();
             let home = self.replay.as_ref().map_or(self.sources.home.to_path_buf(), |replay| replay.home.clone());
-            let services = Services::new(home, Http::new(&environment), Environment::of_this_process());
+            let services = Services::new(home, Arc::clone(&self.http), Environment::of_this_process());
             let services = match &self.replay {
                 Some(replay) => services.replaying(Arc::clone(&replay.replayed)),
                 None => services,
@@ -297,7 +313,7 @@ impl Outlet for Connected {
     fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question {
         let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
         let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.questions.open(thread_id, asked, &request);
+        let (question, json) = self.questions.open(Some(thread_id), asked, &request);
         if let Some(json) = json {
             for outbox in outboxes {
                 outbox.request(json.clone());

@@ -157,7 +157,7 @@ impl Connection {
                 info!(method = ?short(&method), "ignoring a client notification");
             }
             Ok(Incoming::Response { id, result }) => self.answered(&id, Ok(result)),
-            Ok(Incoming::Error { id, error }) => self.answered(&id, Err(error.message)),
+            Ok(Incoming::Error { id, error }) => self.answered(&id, Err(error)),
             Err(error) => {
                 if let Some(count) = self.oddities.admit() {
                     error!(%error, bytes = message.len(), count, "ignoring what is no message");
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// The client answers a question of the server.
-    fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, String>) {
+    fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, RpcError>) {
         if !self.app.questions.answer(self.id, id, answer)
             && let Some(count) = self.oddities.admit()
         {

@@ -76,6 +76,11 @@ impl Connections {
         send(members, notification).await;
     }
 
+    /// Those who are there.
+    pub fn ids(&self) -> Vec<ConnectionId> {
+        self.lock().keys().copied().collect()
+    }
+
     /// The outbox of a member, if it is still there.
     pub fn outbox(&self, id: ConnectionId) -> Option<Arc<Outbox>> {
         self.lock().get(&id).map(|member| Arc::clone(&member.outbox))

@@ -7,8 +7,8 @@ use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_erro
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::handlers::{
-    command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread, turn,
-    windows,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread,
+    turn, windows,
 };
 use crate::outbox::Outbox;
 use crate::processes::Processes;
@@ -71,6 +71,14 @@ pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest)
         R::ThreadDecrementElicitation(p) => {
             encode_answer::<call::ThreadDecrementElicitation>(&id, thread::decrement_elicitation(&cx, p).await)
         }
+        R::AccountRead(p) => encode_answer::<call::AccountRead>(&id, account::read(&cx, p).await),
+        R::AccountLoginStart(p) => return later(&cx, id, |r| account::login(&cx, p, r)).await,
+        R::AccountLoginCancel(p) => return later(&cx, id, |r| account::cancel(&cx, p, r)).await,
+        R::AccountLogout(_) => return later(&cx, id, |r| account::logout(&cx, r)).await,
+        R::AccountRateLimitsRead(_) => {
+            encode_answer::<call::AccountRateLimitsRead>(&id, account::rate_limits(&cx).await)
+        }
+        R::GetAuthStatus(p) => encode_answer::<call::GetAuthStatus>(&id, Ok(cx.app.accounts.auth_status(&p).await)),
         R::GetConversationSummary(p) => {
             encode_answer::<call::GetConversationSummary>(&id, summary::conversation(&cx, p).await)
         }

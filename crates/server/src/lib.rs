@@ -6,6 +6,7 @@
 
 mod app;
 pub mod auth;
+mod clients;
 mod cloud;
 mod confinement;
 mod connection;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use loomd_agent::Question;
-use loomd_protocol::{JsonValue, RequestId, ServerRequest};
+use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::connections::ConnectionId;
 
-/// The open questions of all threads.
+/// The open questions of all threads, and those that concern no thread.
 #[derive(Default)]
 pub(crate) struct Questions {
     next: AtomicI64,
@@ -20,11 +20,11 @@ pub(crate) struct Questions {
 }
 
 struct Open {
-    thread_id: String,
+    thread_id: Option<String>,
     json: Bytes,
     /// Only those who were asked can answer.
     asked: Vec<ConnectionId>,
-    answer: oneshot::Sender<Result<JsonValue, String>>,
+    answer: oneshot::Sender<Result<JsonValue, RpcError>>,
 }
 
 /// Takes a question back when it is dropped.
@@ -43,7 +43,7 @@ impl Questions {
     /// Opens a question. The message is what has to be sent to those who are asked.
     pub fn open(
         self: &Arc<Self>,
-        thread_id: &str,
+        thread_id: Option<&str>,
         asked: Vec<ConnectionId>,
         request: &ServerRequest,
     ) -> (Question, Option<Bytes>) {
@@ -52,7 +52,7 @@ impl Questions {
         let request_id = RequestId::Integer(id);
         let json = request.encode(&request_id).ok().map(Bytes::from);
         if let Some(json) = &json {
-            let open = Open { thread_id: thread_id.into(), json: json.clone(), asked, answer };
+            let open = Open { thread_id: thread_id.map(Into::into), json: json.clone(), asked, answer };
             self.lock().insert(id, open);
         }
         let guard = Guard { questions: Arc::clone(self), id };
@@ -62,7 +62,7 @@ impl Questions {
     /// The open questions of a thread, which are put to one more connection.
     pub fn ask_also(&self, thread_id: &str, connection: ConnectionId) -> Vec<Bytes> {
         let mut open = self.lock();
-        let of_thread = open.values_mut().filter(|question| question.thread_id == thread_id);
+        let of_thread = open.values_mut().filter(|question| question.thread_id.as_deref() == Some(thread_id));
         let ask = |question: &mut Open| {
             if !question.asked.contains(&connection) {
                 question.asked.push(connection);
@@ -73,7 +73,7 @@ impl Questions {
     }
 
     /// Takes an answer; false when the connection was not asked this.
-    pub fn answer(&self, connection: ConnectionId, id: &RequestId, answer: Result<&RawValue, String>) -> bool {
+    pub fn answer(&self, connection: ConnectionId, id: &RequestId, answer: Result<&RawValue, RpcError>) -> bool {
         let RequestId::Integer(id) = id else { return false };
         let mut open = self.lock();
         if !open.get(id).is_some_and(|question| question.asked.contains(&connection)) {
@@ -81,7 +81,9 @@ impl Questions {
         }
         let Some(question) = open.remove(id) else { return false };
         drop(open);
-        let parsed = answer.and_then(|result| serde_json::from_str(result.get()).map_err(|error| error.to_string()));
+        let parsed = answer.and_then(|result| {
+            serde_json::from_str(result.get()).map_err(|error| RpcError::internal(error.to_string()))
+        });
         _ = question.answer.send(parsed);
         true
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
+    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue, RpcError,
     ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
@@ -132,7 +132,7 @@ impl TurnCx {
         let Question { id, mut answer, open } = self.hub.ask(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok(),
+            answered = &mut answer => answered.ok().map(said),
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
@@ -152,7 +152,7 @@ impl TurnCx {
         let Question { mut answer, open, .. } = self.hub.ask(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok(),
+            answered = &mut answer => answered.ok().map(said),
             () = self.cancel.cancelled() => None,
         };
         drop(open);
@@ -275,4 +275,9 @@ impl TurnCx {
         }))
         .await;
     }
+}
+
+/// What a client answered. Of an error only its words matter here.
+fn said(answer: Result<JsonValue, RpcError>) -> Result<JsonValue, String> {
+    answer.map_err(|error| error.message)
 }

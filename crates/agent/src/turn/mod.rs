@@ -491,14 +491,14 @@ impl Turn {
                     self.progress.turn_state = headers.turn_state;
                 }
                 for limits in headers.rate_limits {
-                    self.take_rate_limits(limits);
+                    self.take_rate_limits(limits).await;
                 }
                 if let Some(model) = headers.model {
                     self.answered_by(model).await;
                 }
             }
             ModelEvent::ServerModel(model) => self.answered_by(model).await,
-            ModelEvent::RateLimits(limits) => self.take_rate_limits(limits),
+            ModelEvent::RateLimits(limits) => self.take_rate_limits(limits).await,
             event => self.item_event(answer, event).await,
         }
     }

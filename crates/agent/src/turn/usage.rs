@@ -98,11 +98,15 @@ impl Turn {
         self.cx.tell(ServerNotification::AccountRateLimitsUpdated(updated)).await;
     }
 
-    /// What a new snapshot does not say of the account is still so.
-    pub(super) fn take_rate_limits(&mut self, mut limits: RateLimitSnapshot) {
+    /// What a new snapshot does not say of the account is still so. One that says something is told at once.
+    pub(super) async fn take_rate_limits(&mut self, mut limits: RateLimitSnapshot) {
+        let says_something = limits.primary.is_some() || limits.secondary.is_some() || limits.credits.is_some();
         limits.credits = limits.credits.or_else(|| self.rate_limits.credits.take());
         limits.plan_type = limits.plan_type.or_else(|| self.rate_limits.plan_type.take());
         self.rate_limits = limits;
+        if says_something {
+            self.tell_rate_limits().await;
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! What a call is authenticated with. A provider has one source of it; whether a refused call is worth
 //! another try is the source's to say.
 
-mod auth_file;
 mod command;
 
 use std::pin::Pin;
 
 use loomd_config::Secret;
 
-pub use auth_file::AuthFile;
 pub(crate) use command::Command;
 
 use crate::ModelError;

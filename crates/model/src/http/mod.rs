@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{Request, Uri};
+use hyper::{Request, Response, Uri};
 
 pub(crate) use answer::{Answer, Body};
 use connect::Connector;
@@ -26,8 +26,11 @@ pub struct Http {
     pool: Pool,
 }
 
+/// What [`Http::fetch`] takes in. Longer answers are for streams.
+const MAX_FETCHED: usize = 1 << 20;
+
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum HttpError {
+pub enum HttpError {
     #[error("{0}")]
     Connect(String),
     #[error("no answer within {} s", .0.as_secs())]
@@ -40,6 +43,26 @@ impl Http {
     /// Takes the settings of proxies and certificates from the environment.
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
         Arc::new(Self { connector: Connector::new(env), pool: Pool::default() })
+    }
+
+    /// A request and its whole answer, for short ones. Takes no longer than this.
+    pub async fn fetch(
+        self: &Arc<Self>,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Response<Bytes>, HttpError> {
+        let fetch = async {
+            let answer = self.exchange(request).await?;
+            let mut response = Response::new(Bytes::new());
+            (*response.status_mut(), *response.headers_mut()) = (answer.status, answer.headers);
+            let body = answer.body.read(MAX_FETCHED + 1).await?;
+            if body.len() > MAX_FETCHED {
+                return Err(HttpError::Broken(format!("the answer is longer than {MAX_FETCHED} bytes")));
+            }
+            *response.body_mut() = body.into();
+            Ok(response)
+        };
+        tokio::time::timeout(limit, fetch).await.unwrap_or(Err(HttpError::Timeout(limit)))
     }
 
     /// Sends a request and waits for the head of the answer, at most so long.

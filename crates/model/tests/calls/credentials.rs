@@ -1,35 +1,34 @@
 //! Who gets which credentials, and what a refusal of them leads to.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, ProviderAuth};
-use loomd_model::{AuthFile, Credentials};
+use loomd_model::{Bearer, BearerKind, BoxFuture, Credentials, ModelError};
 use loomd_testkit::ScriptedModel;
 use loomd_testkit::model::{Recorded, message, unauthorized};
 
 use super::{NO_ENV, call, config, request, session_of, texts};
 
-const SIGNED_IN: &str = r#"{"auth_mode":"chatgpt","tokens":{"id_token":"a.b.c","access_token":"at","refresh_token":"rt","account_id":"acct"},"last_refresh":"2026-01-01T00:00:00Z"}"#;
+/// An account that never changes.
+struct Account(Bearer);
 
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn new(auth: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        fs::write(home.path().join("auth.json"), auth).unwrap();
-        Self(home)
+impl Credentials for Account {
+    fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
+        Box::pin(std::future::ready(Ok(Some(self.0.clone()))))
     }
 
-    fn path(&self) -> PathBuf {
-        self.0.path().join("auth.json")
+    fn recover<'a>(&'a self, _: &'a Bearer, _: u32) -> BoxFuture<'a, Result<bool, ModelError>> {
+        Box::pin(std::future::ready(Ok(false)))
     }
+}
 
-    fn account(&self) -> Option<Arc<dyn Credentials>> {
-        Some(Arc::new(AuthFile::new(self.path())))
-    }
+fn account(token: &str, kind: BearerKind) -> Option<Arc<dyn Credentials>> {
+    Some(Arc::new(Account(Bearer { token: Secret::from(token.to_owned()), kind })))
+}
+
+fn signed_in() -> Option<Arc<dyn Credentials>> {
+    account("at", BearerKind::Chatgpt { account_id: Some("acct".into()) })
 }
 
 fn auth(sent: &Recorded) -> (Option<&str>, Option<&str>) {
@@ -39,7 +38,6 @@ fn auth(sent: &Recorded) -> (Option<&str>, Option<&str>) {
 #[tokio::test]
 async fn the_account_is_for_providers_that_ask_for_it() {
     let model = ScriptedModel::start().await;
-    let home = Home::new(SIGNED_IN);
     let asks = ModelProvider { requires_openai_auth: true, ..config(&model) };
     let token = Some(Secret::from("static".to_owned()));
     let fixed = ModelProvider { experimental_bearer_token: token, ..asks.clone() };
@@ -54,7 +52,7 @@ async fn the_account_is_for_providers_that_ask_for_it() {
     .into_iter()
     .enumerate()
     {
-        texts(&mut session_of("scripted", &config, env, home.account()), &request(&["hi"])).await;
+        texts(&mut session_of("scripted", &config, env, signed_in()), &request(&["hi"])).await;
         assert_eq!(auth(&model.call(number).await), expected, "{number}");
     }
 }
@@ -91,9 +89,8 @@ async fn openai_is_told_more_and_gets_compressed_bodies_after_a_sign_in() {
         _ => None,
     };
     let request = request(&["hi"]);
-    let key = Home::new(r#"{"OPENAI_API_KEY":"sk"}"#);
-    texts(&mut session_of("openai", &openai, env, key.account()), &request).await;
-    texts(&mut session_of("openai", &openai, env, Home::new(SIGNED_IN).account()), &request).await;
+    texts(&mut session_of("openai", &openai, env, account("sk", BearerKind::Key)), &request).await;
+    texts(&mut session_of("openai", &openai, env, signed_in()), &request).await;
     let plain = model.call(0).await;
     assert_eq!(auth(&plain), (Some("Bearer sk"), None));
     for (name, value) in [("version", "0.118.0"), ("openai-organization", "org"), ("openai-project", "proj")] {
@@ -127,18 +124,4 @@ async fn a_command_is_run_again_after_a_refusal_once() {
     assert_eq!(error.unwrap().http_status(), Some(401));
     let tokens: Vec<_> = model.calls().iter().map(|sent| sent.header("authorization").unwrap().to_owned()).collect();
     assert_eq!(tokens, [1, 1, 2, 2, 3].map(|number| format!("Bearer token-{number}")));
-}
-
-#[tokio::test]
-async fn a_sign_in_that_another_program_renewed_is_found_after_a_refusal() {
-    let model = ScriptedModel::start().await;
-    let home = Home::new(SIGNED_IN);
-    let config = ModelProvider { requires_openai_auth: true, ..config(&model) };
-    let mut session = session_of("scripted", &config, NO_ENV, home.account());
-    texts(&mut session, &request(&["hi"])).await;
-    fs::write(home.path(), SIGNED_IN.replace("\"at\"", "\"newer\"")).unwrap();
-    model.reply(unauthorized());
-    texts(&mut session, &request(&["hi"])).await;
-    let tokens: Vec<_> = model.calls().iter().map(|sent| sent.header("authorization").unwrap().to_owned()).collect();
-    assert_eq!(tokens, ["Bearer at", "Bearer at", "Bearer newer"]);
 }

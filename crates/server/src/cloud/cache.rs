@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::sign_in::Member;
+use loomd_accounts::Member;
 
 const VALID_FOR: SignedDuration = SignedDuration::from_mins(30);
 

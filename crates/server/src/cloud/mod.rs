@@ -2,21 +2,19 @@
 //! for those whose plan has it. Without the answer nothing runs: fail closed.
 
 mod cache;
-mod http;
-mod sign_in;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loomd_config::CloudError;
+use loomd_accounts::{Accounts, BackendError, Member};
+use loomd_config::{CloudError, Managed};
+use loomd_model::ModelError;
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::App;
-use http::HttpError;
-use sign_in::Member;
 
 /// For everything together, so that nobody waits longer for a server to start.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -27,46 +25,55 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// Where requirements come from: a backend, for the member that is signed in.
-#[derive(Clone, Debug)]
 pub struct Cloud {
     home: PathBuf,
-    base_url: String,
+    accounts: Accounts,
 }
 
 impl Cloud {
-    pub fn new(home: &Path, base_url: &str) -> Self {
-        Self { home: home.into(), base_url: base_url.into() }
+    pub(crate) fn new(home: &Path, accounts: &Accounts) -> Self {
+        Self { home: home.into(), accounts: accounts.clone() }
     }
 
-    /// Whether there is somebody to ask for. Cheap: most people are not members of an organisation.
-    pub fn applies(&self) -> bool {
-        Member::signed_in(&self.home).is_some()
+    /// Makes a server know what is required before it serves anybody, and keeps it up to date.
+    pub async fn begin(app: &App) {
+        let cloud = Self::new(&app.sources.home, &app.accounts);
+        let managed = Arc::clone(&app.sources.live.managed);
+        cloud.look_up(&managed).await;
+        tokio::spawn(cloud.keep_up(managed));
+    }
+
+    /// What is required of whoever is signed in now. Cheap for most: they are no members of an organisation.
+    pub(crate) async fn look_up(&self, managed: &Managed) {
+        managed.set(self.load().await);
     }
 
     /// The text of a `requirements.toml`; `None` where nothing is required. What was fetched lately is used
     /// again.
-    pub async fn load(&self) -> Result<Option<String>, CloudError> {
-        let Some(member) = Member::signed_in(&self.home) else { return Ok(None) };
+    async fn load(&self) -> Result<Option<String>, CloudError> {
+        let Some(member) = self.accounts.member() else { return Ok(None) };
         match cache::read(&self.home, &member) {
             Some(contents) => Ok(contents),
             None => self.fetch(&member).await,
         }
     }
 
-    /// Keeps a running server up to date. What cannot be fetched leaves things as they are.
-    pub async fn keep_up(self, app: Arc<App>) {
+    /// What cannot be fetched leaves things as they are.
+    async fn keep_up(self, managed: Arc<Managed>) {
         loop {
             sleep(REFRESH_EVERY).await;
-            let Some(member) = Member::signed_in(&self.home) else { continue };
+            let Some(member) = self.accounts.member() else { continue };
             match self.fetch(&member).await {
-                Ok(contents) => app.sources.live.managed.set(Ok(contents)),
+                // Somebody else may be signed in by now.
+                Ok(contents) if self.accounts.member().as_ref() == Some(&member) => managed.set(Ok(contents)),
+                Ok(_) => {}
                 Err(error) => warn!(code = error.code, detail = error.detail, "cannot refresh managed requirements"),
             }
         }
     }
 
     async fn fetch(&self, member: &Member) -> Result<Option<String>, CloudError> {
-        let contents = match timeout(PATIENCE, self.try_often(member)).await {
+        let contents = match timeout(PATIENCE, self.try_often()).await {
             Ok(contents) => contents?,
             Err(_) => return Err(error("Timeout", "the backend did not answer in time", None)),
         };
@@ -77,10 +84,10 @@ impl Cloud {
         Ok(contents)
     }
 
-    async fn try_often(&self, member: &Member) -> Result<Option<String>, CloudError> {
+    async fn try_often(&self) -> Result<Option<String>, CloudError> {
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
-            match self.ask(member).await {
+            match self.ask().await {
                 // Asking again would not help.
                 Err(error) if error.code == "RequestFailed" && attempt < ATTEMPTS => {
                     sleep(pause).await;
@@ -92,34 +99,25 @@ impl Cloud {
         Err(error("Internal", "no attempt was made", None))
     }
 
-    async fn ask(&self, member: &Member) -> Result<Option<String>, CloudError> {
+    async fn ask(&self) -> Result<Option<String>, CloudError> {
         #[derive(Deserialize)]
         struct Answer {
             contents: Option<String>,
         }
 
-        let headers = [
-            ("authorization", format!("Bearer {}", member.access_token)),
-            ("chatgpt-account-id", member.account.clone()),
-        ];
-        let (status, body) = http::get(&self.url(), &headers).await.map_err(|failure| match failure {
-            HttpError::Url(reason) => error("Internal", &reason, None),
-            other => error("RequestFailed", &other.to_string(), None),
+        let answer = self.accounts.get("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
+            BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
+            BackendError::Credentials(_) | BackendError::Http(_) => error("RequestFailed", &failure.to_string(), None),
+            BackendError::SignedOut | BackendError::Address(_) => error("Internal", &failure.to_string(), None),
         })?;
+        let status = answer.response.status().as_u16();
         match status {
-            200..300 => serde_json::from_slice::<Answer>(&body)
+            200..300 => serde_json::from_slice::<Answer>(answer.response.body())
                 .map(|answer| answer.contents)
                 .map_err(|failure| error("Parse", &failure.to_string(), Some(status))),
             401 => Err(error("Auth", "the backend does not accept the sign-in", Some(status))),
             _ => Err(error("RequestFailed", &format!("the backend answered {status}"), Some(status))),
         }
-    }
-
-    fn url(&self) -> String {
-        let base = self.base_url.trim_end_matches('/');
-        let path =
-            if base.contains("/backend-api") { "wham/config/requirements" } else { "api/codex/config/requirements" };
-        format!("{base}/{path}")
     }
 }
 

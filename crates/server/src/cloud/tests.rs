@@ -2,6 +2,10 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loomd_accounts::Options;
+use loomd_config::{LoadRequest, Overrides, load};
+use loomd_model::Http;
+use loomd_protocol::AbsolutePathBuf;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -22,6 +26,7 @@ fn home(plan: &str) -> tempfile::TempDir {
             "refresh_token": "r",
             "account_id": "acct-1",
         },
+        "last_refresh": jiff::Timestamp::now().to_string(),
     });
     std::fs::write(home.path().join("auth.json"), auth.to_string()).unwrap();
     home
@@ -48,6 +53,15 @@ async fn backend(answers: Vec<(u16, String)>) -> (String, Arc<Mutex<Vec<String>>
     (url, requests)
 }
 
+fn cloud(home: &tempfile::TempDir, url: &str) -> Cloud {
+    std::fs::write(home.path().join("config.toml"), format!("chatgpt_base_url = '{url}'")).unwrap();
+    let path = AbsolutePathBuf::new(home.path()).unwrap();
+    let loaded = load(&LoadRequest::new(&path, &Overrides::default())).unwrap();
+    let refresh_url = |_: &str| Some(format!("{url}/oauth/token"));
+    let options = Options::new(&path, &loaded, &refresh_url);
+    Cloud::new(&path, &Accounts::new(options, Http::new(&|_| None), Arc::new(())))
+}
+
 fn contents(text: &str) -> (u16, String) {
     (200, json!({ "contents": text }).to_string())
 }
@@ -56,8 +70,7 @@ fn contents(text: &str) -> (u16, String) {
 async fn requirements_are_fetched_for_the_member_and_kept() {
     let home = home("enterprise");
     let (url, requests) = backend(vec![contents("enforce_residency = 'us'")]).await;
-    let cloud = Cloud::new(home.path(), &format!("{url}/backend-api/"));
-    assert!(cloud.applies());
+    let cloud = cloud(&home, &format!("{url}/backend-api/"));
     for _ in 0..2 {
         assert_eq!(cloud.load().await.unwrap().as_deref(), Some("enforce_residency = 'us'"));
     }
@@ -72,42 +85,44 @@ async fn requirements_are_fetched_for_the_member_and_kept() {
 #[tokio::test]
 async fn others_are_not_asked_for() {
     let home = home("plus");
-    let cloud = Cloud::new(home.path(), "http://127.0.0.1:1");
-    assert!(!cloud.applies());
-    assert_eq!(cloud.load().await, Ok(None));
+    assert_eq!(cloud(&home, "http://127.0.0.1:1").load().await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_failure_is_tried_again_and_a_refusal_is_not() {
     let home = home("business");
     let (url, _) = backend(vec![(500, String::new()), contents("")]).await;
-    assert_eq!(Cloud::new(home.path(), &url).load().await, Ok(Some(String::new())));
+    assert_eq!(cloud(&home, &url).load().await, Ok(Some(String::new())));
 
     let home = self::home("business");
-    let (url, requests) = backend(vec![(401, String::new())]).await;
-    let error = Cloud::new(home.path(), &url).load().await.unwrap_err();
+    let expired = json!({ "error": { "code": "refresh_token_expired" } }).to_string();
+    let (url, requests) = backend(vec![(401, String::new()), (401, String::new()), (401, expired)]).await;
+    let error = cloud(&home, &url).load().await.unwrap_err();
     assert_eq!((error.code, error.status), ("Auth", Some(401)));
-    assert!(requests.lock().unwrap()[0].starts_with("GET /api/codex/config/requirements "));
+    assert!(error.detail.contains("refresh token has expired"), "{}", error.detail);
+    let asked: Vec<_> = requests.lock().unwrap().iter().map(|it| it.lines().next().unwrap().to_owned()).collect();
+    let get = "GET /api/codex/config/requirements HTTP/1.1";
+    assert_eq!(asked, [get, get, "POST /oauth/token HTTP/1.1"]);
 }
 
 #[tokio::test]
 async fn what_is_kept_is_for_its_member_only_and_must_not_be_edited() {
     let home = home("enterprise");
-    let member = Member::signed_in(home.path()).unwrap();
+    let member = cloud(&home, "http://127.0.0.1:1").accounts.member().unwrap();
     cache::write(home.path(), &member, Some("a = 1")).unwrap();
     assert_eq!(cache::read(home.path(), &member), Some(Some("a = 1".into())));
-    let other = Member { account: "acct-2".into(), ..member };
+    let other = Member { account: "acct-2".into(), ..member.clone() };
     assert_eq!(cache::read(home.path(), &other), None);
     let file = home.path().join("cloud-requirements-cache.json");
     let edited = std::fs::read_to_string(&file).unwrap().replace("a = 1", "a = 2");
     std::fs::write(&file, edited).unwrap();
-    assert_eq!(cache::read(home.path(), &Member::signed_in(home.path()).unwrap()), None);
+    assert_eq!(cache::read(home.path(), &member), None);
 }
 
 #[tokio::test]
 async fn what_does_not_parse_is_not_kept() {
     let home = home("enterprise");
     let (url, _) = backend(vec![contents("allowed_approval_policies = 'x'")]).await;
-    assert!(Cloud::new(home.path(), &url).load().await.unwrap().is_some());
+    assert!(cloud(&home, &url).load().await.unwrap().is_some());
     assert!(!home.path().join("cloud-requirements-cache.json").exists());
 }

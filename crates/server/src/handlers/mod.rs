@@ -1,6 +1,7 @@
 //! What each method does, one file per family. A handler checks its params, asks whoever owns the state,
 //! and maps the error.
 
+pub(crate) mod account;
 pub(crate) mod command_exec;
 pub(crate) mod config;
 pub(crate) mod external_agent;

@@ -1,0 +1,97 @@
+//! The backend of ChatGPT, asked on behalf of the account. A refusal is recovered from as in a model call.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Request, Response, StatusCode};
+use loomd_model::{Bearer, BearerKind, Credentials as _, HttpError, ModelError};
+
+use crate::Accounts;
+
+/// Hosts that have their backend below a path.
+const CHATGPT_HOSTS: [&str; 2] = ["https://chatgpt.com", "https://chat.openai.com"];
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    #[error("nobody is signed in")]
+    SignedOut,
+    /// Credentials could not be had, or not be renewed.
+    #[error("{0}")]
+    Credentials(#[from] ModelError),
+    #[error("bad address {0}")]
+    Address(String),
+    #[error("{0}")]
+    Http(#[from] HttpError),
+}
+
+/// An answer, and where it came from.
+pub struct BackendAnswer {
+    pub url: String,
+    pub response: Response<Bytes>,
+}
+
+impl Accounts {
+    /// Gets what is at this route, such as `usage`; each try takes no longer than this. The answer may be a refusal.
+    pub async fn get(&self, route: &str, limit: Duration) -> Result<BackendAnswer, BackendError> {
+        let url = address(&self.0.options.backend, route);
+        let mut refusals = 0;
+        loop {
+            let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
+            let request = request(&url, &bearer).ok_or_else(|| BackendError::Address(url.clone()))?;
+            let response = self.0.http.fetch(request, limit).await?;
+            if response.status() == StatusCode::UNAUTHORIZED {
+                refusals += 1;
+                if self.recover(&bearer, refusals).await? {
+                    continue;
+                }
+            }
+            return Ok(BackendAnswer { url, response });
+        }
+    }
+}
+
+fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
+    let secret = |value: &str| {
+        let mut value = HeaderValue::from_str(value).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = url.parse().ok()?;
+    let headers = request.headers_mut();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loomd/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(AUTHORIZATION, secret(&format!("Bearer {}", bearer.token.reveal()))?);
+    if let BearerKind::Chatgpt { account_id: Some(account) } = &bearer.kind {
+        headers.insert(HeaderName::from_static("chatgpt-account-id"), secret(account)?);
+    }
+    Some(request)
+}
+
+fn address(base: &str, route: &str) -> String {
+    let mut base = base.trim_end_matches('/').to_owned();
+    if !base.contains("/backend-api") && CHATGPT_HOSTS.iter().any(|host| base.starts_with(host)) {
+        base.push_str("/backend-api");
+    }
+    let prefix = if base.contains("/backend-api") { "wham" } else { "api/codex" };
+    format!("{base}/{prefix}/{route}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_route_depends_on_the_host() {
+        for (base, expected) in [
+            ("https://chatgpt.com/backend-api/", "https://chatgpt.com/backend-api/wham/usage"),
+            ("https://chat.openai.com", "https://chat.openai.com/backend-api/wham/usage"),
+            ("http://127.0.0.1:1/backend-api/", "http://127.0.0.1:1/backend-api/wham/usage"),
+            ("http://127.0.0.1:1//", "http://127.0.0.1:1/api/codex/usage"),
+        ] {
+            assert_eq!(address(base, "usage"), expected);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Logins that need nobody else, and logouts. Each is carried out, answered and told before the next begins.
+
+use loomd_protocol::{
+    AccountLoginCompletedNotification, ForcedLoginMethod, LoginAccountResponse, LogoutAccountResponse, Secret,
+    ServerNotification,
+};
+
+use crate::auth_json::AuthJson;
+use crate::login::NOT_COMPLETED;
+use crate::{AccountError, Accounts};
+
+impl Accounts {
+    /// `account/login/start` with a key.
+    pub async fn login_with_key(
+        &self,
+        key: Secret,
+        reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
+    ) {
+        let _order = self.0.order.lock().await;
+        let key = match self.check_key(&key) {
+            Ok(key) => key,
+            Err(error) => return reply(Err(error)),
+        };
+        let save = || self.save(AuthJson::of_key(key)).map_err(AccountError::SaveKey);
+        if self.change(|| save().map(|()| LoginAccountResponse::ApiKey), reply).await {
+            self.tell_login(None, Ok(())).await;
+        }
+    }
+
+    /// `account/logout`
+    pub async fn logout(&self, reply: impl FnOnce(Result<LogoutAccountResponse, AccountError>) + Send) {
+        let _order = self.0.order.lock().await;
+        let forget = || self.forget().map_err(AccountError::Logout);
+        if self.change(|| forget().map(|()| LogoutAccountResponse {}), reply).await {
+            self.tell_updated().await;
+        }
+    }
+
+    /// Makes a change that puts an end to any pending login, and answers. True when it was made.
+    pub(crate) async fn change<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, AccountError> + Send,
+        reply: impl FnOnce(Result<T, AccountError>) + Send,
+    ) -> bool {
+        let given_up = self.take_pending(None);
+        let outcome = change();
+        let changed = outcome.is_ok();
+        if changed {
+            self.0.host.switched(self).await;
+        }
+        reply(outcome);
+        self.end(given_up, NOT_COMPLETED).await;
+        changed
+    }
+
+    /// The key as it is kept.
+    fn check_key(&self, key: &Secret) -> Result<Secret, AccountError> {
+        self.check_managed()?;
+        if self.0.options.forced_method == Some(ForcedLoginMethod::Chatgpt) {
+            return Err(AccountError::KeyDisabled);
+        }
+        let key = key.reveal().trim();
+        if key.is_empty() {
+            return Err(AccountError::EmptyKey);
+        }
+        Ok(Secret::from(key.to_owned()))
+    }
+
+    /// As long as a client owns the session, others do not change it.
+    pub(crate) fn check_managed(&self) -> Result<(), AccountError> {
+        if self.current().is_external() { Err(AccountError::ExternalActive) } else { Ok(()) }
+    }
+
+    /// How a login ended, and who is signed in when that is new.
+    pub(crate) async fn tell_login(&self, login_id: Option<String>, outcome: Result<(), String>) {
+        let (success, error) = (outcome.is_ok(), outcome.err());
+        let completed = AccountLoginCompletedNotification { login_id, success, error };
+        self.0.host.tell(ServerNotification::AccountLoginCompleted(completed)).await;
+        if success {
+            self.tell_updated().await;
+        }
+    }
+
+    pub(crate) async fn tell_updated(&self) {
+        self.0.host.tell(ServerNotification::AccountUpdated(self.current().news())).await;
+    }
+}

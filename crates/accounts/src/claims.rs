@@ -1,0 +1,147 @@
+//! What a token says about the one it was issued to. Whoever issued it has checked that; nobody here can check a
+//! signature.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loomd_protocol::{JsonValue, PlanType};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// The part of a token's claims that matters here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct Claims {
+    email: Option<String>,
+    #[serde(rename = "https://api.openai.com/profile", default)]
+    profile: Profile,
+    #[serde(rename = "https://api.openai.com/auth", default)]
+    pub auth: AuthClaims,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+struct Profile {
+    email: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct AuthClaims {
+    chatgpt_plan_type: Option<String>,
+    chatgpt_user_id: Option<String>,
+    user_id: Option<String>,
+    pub chatgpt_account_id: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("invalid ID token format")]
+    Format,
+    #[error("{0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Claims {
+    pub fn of(token: &str) -> Result<Self, TokenError> {
+        payload(token)
+    }
+
+    pub fn email(&self) -> Option<&str> {
+        self.email.as_deref().or(self.profile.email.as_deref())
+    }
+
+    pub fn plan(&self) -> PlanType {
+        let claimed = self.auth.chatgpt_plan_type.clone().map(PlanType::from);
+        match claimed {
+            Some(PlanType::Other(name)) if name == "hc" => PlanType::Enterprise,
+            None | Some(PlanType::Other(_)) => PlanType::Unknown,
+            Some(plan) => plan,
+        }
+    }
+
+    pub fn user_id(&self) -> Option<&str> {
+        self.auth.chatgpt_user_id.as_deref().or(self.auth.user_id.as_deref())
+    }
+}
+
+/// A plan as a client names it, who may spell it in its own way.
+pub(crate) fn named_plan(name: &str) -> PlanType {
+    match PlanType::from(name.to_ascii_lowercase()) {
+        PlanType::Other(name) if name == "hc" => PlanType::Enterprise,
+        PlanType::Other(name) if name == "education" => PlanType::Edu,
+        PlanType::Other(_) => PlanType::Unknown,
+        plan => plan,
+    }
+}
+
+/// When a token stops to be of use, in seconds since the epoch; `None` when it does not say.
+pub(crate) fn expiry(token: &str) -> Option<f64> {
+    payload::<JsonValue>(token).ok()?["exp"].as_f64()
+}
+
+fn payload<T: DeserializeOwned>(token: &str) -> Result<T, TokenError> {
+    let parts: Vec<&str> = token.splitn(4, '.').collect();
+    let [header, payload, signature] = parts[..] else { return Err(TokenError::Format) };
+    if [header, payload, signature].contains(&"") {
+        return Err(TokenError::Format);
+    }
+    Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests::jwt;
+
+    #[test]
+    fn the_email_and_the_plan_are_found_where_issuers_put_them() {
+        let check = |claims: JsonValue, email: Option<&str>, plan: PlanType| {
+            let found = Claims::of(&jwt(&claims)).unwrap();
+            assert_eq!((found.email(), found.plan()), (email, plan), "{claims}");
+        };
+        let plan = |name: &str| json!({ "https://api.openai.com/auth": { "chatgpt_plan_type": name } });
+        check(json!({ "email": "a@b" }), Some("a@b"), PlanType::Unknown);
+        check(json!({ "https://api.openai.com/profile": { "email": "p@b" } }), Some("p@b"), PlanType::Unknown);
+        check(plan("team"), None, PlanType::Team);
+        check(plan("hc"), None, PlanType::Enterprise);
+        check(plan("PRO"), None, PlanType::Unknown);
+        check(plan("education"), None, PlanType::Unknown);
+    }
+
+    #[test]
+    fn clients_may_spell_plans_as_they_like() {
+        for (name, plan) in [
+            ("Plus", PlanType::Plus),
+            ("education", PlanType::Edu),
+            ("HC", PlanType::Enterprise),
+            ("platinum", PlanType::Unknown),
+        ] {
+            assert_eq!(named_plan(name), plan, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_is_told_apart() {
+        for token in ["", "opaque", "a.b", "a..c", ".b.c", "a.b.", "a.b.c.d"] {
+            assert_eq!(Claims::of(token).unwrap_err().to_string(), "invalid ID token format", "{token}");
+        }
+        assert!(matches!(Claims::of("a.!.c"), Err(TokenError::Base64(_))));
+        assert!(matches!(Claims::of("a.bm8.c"), Err(TokenError::Json(_))));
+    }
+
+    #[test]
+    fn tokens_may_say_when_they_expire() {
+        assert_eq!(expiry(&jwt(&json!({ "exp": 12 }))), Some(12.0));
+        assert_eq!(expiry(&jwt(&json!({}))), None);
+        assert_eq!(expiry("opaque"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(token in "[a-zA-Z0-9_.-]{0,40}") {
+            _ = Claims::of(&token);
+        }
+    }
+}

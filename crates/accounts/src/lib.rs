@@ -1,0 +1,143 @@
+//! Accounts: who is signed in, how that changes, and what model calls are authenticated with. There is one
+//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of
+//! every thread. Knows no connections: whoever asks brings a reply, which is called before any news that follows
+//! from it, and a [`Host`] takes the news to clients.
+
+mod auth_json;
+mod backend;
+mod change;
+mod claims;
+mod credentials;
+mod error;
+mod external;
+mod host;
+mod identity;
+mod issuer;
+mod login;
+mod member;
+mod options;
+mod rate_limits;
+mod read;
+mod refresh;
+mod renew;
+mod storage;
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use loomd_model::Http;
+
+pub use backend::{BackendAnswer, BackendError};
+pub use claims::TokenError;
+pub use error::AccountError;
+pub use external::ExternalTokens;
+pub use host::{AskError, ClientId, Host};
+pub use member::Member;
+pub use options::Options;
+
+use auth_json::AuthJson;
+use identity::Identity;
+use issuer::Issuer;
+use login::Pending;
+use renew::Turnstile;
+use storage::Storage;
+
+/// The owner of identity. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Accounts(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    storage: Storage,
+    http: Arc<Http>,
+    issuer: Issuer,
+    host: Arc<dyn Host>,
+    /// Read when it is first needed. What others write to the file later does not count by itself.
+    current: Mutex<Option<Arc<Current>>>,
+    /// One login or logout at a time, with all its news.
+    order: tokio::sync::Mutex<()>,
+    renewing: Turnstile,
+    pending: Mutex<Option<Pending>>,
+    /// Held by whoever listens for a browser.
+    port: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Who is signed in, and the credentials that say so.
+#[derive(Debug, Default)]
+struct Current {
+    identity: Option<Identity>,
+    file: AuthJson,
+    /// Why the tokens cannot be refreshed any more, once that is known.
+    dead: OnceLock<String>,
+}
+
+impl Accounts {
+    pub fn new(options: Options, http: Arc<Http>, host: Arc<dyn Host>) -> Self {
+        let storage = Storage::new(&options.home, options.store);
+        let issuer = Issuer::new(Arc::clone(&http), options.issuer.clone(), options.refresh_url.clone());
+        Self(Arc::new(Inner {
+            options,
+            storage,
+            http,
+            issuer,
+            host,
+            current: Mutex::default(),
+            order: Default::default(),
+            renewing: Turnstile::default(),
+            pending: Mutex::default(),
+            port: Arc::default(),
+        }))
+    }
+
+    fn current(&self) -> Arc<Current> {
+        let mut current = self.lock();
+        Arc::clone(current.get_or_insert_with(|| Arc::new(self.stored())))
+    }
+
+    /// What the storage says now.
+    fn stored(&self) -> Current {
+        self.understood(self.0.storage.load())
+    }
+
+    fn understood(&self, file: AuthJson) -> Current {
+        Current { identity: Identity::of(&file, &self.0.options), file, dead: OnceLock::new() }
+    }
+
+    fn adopt(&self, current: Current) {
+        *self.lock() = Some(Arc::new(current));
+    }
+
+    /// Keeps credentials from now on. Storage is only written while nobody else can change who is signed in.
+    fn save(&self, file: AuthJson) -> io::Result<()> {
+        let mut current = self.lock();
+        self.0.storage.save(&file)?;
+        *current = Some(Arc::new(self.understood(file)));
+        Ok(())
+    }
+
+    /// Keeps credentials in the place of old ones, unless others are there by now.
+    fn save_instead(&self, old: &Arc<Current>, file: &AuthJson) -> io::Result<()> {
+        let current = self.lock();
+        let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
+        if is_there { self.0.storage.save(file) } else { Ok(()) }
+    }
+
+    /// Forgets all credentials.
+    fn forget(&self) -> io::Result<()> {
+        let mut current = self.lock();
+        self.0.storage.delete()?;
+        *current = Some(Arc::default());
+        Ok(())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {
+        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

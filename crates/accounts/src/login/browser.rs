@@ -1,0 +1,129 @@
+//! `chatgpt`: the user signs in with a browser, which brings a code to a small server on this machine. The code is
+//! worth something only together with a secret that never left the process (PKCE).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loomd_protocol::LoginAccountResponse;
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use super::NOT_COMPLETED;
+use super::callback::Callback;
+use crate::issuer::{CLIENT_ID, encoded};
+use crate::{AccountError, Accounts};
+
+/// The issuer sends browsers nowhere else. The second is for when another program waits for its own login.
+pub(crate) const PORTS: [u16; 2] = [1455, 1457];
+
+/// How long the user may take.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// How long the login before this one may take to leave the port.
+const LEAVING: Duration = Duration::from_secs(3);
+
+const SCOPE: &str = "openid profile email offline_access api.connectors.read api.connectors.invoke";
+
+/// What is known only here, and proves that a code is for this login.
+pub(super) struct Secrets {
+    pub state: String,
+    pub verifier: String,
+}
+
+impl Secrets {
+    fn new() -> Result<Self, getrandom::Error> {
+        let (mut state, mut verifier) = ([0; 32], [0; 64]);
+        getrandom::fill(&mut state)?;
+        getrandom::fill(&mut verifier)?;
+        Ok(Self { state: URL_SAFE_NO_PAD.encode(state), verifier: URL_SAFE_NO_PAD.encode(verifier) })
+    }
+
+    fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(Sha256::digest(&self.verifier))
+    }
+}
+
+impl Accounts {
+    /// `account/login/start` with a browser, which is for the client to open.
+    pub async fn login_in_browser(
+        &self,
+        originator: &str,
+        reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
+    ) {
+        if let Err(error) = self.check_chatgpt() {
+            return reply(Err(error));
+        }
+        // Its server has to leave the port first.
+        let replaced = self.take_pending(None).inspect(|pending| pending.stop.cancel());
+        let started = self.open(originator).await;
+        reply(started.map(|(login_id, auth_url)| LoginAccountResponse::Chatgpt { login_id, auth_url }));
+        self.end(replaced, "Login cancelled").await;
+    }
+
+    /// Begins to listen. The one before has left the port, or someone else has it.
+    async fn open(&self, originator: &str) -> Result<(String, String), AccountError> {
+        let port = timeout(LEAVING, Arc::clone(&self.0.port).lock_owned()).await;
+        let held = port.map_err(|_| AccountError::LoginServer("the last login does not end".into()))?;
+        let listener = bind(self.0.options.ports).await.map_err(AccountError::LoginServer)?;
+        let port = listener.local_addr().map_err(|error| AccountError::LoginServer(error.to_string()))?.port();
+        let secrets = Secrets::new().map_err(|error| AccountError::LoginServer(error.to_string()))?;
+        let redirect_uri = format!("http://localhost:{port}/auth/callback");
+        let auth_url = self.auth_url(&redirect_uri, &secrets, originator);
+        let (login_id, stop, before) = self.begin("Login server error: ");
+        let callback = Callback::new(self.clone(), login_id.clone(), secrets, redirect_uri);
+        let (accounts, id) = (self.clone(), login_id.clone());
+        tokio::spawn(async move {
+            let ended = tokio::select! {
+                () = stop.cancelled() => Ok(()),
+                ended = timeout(PATIENCE, callback.serve(&listener)) => ended,
+            };
+            drop(listener);
+            drop(held);
+            if ended.is_err() {
+                accounts.time_out(&id).await;
+            }
+        });
+        self.end(before, NOT_COMPLETED).await;
+        Ok((login_id, auth_url))
+    }
+
+    async fn time_out(&self, id: &str) {
+        if self.take_pending(Some(id)).is_some() {
+            self.tell_login(Some(id.into()), Err("Login timed out".into())).await;
+        }
+    }
+
+    fn auth_url(&self, redirect_uri: &str, secrets: &Secrets, originator: &str) -> String {
+        let challenge = secrets.challenge();
+        let workspace = self.0.options.forced_workspace.as_deref();
+        let fields = [
+            ("response_type", "code"),
+            ("client_id", CLIENT_ID),
+            ("redirect_uri", redirect_uri),
+            ("scope", SCOPE),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("id_token_add_organizations", "true"),
+            ("codex_cli_simplified_flow", "true"),
+            ("state", &secrets.state),
+            ("originator", originator),
+        ];
+        let fields = fields.into_iter().chain(workspace.map(|workspace| ("allowed_workspace_id", workspace)));
+        format!("{}/oauth/authorize?{}", self.0.options.issuer, encoded(fields))
+    }
+}
+
+async fn bind(ports: [u16; 2]) -> Result<TcpListener, String> {
+    for port in ports {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(format!("Port 127.0.0.1:{} is already in use", ports[0]))
+}

@@ -1,0 +1,230 @@
+//! The server that a browser brings the code to: one login, this machine only. Nothing but a request that knows the
+//! login's state moves it, except that a program (no web page) may end it, to have the port.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, ORIGIN};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use percent_encoding::percent_decode_str;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::browser::Secrets;
+use super::{Failure, credentials, page};
+use crate::Accounts;
+use crate::auth_json::AuthJson;
+
+/// A browser opens a few.
+const MAX_CONNECTIONS: usize = 16;
+/// For the head of a request.
+const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+/// For a whole one. Two calls of the issuer are the most that is waited for.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+/// How long the last page stays, for a browser that is slow to ask for it.
+const LINGER: Duration = Duration::from_secs(2);
+/// What requests get to their end when the login is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// After which a listener that cannot accept is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct Callback {
+    accounts: Accounts,
+    login_id: String,
+    secrets: Secrets,
+    redirect_uri: String,
+    /// A code has come, and is good for one exchange.
+    has_code: AtomicBool,
+    signed_in: AtomicBool,
+    over: CancellationToken,
+}
+
+impl Callback {
+    pub fn new(accounts: Accounts, login_id: String, secrets: Secrets, redirect_uri: String) -> Arc<Self> {
+        let (has_code, signed_in, over) = Default::default();
+        Arc::new(Self { accounts, login_id, secrets, redirect_uri, has_code, signed_in, over })
+    }
+
+    /// Until the login is over, one way or the other.
+    pub async fn serve(self: Arc<Self>, listener: &TcpListener) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = self.over.cancelled() => break,
+                Some(_) = connections.join_next() => {}
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => _ = connections.spawn(Arc::clone(&self).connection(stream)),
+                    Err(_) => sleep(PAUSE).await,
+                },
+            }
+        }
+        _ = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} }).await;
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let service = service_fn(|request| {
+            let callback = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(callback.answer(&request).await) }
+        });
+        let mut server = http1::Builder::new();
+        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+        // Who speaks no HTTP, or goes away, is nobody to answer to.
+        _ = timeout(REQUEST_PATIENCE, server.serve_connection(TokioIo::new(stream), service)).await;
+    }
+
+    async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        match request.uri().path() {
+            "/auth/callback" => self.callback(request.uri().query().unwrap_or_default()).await,
+            "/success" if self.signed_in.load(Ordering::Acquire) => {
+                self.over.cancel();
+                html(page::signed_in())
+            }
+            "/cancel" if !is_of_a_page(request.headers()) => {
+                _ = self.finish(Err(Failure::new("login_cancelled", "Login cancelled"))).await;
+                plain(StatusCode::OK, "Login cancelled")
+            }
+            _ => plain(StatusCode::NOT_FOUND, "Not Found"),
+        }
+    }
+
+    async fn callback(self: &Arc<Self>, query: &str) -> Response<Full<Bytes>> {
+        let field = |name: &str| field(query, name);
+        if field("state").as_deref() != Some(&self.secrets.state) {
+            return plain(StatusCode::BAD_REQUEST, "State mismatch");
+        }
+        if self.has_code.swap(true, Ordering::AcqRel) {
+            return plain(StatusCode::BAD_REQUEST, "This sign-in is under way already");
+        }
+        let outcome = match (field("error"), field("code").filter(|code| !code.is_empty())) {
+            (Some(error), _) => Err(refused(error, field("error_description"))),
+            (None, Some(code)) => self.exchange(&code).await,
+            (None, None) => {
+                let message = "Missing authorization code. Sign-in could not be completed.";
+                Err(Failure::new("missing_authorization_code", message))
+            }
+        };
+        match self.finish(outcome).await {
+            Ok(()) => redirect(&self.redirect_uri.replace("/auth/callback", "/success")),
+            Err(failure) => html(page::failed(&failure)),
+        }
+    }
+
+    async fn exchange(&self, code: &str) -> Result<AuthJson, Failure> {
+        let issuer = &self.accounts.0.issuer;
+        let exchanged = issuer.exchange(code, &self.redirect_uri, &self.secrets.verifier).await;
+        let granted =
+            exchanged.map_err(|why| Failure::new("token_exchange_failed", format!("Token exchange failed: {why}")))?;
+        self.accounts.check_workspace(&granted)?;
+        let api_key = issuer.api_key(&granted.id_token).await;
+        credentials(granted, api_key)
+    }
+
+    /// Ends the login, also when the browser does not wait for it.
+    async fn finish(self: &Arc<Self>, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
+        let callback = Arc::clone(self);
+        let finished = tokio::spawn(async move {
+            let finished = callback.accounts.finish(&callback.login_id, outcome).await;
+            if finished.is_ok() {
+                callback.signed_in.store(true, Ordering::Release);
+                let over = callback.over.clone();
+                tokio::spawn(async move {
+                    sleep(LINGER).await;
+                    over.cancel();
+                });
+            } else {
+                callback.over.cancel();
+            }
+            finished
+        });
+        finished.await.unwrap_or_else(|_| Err(Failure::not_saved()))
+    }
+}
+
+/// What the issuer has against it.
+fn refused(error: String, description: Option<String>) -> Failure {
+    let description = description.filter(|text| !text.trim().is_empty());
+    let entitlement = |text: &String| text.to_ascii_lowercase().contains("missing_codex_entitlement");
+    if error == "access_denied" && description.as_ref().is_some_and(entitlement) {
+        let message =
+            "Codex is not enabled for your workspace. Contact your workspace administrator to request access to Codex.";
+        return Failure::new(&error, message);
+    }
+    Failure::new(&error, format!("Sign-in failed: {}", description.as_ref().unwrap_or(&error)))
+}
+
+/// Browsers say where a request comes from when a page makes it.
+fn is_of_a_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(ORIGIN) || headers.contains_key(HeaderName::from_static("sec-fetch-site"))
+}
+
+/// A field of a form.
+fn field(query: &str, name: &str) -> Option<String> {
+    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let mut fields = query.split('&').map(|field| field.split_once('=').unwrap_or((field, "")));
+    fields.find(|(key, _)| decoded(key) == name).map(|(_, value)| decoded(value))
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    response(status, "text/plain; charset=utf-8", text.into())
+}
+
+fn html(page: String) -> Response<Full<Bytes>> {
+    response(StatusCode::OK, "text/html; charset=utf-8", page)
+}
+
+fn redirect(to: &str) -> Response<Full<Bytes>> {
+    let mut response = plain(StatusCode::FOUND, "");
+    if let Ok(to) = HeaderValue::from_str(to) {
+        response.headers_mut().insert(LOCATION, to);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded() {
+        for (query, expected) in [
+            ("state=1&code=a+b%2Fc%2b", Some("a b/c+")),
+            ("code=&code=2", Some("")),
+            ("code", Some("")),
+            ("%63ode=x", Some("x")),
+            ("codes=x", None),
+            ("", None),
+        ] {
+            assert_eq!(field(query, "code").as_deref(), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_the_issuer_says_is_passed_on() {
+        let check = |error: &str, description: Option<&str>, message: &str| {
+            assert_eq!(refused(error.into(), description.map(Into::into)), Failure::new(error, message));
+        };
+        check("access_denied", Some("No entry"), "Sign-in failed: No entry");
+        check("access_denied", Some(" "), "Sign-in failed: access_denied");
+        check("server_error", None, "Sign-in failed: server_error");
+        let entitlement =
+            "Codex is not enabled for your workspace. Contact your workspace administrator to request access to Codex.";
+        check("access_denied", Some("x MISSING_codex_entitlement y"), entitlement);
+    }
+}

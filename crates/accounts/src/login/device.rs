@@ -1,0 +1,78 @@
+//! `chatgptDeviceCode`: the user types a code into a browser on any device, and the issuer is asked from time to
+//! time whether they have.
+
+use std::time::Duration;
+
+use loomd_protocol::LoginAccountResponse;
+use tokio::time::{sleep, timeout};
+
+use super::{Failure, NOT_COMPLETED, credentials};
+use crate::auth_json::AuthJson;
+use crate::issuer::{DeviceCode, Grant, Poll};
+use crate::{AccountError, Accounts};
+
+/// How long the user may take; the issuer does not know the code for longer.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// The pause between two looks at least. An issuer that asks for none does not mean it.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// And when the issuer does not say.
+const USUAL_PAUSE: Duration = Duration::from_secs(5);
+/// How much longer the pauses get when it asks for that.
+const SLOWER: Duration = Duration::from_secs(5);
+
+impl Accounts {
+    /// `account/login/start` with a device code. Answered when the issuer has given one.
+    pub async fn login_with_device_code(&self, reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send) {
+        let offered = match self.check_chatgpt() {
+            Ok(()) => self.0.issuer.device_code().await,
+            Err(error) => Err(error),
+        };
+        let code = match offered {
+            Ok(code) => code,
+            Err(error) => return reply(Err(error)),
+        };
+        let (login_id, stop, before) = self.begin("");
+        reply(Ok(LoginAccountResponse::ChatgptDeviceCode {
+            login_id: login_id.clone(),
+            verification_url: self.0.issuer.verification_url(),
+            user_code: code.user_code.clone(),
+        }));
+        let accounts = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                outcome = accounts.grant(&code) => {
+                    _ = accounts.finish(&login_id, outcome).await;
+                }
+            }
+        });
+        self.end(before, NOT_COMPLETED).await;
+    }
+
+    async fn grant(&self, code: &DeviceCode) -> Result<AuthJson, Failure> {
+        let failed = |message: String| Failure::new("device_code", message);
+        let granted = match timeout(PATIENCE, self.wait_for_grant(code)).await {
+            Ok(granted) => granted.map_err(failed)?,
+            Err(_) => {
+                return Err(failed(format!("device auth timed out after {} minutes", PATIENCE.as_secs() / 60)));
+            }
+        };
+        let callback = self.0.issuer.device_callback();
+        let exchanged = self.0.issuer.exchange(&granted.authorization_code, &callback, &granted.code_verifier).await;
+        let tokens = exchanged.map_err(|why| failed(format!("device code exchange failed: {why}")))?;
+        self.check_workspace(&tokens)?;
+        credentials(tokens, None)
+    }
+
+    async fn wait_for_grant(&self, code: &DeviceCode) -> Result<Grant, String> {
+        let mut pause = code.interval.unwrap_or(USUAL_PAUSE).max(MIN_PAUSE);
+        loop {
+            match self.0.issuer.poll(code).await? {
+                Poll::Granted(grant) => return Ok(grant),
+                Poll::NotYet => {}
+                Poll::TooFast => pause += SLOWER,
+            }
+            sleep(pause).await;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Sign-ins with ChatGPT that wait for the user: in a browser, or with a code on another device. At most one is
+//! pending in the process. Whoever takes it out of its place is the one who tells how it ended.
+
+mod browser;
+mod callback;
+mod device;
+mod page;
+
+use loomd_protocol::{AuthMode, CancelLoginAccountResponse, CancelLoginAccountStatus, ForcedLoginMethod, Secret};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub(crate) use browser::PORTS;
+
+use crate::auth_json::{AuthJson, Tokens};
+use crate::claims::Claims;
+use crate::issuer::Granted;
+use crate::{AccountError, Accounts};
+
+/// What is said of a login that was given up.
+pub(crate) const NOT_COMPLETED: &str = "Login was not completed";
+
+/// A login that waits for the user.
+pub(crate) struct Pending {
+    id: String,
+    /// What its errors begin with.
+    prefix: &'static str,
+    /// Ends all that is done for it.
+    stop: CancellationToken,
+}
+
+/// Why a sign-in failed, and the code that a browser shows for it.
+#[derive(Clone, Debug, PartialEq)]
+struct Failure {
+    code: String,
+    message: String,
+}
+
+impl Failure {
+    fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+
+    fn not_saved() -> Self {
+        Self::new("persist_failed", "Sign-in completed but credentials could not be saved locally.")
+    }
+}
+
+impl Accounts {
+    /// `account/login/cancel`. Anybody may do it.
+    pub async fn cancel(
+        &self,
+        login_id: &str,
+        reply: impl FnOnce(Result<CancelLoginAccountResponse, AccountError>) + Send,
+    ) {
+        let Ok(id) = Uuid::parse_str(login_id) else { return reply(Err(AccountError::LoginId(login_id.into()))) };
+        let ended = self.take_pending(Some(&id.to_string()));
+        let status = match &ended {
+            Some(_) => CancelLoginAccountStatus::Canceled,
+            None => CancelLoginAccountStatus::NotFound,
+        };
+        reply(Ok(CancelLoginAccountResponse { status }));
+        self.end(ended, NOT_COMPLETED).await;
+    }
+
+    /// The pending login, if it is this one; whichever it is for `None`.
+    pub(crate) fn take_pending(&self, id: Option<&str>) -> Option<Pending> {
+        self.pending().take_if(|pending| id.is_none_or(|id| pending.id == id))
+    }
+
+    /// Ends a login that somebody gave up.
+    pub(crate) async fn end(&self, given_up: Option<Pending>, why: &str) {
+        if let Some(Pending { id, prefix, stop }) = given_up {
+            stop.cancel();
+            self.tell_login(Some(id), Err(format!("{prefix}{why}"))).await;
+        }
+    }
+
+    /// Whether a sign-in with ChatGPT may begin.
+    fn check_chatgpt(&self) -> Result<(), AccountError> {
+        self.check_managed()?;
+        match self.0.options.forced_method {
+            Some(ForcedLoginMethod::Api) => Err(AccountError::ChatgptDisabled),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a login in the place of the one that was pending before it.
+    fn begin(&self, prefix: &'static str) -> (String, CancellationToken, Option<Pending>) {
+        let (id, stop) = (Uuid::new_v4().to_string(), CancellationToken::new());
+        let before = self.pending().replace(Pending { id: id.clone(), prefix, stop: stop.clone() });
+        (id, stop, before)
+    }
+
+    /// The user has done their part, or will not. Keeps what came of it and tells everybody, unless the login was
+    /// given up meanwhile.
+    async fn finish(&self, id: &str, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
+        let _order = self.0.order.lock().await;
+        let Some(Pending { prefix, .. }) = self.take_pending(Some(id)) else {
+            return Err(Failure::new("login_cancelled", NOT_COMPLETED));
+        };
+        let kept = outcome.and_then(|file| {
+            self.save(file).map_err(|error| {
+                tracing::error!(%error, "cannot save credentials");
+                Failure::not_saved()
+            })
+        });
+        if kept.is_ok() {
+            self.0.host.switched(self).await;
+        }
+        let told = kept.as_ref().copied().map_err(|failure| format!("{prefix}{}", failure.message));
+        self.tell_login(Some(id.into()), told).await;
+        kept
+    }
+
+    /// Tokens that cannot be read are for no workspace.
+    fn check_workspace(&self, granted: &Granted) -> Result<(), Failure> {
+        let Some(forced) = &self.0.options.forced_workspace else { return Ok(()) };
+        let claims = Claims::of(granted.id_token.reveal()).unwrap_or_default();
+        let message = match claims.auth.chatgpt_account_id {
+            Some(workspace) if workspace == *forced => return Ok(()),
+            Some(_) => format!("Login is restricted to workspace id {forced}."),
+            None => "Login is restricted to a specific workspace, but the token did not include an chatgpt_account_id claim.".into(),
+        };
+        Err(Failure::new("workspace_restriction", message))
+    }
+}
+
+/// What is kept of what the issuer granted.
+fn credentials(granted: Granted, api_key: Option<Secret>) -> Result<AuthJson, Failure> {
+    let Granted { id_token, access_token, refresh_token } = granted;
+    let claims = Claims::of(id_token.reveal()).map_err(|_| Failure::not_saved())?;
+    let account_id = claims.auth.chatgpt_account_id;
+    let tokens = Tokens { id_token, access_token, refresh_token, account_id, other: Default::default() };
+    let file = AuthJson { auth_mode: Some(AuthMode::Chatgpt), api_key, tokens: Some(tokens), ..AuthJson::default() };
+    Ok(file.refreshed_now())
+}

@@ -1,0 +1,26 @@
+//! Members of organisations that manage them.
+
+use loomd_protocol::PlanType;
+
+use crate::Accounts;
+use crate::identity::Identity;
+
+/// Somebody whose organisation may require things of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub account: String,
+    pub user: Option<String>,
+}
+
+impl Accounts {
+    /// `None` for everybody whose plan knows no such organisation.
+    pub fn member(&self) -> Option<Member> {
+        let current = self.current();
+        let Some(Identity::Chatgpt(sign_in)) = &current.identity else { return None };
+        let is_managed =
+            matches!(sign_in.plan, PlanType::Business | PlanType::EnterpriseCbpUsageBased | PlanType::Enterprise);
+        let account = sign_in.account_id.as_ref().or(sign_in.claims.auth.chatgpt_account_id.as_ref());
+        let account = account.filter(|_| is_managed)?.clone();
+        Some(Member { account, user: sign_in.claims.user_id().map(str::to_owned) })
+    }
+}

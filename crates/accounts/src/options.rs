@@ -1,0 +1,46 @@
+//! What the configuration says about accounts, as it stood when the process began.
+
+use std::path::{Path, PathBuf};
+
+use loomd_config::Loaded;
+use loomd_config::config_toml::CliCredentialsStore;
+use loomd_protocol::ForcedLoginMethod;
+
+use crate::issuer::ISSUER;
+use crate::login::PORTS;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) home: PathBuf,
+    pub(crate) store: CliCredentialsStore,
+    pub(crate) forced_method: Option<ForcedLoginMethod>,
+    pub(crate) forced_workspace: Option<String>,
+    pub(crate) issuer: String,
+    /// Where browsers bring codes to, on this machine; the first that is free.
+    pub(crate) ports: [u16; 2],
+    /// Where ChatGPT is asked about the account.
+    pub(crate) backend: String,
+    /// Where tokens are refreshed, when it is not at the issuer.
+    pub(crate) refresh_url: Option<String>,
+    /// The provider that threads run on by default asks for the account.
+    pub(crate) requires_openai_auth: bool,
+}
+
+impl Options {
+    pub fn new(home: &Path, loaded: &Loaded, env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let settings = loomd_config::resolve(loaded).ok();
+        let config = settings.as_ref().map_or(&loaded.config, |settings| &settings.config);
+        let workspace = config.forced_chatgpt_workspace_id.as_deref().map(str::trim);
+        Self {
+            home: home.into(),
+            store: config.cli_auth_credentials_store.unwrap_or_default(),
+            forced_method: config.forced_login_method,
+            forced_workspace: workspace.filter(|id| !id.is_empty()).map(str::to_owned),
+            issuer: ISSUER.into(),
+            ports: PORTS,
+            backend: config.chatgpt_base_url().into(),
+            refresh_url: env("CODEX_REFRESH_TOKEN_URL_OVERRIDE").filter(|url| !url.is_empty()),
+            requires_openai_auth: settings.as_ref().is_none_or(|settings| settings.provider.requires_openai_auth),
+        }
+    }
+}

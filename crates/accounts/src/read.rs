@@ -1,0 +1,80 @@
+//! `account/read` and `getAuthStatus`: who is signed in, for clients.
+
+use loomd_protocol::{
+    Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
+    GetAuthStatusResponse, Secret,
+};
+
+use crate::identity::Identity;
+use crate::{AccountError, Accounts, Current};
+
+impl Accounts {
+    /// `account/read`. Who does not need an account is not told of one.
+    pub async fn read(&self, params: &GetAccountParams) -> Result<GetAccountResponse, AccountError> {
+        if params.refresh_token {
+            self.refresh_for_client().await;
+        }
+        let requires_openai_auth = self.0.options.requires_openai_auth;
+        let account = if requires_openai_auth { self.current().account()? } else { None };
+        Ok(GetAccountResponse { account, requires_openai_auth })
+    }
+
+    pub fn is_signed_in(&self) -> bool {
+        self.current().identity.is_some()
+    }
+
+    /// `getAuthStatus`. Credentials that cannot be used are as good as none.
+    pub async fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
+        let requires_openai_auth = self.0.options.requires_openai_auth;
+        if params.refresh_token == Some(true) {
+            self.refresh_for_client().await;
+        }
+        let current = self.fresh().await;
+        let usable = current.identity.as_ref().filter(|_| requires_openai_auth).and_then(|identity| {
+            let bearer = identity.bearer().ok().filter(|bearer| !bearer.token.reveal().is_empty())?;
+            Some((identity.mode(), Secret::from(bearer.token.reveal().to_owned())))
+        });
+        let (auth_method, auth_token) = usable.unzip();
+        GetAuthStatusResponse {
+            auth_method,
+            // A token that is known to be at its end is of no use to anybody.
+            auth_token: auth_token.filter(|_| params.include_token == Some(true) && current.dead.get().is_none()),
+            requires_openai_auth: Some(requires_openai_auth),
+        }
+    }
+}
+
+impl Current {
+    fn account(&self) -> Result<Option<Account>, AccountError> {
+        Ok(match &self.identity {
+            None => None,
+            Some(Identity::Key(_)) => Some(Account::ApiKey),
+            Some(Identity::Chatgpt(sign_in)) => {
+                let email = sign_in.claims.email().ok_or(AccountError::NoEmail)?;
+                Some(Account::Chatgpt { email: email.into(), plan_type: sign_in.plan.clone() })
+            }
+        })
+    }
+
+    /// A client owns the session.
+    pub(crate) fn is_external(&self) -> bool {
+        self.identity.as_ref().is_some_and(|identity| identity.mode() == AuthMode::ChatgptAuthTokens)
+    }
+
+    /// What clients can see of it.
+    pub(crate) fn shown(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
+        let email = match &self.identity {
+            Some(Identity::Chatgpt(sign_in)) => sign_in.claims.email(),
+            _ => None,
+        };
+        (self.news(), email, self.account_id())
+    }
+
+    /// What clients are told when this is new.
+    pub(crate) fn news(&self) -> AccountUpdatedNotification {
+        AccountUpdatedNotification {
+            auth_mode: self.identity.as_ref().map(Identity::mode),
+            plan_type: self.identity.as_ref().and_then(Identity::plan),
+        }
+    }
+}

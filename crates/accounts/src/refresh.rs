@@ -1,0 +1,125 @@
+//! Keeping the tokens of a sign-in fresh: before they are used when they are known to be stale, and after they were
+//! refused. Other programs may keep the same sign-in, so what is on disk is looked at first, under a lock that
+//! programs of this kind share: a refresh token can be spent only once.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tracing::warn;
+
+use crate::auth_json::AuthJson;
+use crate::claims::{Claims, expiry};
+use crate::identity::{Identity, Renewal, SignIn};
+use crate::issuer::Refreshed;
+use crate::renew::RenewError;
+use crate::{Accounts, Current};
+
+/// The age at which tokens that do not say when they expire are taken for stale.
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(8 * 24);
+
+const OTHER_ACCOUNT: &str = "Your access token could not be refreshed because you have since logged out or signed in to another account. Please sign in again.";
+
+impl Accounts {
+    /// Who is signed in, with tokens that are fresh as far as anybody knows. Where that cannot be had, the old ones
+    /// may still do.
+    pub(crate) async fn fresh(&self) -> Arc<Current> {
+        let current = self.current();
+        if !current.is_stale() {
+            return current;
+        }
+        if let Err(error) = self.renew(current).await {
+            warn!(%error, "stale tokens are used");
+        }
+        self.current()
+    }
+
+    /// A client wants to know who is signed in by now. What is on disk counts, whoever wrote it; else the tokens are
+    /// refreshed. When that fails, things stay as they are.
+    pub(crate) async fn refresh_for_client(&self) {
+        let current = self.current();
+        if current.is_external() {
+            return;
+        }
+        let found = self.stored();
+        if found.file != current.file {
+            self.replace(&current, found).await;
+        } else if let Err(error) = self.renew(current).await {
+            warn!(%error, "tokens are not refreshed");
+        }
+    }
+
+    /// Takes over what another program wrote for the same account. True when there was something.
+    pub(crate) async fn reload(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
+        let found = self.stored();
+        if found.file == old.file {
+            return Ok(false);
+        }
+        if found.account_id().is_none() || found.account_id() != old.account_id() {
+            return Err(RenewError::Permanent(OTHER_ACCOUNT.into()));
+        }
+        self.replace(old, found).await;
+        Ok(true)
+    }
+
+    pub(crate) async fn renew_at_issuer(&self, old: &Arc<Current>) -> Result<(), RenewError> {
+        let _lock = self.0.storage.lock().await;
+        if self.reload(old).await? {
+            return Ok(());
+        }
+        if let Some(dead) = old.dead.get() {
+            return Err(RenewError::Permanent(dead.clone()));
+        }
+        let Some(tokens) = &old.file.tokens else { return Ok(()) };
+        match self.0.issuer.refresh(&tokens.refresh_token).await {
+            Ok(refreshed) => {
+                let file = old.file.clone().refreshed(refreshed);
+                // The old tokens are spent, so the new ones count also when they cannot be kept.
+                if let Err(error) = self.save_instead(old, &file) {
+                    warn!(%error, "cannot keep refreshed tokens");
+                }
+                self.replace(old, self.understood(file)).await;
+                Ok(())
+            }
+            Err(error) => {
+                if let RenewError::Permanent(why) = &error {
+                    _ = old.dead.set(why.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Current {
+    fn is_stale(&self) -> bool {
+        let Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, access_token, last_refresh, .. })) =
+            &self.identity
+        else {
+            return false;
+        };
+        let now = Timestamp::now();
+        let stale = match (expiry(access_token.reveal()), last_refresh) {
+            (Some(expiry), _) => expiry <= now.as_second() as f64,
+            (None, Some(last)) => now.duration_since(*last) > MAX_AGE,
+            (None, None) => false,
+        };
+        stale && self.dead.get().is_none()
+    }
+}
+
+impl AuthJson {
+    fn refreshed(mut self, new: Refreshed) -> Self {
+        if let Some(tokens) = &mut self.tokens {
+            // An id token that cannot be read would sign the user out.
+            let id_token = new.id_token.filter(|token| Claims::of(token.reveal()).is_ok());
+            for (old, new) in [
+                (&mut tokens.id_token, id_token),
+                (&mut tokens.access_token, new.access_token),
+                (&mut tokens.refresh_token, new.refresh_token),
+            ] {
+                *old = new.unwrap_or_else(|| old.clone());
+            }
+        }
+        self.refreshed_now()
+    }
+}

@@ -1,0 +1,93 @@
+//! New tokens for old ones that were refused. There is one renewal at a time, and those who had the same refusal
+//! share its outcome: a client is asked once, and a refresh token is spent once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loomd_model::ModelError;
+
+use crate::identity::{Identity, Renewal, SignIn};
+use crate::{Accounts, Current};
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum RenewError {
+    /// Trying again would not help.
+    #[error("{0}")]
+    Permanent(String),
+    #[error("{0}")]
+    Transient(String),
+}
+
+impl From<RenewError> for ModelError {
+    fn from(error: RenewError) -> Self {
+        match error {
+            RenewError::Permanent(message) => Self::Unauthorized(message),
+            RenewError::Transient(message) => Self::Credentials(message),
+        }
+    }
+}
+
+/// Lets one renewal pass at a time.
+#[derive(Default)]
+pub(crate) struct Turnstile {
+    /// How many have passed.
+    passed: AtomicU64,
+    /// What the last one failed to renew, and why.
+    failed: tokio::sync::Mutex<Option<(Arc<Current>, RenewError)>>,
+}
+
+impl Accounts {
+    /// Gets new tokens in place of these, unless somebody has done that meanwhile. Goes on when nobody waits for it
+    /// any more, because tokens that were given out and not kept are lost.
+    pub(crate) async fn renew(&self, old: Arc<Current>) -> Result<(), RenewError> {
+        let accounts = self.clone();
+        let renewal = tokio::spawn(async move { accounts.pass(old).await });
+        renewal.await.unwrap_or_else(|error| Err(RenewError::Transient(error.to_string())))
+    }
+
+    async fn pass(&self, old: Arc<Current>) -> Result<(), RenewError> {
+        let turnstile = &self.0.renewing;
+        let before = turnstile.passed.load(Ordering::Acquire);
+        let mut failed = turnstile.failed.lock().await;
+        if !Arc::ptr_eq(&old, &self.current()) {
+            return Ok(());
+        }
+        if let Some((same, error)) = &*failed
+            && turnstile.passed.load(Ordering::Acquire) != before
+            && Arc::ptr_eq(same, &old)
+        {
+            return Err(error.clone());
+        }
+        let outcome = self.renew_now(&old).await;
+        *failed = outcome.clone().err().map(|error| (old, error));
+        turnstile.passed.fetch_add(1, Ordering::Release);
+        outcome
+    }
+
+    async fn renew_now(&self, old: &Arc<Current>) -> Result<(), RenewError> {
+        match &old.identity {
+            Some(Identity::Chatgpt(SignIn { renewal: Renewal::Client(owner), .. })) => {
+                self.renew_by_client(old, *owner).await
+            }
+            Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, .. })) => self.renew_at_issuer(old).await,
+            Some(Identity::Key(_)) | None => Ok(()),
+        }
+    }
+
+    /// Puts new credentials in the place of old ones, unless others are there by now. Clients are told when they
+    /// would see a difference.
+    pub(crate) async fn replace(&self, old: &Arc<Current>, new: Current) {
+        let differs = new.shown() != old.shown();
+        let replaced = {
+            let mut current = self.lock();
+            let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
+            if is_there {
+                *current = Some(Arc::new(new));
+            }
+            is_there
+        };
+        if replaced && differs {
+            self.tell_updated().await;
+        }
+    }
+}

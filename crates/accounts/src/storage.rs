@@ -1,0 +1,174 @@
+//! Where credentials are kept: `auth.json` in the home, or nothing but memory. There is no keyring: who asks for
+//! nothing else cannot store credentials, and who would also take the file gets it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use loomd_config::config_toml::CliCredentialsStore;
+use tokio::time::{Instant, sleep};
+
+use crate::auth_json::AuthJson;
+
+/// Longer than a refresh may take.
+const LOCK_PATIENCE: Duration = Duration::from_secs(40);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(crate) struct Storage {
+    path: PathBuf,
+    kind: CliCredentialsStore,
+    memory: Mutex<Option<AuthJson>>,
+}
+
+impl Storage {
+    pub fn new(home: &Path, kind: CliCredentialsStore) -> Self {
+        Self { path: home.join("auth.json"), kind, memory: Mutex::default() }
+    }
+
+    /// Credentials that cannot be read or understood are none.
+    pub fn load(&self) -> AuthJson {
+        let stored = match self.kind {
+            CliCredentialsStore::File | CliCredentialsStore::Auto => {
+                fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            }
+            CliCredentialsStore::Ephemeral => self.memory().clone(),
+            CliCredentialsStore::Keyring => None,
+        };
+        stored.unwrap_or_default()
+    }
+
+    pub fn save(&self, credentials: &AuthJson) -> io::Result<()> {
+        match self.kind {
+            CliCredentialsStore::File | CliCredentialsStore::Auto => {
+                replace(&self.path, &serde_json::to_vec_pretty(credentials)?)
+            }
+            CliCredentialsStore::Ephemeral => {
+                *self.memory() = Some(credentials.clone());
+                Ok(())
+            }
+            CliCredentialsStore::Keyring => {
+                Err(io::Error::other("failed to write OAuth tokens to keyring: there is no keyring"))
+            }
+        }
+    }
+
+    pub fn delete(&self) -> io::Result<()> {
+        *self.memory() = None;
+        if self.kind == CliCredentialsStore::Ephemeral {
+            return Ok(());
+        }
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps other programs of this kind from refreshing the same tokens, until it is dropped. Who cannot have it in
+    /// time goes on without: its owner is stuck, or there is no place for it.
+    pub async fn lock(&self) -> Option<File> {
+        let folder = self.path.parent().filter(|_| self.kind != CliCredentialsStore::Ephemeral)?.join("loomd");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(folder.join("auth.lock")).ok()?;
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_AGAIN).await,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Option<AuthJson>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the file behind its links, whole or not at all, for nobody else to read.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
+    fs::create_dir_all(folder)?;
+    let temporary = folder.join(format!(".auth.json.{}", uuid::Uuid::now_v7().simple()));
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| fs::rename(&temporary, &path));
+    if replaced.is_err() {
+        _ = fs::remove_file(&temporary);
+    } else {
+        // A crash now should not bring the old credentials back.
+        _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use loomd_protocol::Secret;
+
+    use super::*;
+
+    fn key() -> AuthJson {
+        AuthJson::of_key(Secret::from("sk".to_owned()))
+    }
+
+    #[test]
+    fn the_file_is_private_and_written_as_documented() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("auth.json");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let storage = Storage::new(home.path(), CliCredentialsStore::File);
+        storage.save(&key()).unwrap();
+        let text = "{\n  \"auth_mode\": \"apikey\",\n  \"OPENAI_API_KEY\": \"sk\"\n}";
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(storage.load(), key());
+        storage.delete().unwrap();
+        storage.delete().unwrap();
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_link_stays_one() {
+        let home = tempfile::tempdir().unwrap();
+        let (link, real) = (home.path().join("auth.json"), home.path().join("real"));
+        fs::write(&real, "{}").unwrap();
+        symlink("real", &link).unwrap();
+        Storage::new(home.path(), CliCredentialsStore::File).save(&key()).unwrap();
+        assert!(link.is_symlink());
+        assert!(fs::read_to_string(&real).unwrap().contains("sk"));
+    }
+
+    #[test]
+    fn memory_leaves_the_file_alone() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("auth.json"), r#"{"OPENAI_API_KEY":"on-disk"}"#).unwrap();
+        let storage = Storage::new(home.path(), CliCredentialsStore::Ephemeral);
+        assert_eq!(storage.load(), AuthJson::default());
+        storage.save(&key()).unwrap();
+        assert_eq!(storage.load(), key());
+        storage.delete().unwrap();
+        assert_eq!(storage.load(), AuthJson::default());
+        assert!(home.path().join("auth.json").exists());
+    }
+
+    #[test]
+    fn without_a_keyring_only_those_who_insist_cannot_sign_in() {
+        let home = tempfile::tempdir().unwrap();
+        let keyring = Storage::new(home.path(), CliCredentialsStore::Keyring);
+        assert!(keyring.save(&key()).unwrap_err().to_string().contains("keyring"));
+        let auto = Storage::new(home.path(), CliCredentialsStore::Auto);
+        auto.save(&key()).unwrap();
+        assert_eq!((keyring.load(), auto.load()), (AuthJson::default(), key()));
+    }
+}

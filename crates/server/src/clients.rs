@@ -1,0 +1,57 @@
+//! All clients together, for what concerns the whole process: who is signed in.
+
+use std::sync::Arc;
+
+use loomd_accounts::{Accounts, AskError, ClientId, Host};
+use loomd_agent::Question;
+use loomd_config::Managed;
+use loomd_model::BoxFuture;
+use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
+use tracing::error;
+
+use crate::cloud::Cloud;
+use crate::connections::{ConnectionId, Connections};
+use crate::outbox::Notification;
+use crate::questions::Questions;
+
+pub(crate) struct Clients {
+    pub connections: Arc<Connections>,
+    pub questions: Arc<Questions>,
+    pub home: AbsolutePathBuf,
+    pub managed: Arc<Managed>,
+}
+
+impl Host for Clients {
+    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match Notification::new(news) {
+                Ok(notification) => self.connections.broadcast(&notification).await,
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
+        })
+    }
+
+    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
+        Box::pin(async move {
+            let first = first.map(|ClientId(id)| ConnectionId(id));
+            let asked = match first.filter(|id| self.connections.outbox(*id).is_some()) {
+                Some(first) => vec![first],
+                None => self.connections.ids(),
+            };
+            let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
+            if outboxes.is_empty() {
+                return Err(AskError::Nobody);
+            }
+            let (Question { answer, open: _open, .. }, json) = self.questions.open(None, asked, &request);
+            for outbox in outboxes {
+                outbox.request(json.clone().ok_or(AskError::Nobody)?);
+            }
+            answer.await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
+        })
+    }
+
+    /// Nothing may run without what the organisation requires.
+    fn switched<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
+        Box::pin(async move { Cloud::new(&self.home, accounts).look_up(&self.managed).await })
+    }
+}
