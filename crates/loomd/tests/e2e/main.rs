@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod accounts;
 mod audit;
 mod bad_input;
 mod cli;
