@@ -1,5 +1,7 @@
 //! `auth.json`: credentials at rest, in the form that other programs of this protocol read and write.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use loomd_protocol::{AuthMode, JsonValue, Secret};
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ pub(crate) struct AuthJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refresh: Option<String>,
     #[serde(flatten)]
-    pub other: Map<String, JsonValue>,
+    pub other: Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +30,18 @@ pub(crate) struct Tokens {
     #[serde(default)]
     pub account_id: Option<String>,
     #[serde(flatten)]
-    pub other: Map<String, JsonValue>,
+    pub other: Unknown,
+}
+
+/// What is not understood may be secret.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Unknown(Map<String, JsonValue>);
+
+impl fmt::Debug for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unknown(..)")
+    }
 }
 
 impl AuthJson {
@@ -80,6 +93,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_secret() {
-        assert!(!format!("{:?}", AuthJson::of_key(Secret::from("sk-1".to_owned()))).contains("sk-1"));
+        let file: AuthJson = serde_json::from_str(r#"{"OPENAI_API_KEY":"sk-1","newer":"sk-1"}"#).unwrap();
+        assert!(!format!("{file:?}").contains("sk-1"));
     }
 }

@@ -33,8 +33,8 @@ pub struct BackendAnswer {
 }
 
 impl Accounts {
-    /// Gets what is at this route, such as `usage`; each try takes no longer than this. The answer may be a refusal.
-    pub async fn get(&self, route: &str, limit: Duration) -> Result<BackendAnswer, BackendError> {
+    /// Gets what is at a route of the backend, such as `usage`; each try takes no longer than this. The answer may be a refusal.
+    pub async fn ask_backend(&self, route: &str, limit: Duration) -> Result<BackendAnswer, BackendError> {
         let url = address(&self.0.options.backend, route);
         let mut refusals = 0;
         loop {

@@ -42,14 +42,14 @@ impl Accounts {
         change: impl FnOnce() -> Result<T, AccountError> + Send,
         reply: impl FnOnce(Result<T, AccountError>) + Send,
     ) -> bool {
-        let given_up = self.take_pending(None);
+        let given_up = self.give_up(None);
         let outcome = change();
         let changed = outcome.is_ok();
         if changed {
             self.0.host.switched(self).await;
         }
         reply(outcome);
-        self.end(given_up, NOT_COMPLETED).await;
+        self.tell_given_up(given_up, NOT_COMPLETED).await;
         changed
     }
 
@@ -81,7 +81,13 @@ impl Accounts {
         }
     }
 
-    pub(crate) async fn tell_updated(&self) {
+    /// Somebody else is signed in without a login.
+    pub(crate) async fn announce(&self) {
+        self.0.host.switched(self).await;
+        self.tell_updated().await;
+    }
+
+    async fn tell_updated(&self) {
         self.0.host.tell(ServerNotification::AccountUpdated(self.current().news())).await;
     }
 }

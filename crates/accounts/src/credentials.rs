@@ -21,7 +21,7 @@ impl Credentials for Accounts {
             }
             let Some(Identity::Chatgpt(sign_in)) = &current.identity else { return Ok(false) };
             match (sign_in.renewal, refusals) {
-                (Renewal::Issuer, 1) => _ = self.reload(&current).await?,
+                (Renewal::Issuer, 1) => self.reload(&current).await?,
                 (Renewal::Issuer, 2) | (Renewal::Client(_), 1) => self.renew(current).await?,
                 _ => return Ok(false),
             }

@@ -55,7 +55,11 @@ impl Accounts {
 
     /// Asks the client that brought the tokens for new ones. It is asked once: what it cannot do now, it will not
     /// be able to do in a moment.
-    pub(crate) async fn renew_by_client(&self, old: &Arc<Current>, owner: Option<ClientId>) -> Result<(), RenewError> {
+    pub(crate) async fn renew_by_client(
+        &self,
+        old: &Arc<Current>,
+        owner: Option<ClientId>,
+    ) -> Result<bool, RenewError> {
         let request = ServerRequest::ChatgptAuthTokensRefresh(ChatgptAuthTokensRefreshParams {
             reason: ChatgptAuthTokensRefreshReason::Unauthorized,
             previous_account_id: old.account_id().map(str::to_owned),
@@ -74,8 +78,7 @@ impl Accounts {
         }
         let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
         let sign_in = tokens.sign_in(owner).map_err(|error| failed(error.to_string()))?;
-        self.replace(old, Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() }).await;
-        Ok(())
+        Ok(self.replace(old, Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() }))
     }
 
     /// The workspace that it has to be, if it is not this one.

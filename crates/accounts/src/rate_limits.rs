@@ -63,7 +63,7 @@ impl Accounts {
             Some(Identity::Key(_)) => return Err(AccountError::NoLimitsOfKeys),
             Some(identity) => _ = identity.bearer().map_err(|error| AccountError::Backend(error.to_string()))?,
         }
-        match self.get("usage", PATIENCE).await {
+        match self.ask_backend("usage", PATIENCE).await {
             Ok(answer) => understood(&answer).map_err(AccountError::RateLimits),
             Err(BackendError::SignedOut) => Err(AccountError::NoLimits),
             Err(error) => Err(AccountError::RateLimits(error.to_string())),

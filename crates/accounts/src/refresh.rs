@@ -42,34 +42,45 @@ impl Accounts {
         }
         let found = self.stored();
         if found.file != current.file {
-            self.replace(&current, found).await;
+            if self.replace(&current, found) {
+                self.announce().await;
+            }
         } else if let Err(error) = self.renew(current).await {
             warn!(%error, "tokens are not refreshed");
         }
     }
 
-    /// Takes over what another program wrote for the same account. True when there was something.
-    pub(crate) async fn reload(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
+    /// Takes over what another program wrote for the same account.
+    pub(crate) async fn reload(&self, old: &Arc<Current>) -> Result<(), RenewError> {
+        if let Some(found) = self.found_elsewhere(old)?
+            && self.replace(old, found)
+        {
+            self.announce().await;
+        }
+        Ok(())
+    }
+
+    /// What another program wrote for the same account, if it did.
+    fn found_elsewhere(&self, old: &Current) -> Result<Option<Current>, RenewError> {
         let found = self.stored();
         if found.file == old.file {
-            return Ok(false);
+            return Ok(None);
         }
         if found.account_id().is_none() || found.account_id() != old.account_id() {
             return Err(RenewError::Permanent(OTHER_ACCOUNT.into()));
         }
-        self.replace(old, found).await;
-        Ok(true)
+        Ok(Some(found))
     }
 
-    pub(crate) async fn renew_at_issuer(&self, old: &Arc<Current>) -> Result<(), RenewError> {
+    pub(crate) async fn renew_at_issuer(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
         let _lock = self.0.storage.lock().await;
-        if self.reload(old).await? {
-            return Ok(());
+        if let Some(found) = self.found_elsewhere(old)? {
+            return Ok(self.replace(old, found));
         }
         if let Some(dead) = old.dead.get() {
             return Err(RenewError::Permanent(dead.clone()));
         }
-        let Some(tokens) = &old.file.tokens else { return Ok(()) };
+        let Some(tokens) = &old.file.tokens else { return Ok(false) };
         match self.0.issuer.refresh(&tokens.refresh_token).await {
             Ok(refreshed) => {
                 let file = old.file.clone().refreshed(refreshed);
@@ -77,8 +88,7 @@ impl Accounts {
                 if let Err(error) = self.save_instead(old, &file) {
                     warn!(%error, "cannot keep refreshed tokens");
                 }
-                self.replace(old, self.understood(file)).await;
-                Ok(())
+                Ok(self.replace(old, self.understood(file)))
             }
             Err(error) => {
                 if let RenewError::Permanent(why) = &error {

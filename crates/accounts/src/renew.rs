@@ -41,16 +41,23 @@ impl Accounts {
     /// any more, because tokens that were given out and not kept are lost.
     pub(crate) async fn renew(&self, old: Arc<Current>) -> Result<(), RenewError> {
         let accounts = self.clone();
-        let renewal = tokio::spawn(async move { accounts.pass(old).await });
+        let renewal = tokio::spawn(async move {
+            // Not before others may pass: the news can make somebody need fresh tokens.
+            if accounts.pass(old).await? {
+                accounts.announce().await;
+            }
+            Ok(())
+        });
         renewal.await.unwrap_or_else(|error| Err(RenewError::Transient(error.to_string())))
     }
 
-    async fn pass(&self, old: Arc<Current>) -> Result<(), RenewError> {
+    /// True when clients see a difference.
+    async fn pass(&self, old: Arc<Current>) -> Result<bool, RenewError> {
         let turnstile = &self.0.renewing;
         let before = turnstile.passed.load(Ordering::Acquire);
         let mut failed = turnstile.failed.lock().await;
         if !Arc::ptr_eq(&old, &self.current()) {
-            return Ok(());
+            return Ok(false);
         }
         if let Some((same, error)) = &*failed
             && turnstile.passed.load(Ordering::Acquire) != before
@@ -59,35 +66,30 @@ impl Accounts {
             return Err(error.clone());
         }
         let outcome = self.renew_now(&old).await;
-        *failed = outcome.clone().err().map(|error| (old, error));
+        *failed = outcome.as_ref().err().map(|error| (old, error.clone()));
         turnstile.passed.fetch_add(1, Ordering::Release);
         outcome
     }
 
-    async fn renew_now(&self, old: &Arc<Current>) -> Result<(), RenewError> {
+    async fn renew_now(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
         match &old.identity {
             Some(Identity::Chatgpt(SignIn { renewal: Renewal::Client(owner), .. })) => {
                 self.renew_by_client(old, *owner).await
             }
             Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, .. })) => self.renew_at_issuer(old).await,
-            Some(Identity::Key(_)) | None => Ok(()),
+            Some(Identity::Key(_)) | None => Ok(false),
         }
     }
 
-    /// Puts new credentials in the place of old ones, unless others are there by now. Clients are told when they
-    /// would see a difference.
-    pub(crate) async fn replace(&self, old: &Arc<Current>, new: Current) {
-        let differs = new.shown() != old.shown();
-        let replaced = {
-            let mut current = self.lock();
-            let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
-            if is_there {
-                *current = Some(Arc::new(new));
-            }
-            is_there
-        };
-        if replaced && differs {
-            self.tell_updated().await;
+    /// Puts new credentials in the place of old ones, unless others are there by now. True when clients see a
+    /// difference.
+    pub(crate) fn replace(&self, old: &Arc<Current>, new: Current) -> bool {
+        let mut current = self.lock();
+        let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
+        let differs = is_there && new.shown() != old.shown();
+        if is_there {
+            *current = Some(Arc::new(new));
         }
+        differs
     }
 }

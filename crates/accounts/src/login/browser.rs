@@ -58,10 +58,10 @@ impl Accounts {
             return reply(Err(error));
         }
         // Its server has to leave the port first.
-        let replaced = self.take_pending(None).inspect(|pending| pending.stop.cancel());
+        let replaced = self.give_up(None);
         let started = self.open(originator).await;
         reply(started.map(|(login_id, auth_url)| LoginAccountResponse::Chatgpt { login_id, auth_url }));
-        self.end(replaced, "Login cancelled").await;
+        self.tell_given_up(replaced, "Login cancelled").await;
     }
 
     /// Begins to listen. The one before has left the port, or someone else has it.
@@ -87,7 +87,7 @@ impl Accounts {
                 accounts.time_out(&id).await;
             }
         });
-        self.end(before, NOT_COMPLETED).await;
+        self.tell_given_up(before, NOT_COMPLETED).await;
         Ok((login_id, auth_url))
     }
 

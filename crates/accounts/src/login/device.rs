@@ -46,7 +46,7 @@ impl Accounts {
                 }
             }
         });
-        self.end(before, NOT_COMPLETED).await;
+        self.tell_given_up(before, NOT_COMPLETED).await;
     }
 
     async fn grant(&self, code: &DeviceCode) -> Result<AuthJson, Failure> {

@@ -54,26 +54,28 @@ impl Accounts {
         reply: impl FnOnce(Result<CancelLoginAccountResponse, AccountError>) + Send,
     ) {
         let Ok(id) = Uuid::parse_str(login_id) else { return reply(Err(AccountError::LoginId(login_id.into()))) };
-        let ended = self.take_pending(Some(&id.to_string()));
-        let status = match &ended {
+        let given_up = self.give_up(Some(&id.to_string()));
+        let status = match &given_up {
             Some(_) => CancelLoginAccountStatus::Canceled,
             None => CancelLoginAccountStatus::NotFound,
         };
         reply(Ok(CancelLoginAccountResponse { status }));
-        self.end(ended, NOT_COMPLETED).await;
+        self.tell_given_up(given_up, NOT_COMPLETED).await;
     }
 
-    /// The pending login, if it is this one; whichever it is for `None`.
-    pub(crate) fn take_pending(&self, id: Option<&str>) -> Option<Pending> {
-        self.pending().take_if(|pending| id.is_none_or(|id| pending.id == id))
+    /// Stops the pending login, if it is this one; whichever it is for `None`. Whoever does that has to tell it.
+    pub(crate) fn give_up(&self, id: Option<&str>) -> Option<Pending> {
+        self.take_pending(id).inspect(|pending| pending.stop.cancel())
     }
 
-    /// Ends a login that somebody gave up.
-    pub(crate) async fn end(&self, given_up: Option<Pending>, why: &str) {
-        if let Some(Pending { id, prefix, stop }) = given_up {
-            stop.cancel();
+    pub(crate) async fn tell_given_up(&self, given_up: Option<Pending>, why: &str) {
+        if let Some(Pending { id, prefix, .. }) = given_up {
             self.tell_login(Some(id), Err(format!("{prefix}{why}"))).await;
         }
+    }
+
+    fn take_pending(&self, id: Option<&str>) -> Option<Pending> {
+        self.pending().take_if(|pending| id.is_none_or(|id| pending.id == id))
     }
 
     /// Whether a sign-in with ChatGPT may begin.
@@ -89,7 +91,7 @@ impl Accounts {
     fn begin(&self, prefix: &'static str) -> (String, CancellationToken, Option<Pending>) {
         let (id, stop) = (Uuid::new_v4().to_string(), CancellationToken::new());
         let before = self.pending().replace(Pending { id: id.clone(), prefix, stop: stop.clone() });
-        (id, stop, before)
+        (id, stop, before.inspect(|pending| pending.stop.cancel()))
     }
 
     /// The user has done their part, or will not. Keeps what came of it and tells everybody, unless the login was
@@ -100,6 +102,8 @@ impl Accounts {
             return Err(Failure::new("login_cancelled", NOT_COMPLETED));
         };
         let kept = outcome.and_then(|file| {
+            // A client may have brought its own tokens while the issuer was asked.
+            self.check_managed().map_err(|error| Failure::new("external_auth", error.to_string()))?;
             self.save(file).map_err(|error| {
                 tracing::error!(%error, "cannot save credentials");
                 Failure::not_saved()

@@ -45,16 +45,21 @@ impl Cloud {
 
     /// What is required of whoever is signed in now. Cheap for most: they are no members of an organisation.
     pub(crate) async fn look_up(&self, managed: &Managed) {
-        managed.set(self.load().await);
+        let member = self.accounts.member();
+        let found = self.load(member.as_ref()).await;
+        // Somebody else may be signed in by now, and is looked up by whoever signed them in.
+        if self.accounts.member() == member {
+            managed.set(found);
+        }
     }
 
     /// The text of a `requirements.toml`; `None` where nothing is required. What was fetched lately is used
     /// again.
-    async fn load(&self) -> Result<Option<String>, CloudError> {
-        let Some(member) = self.accounts.member() else { return Ok(None) };
-        match cache::read(&self.home, &member) {
+    async fn load(&self, member: Option<&Member>) -> Result<Option<String>, CloudError> {
+        let Some(member) = member else { return Ok(None) };
+        match cache::read(&self.home, member) {
             Some(contents) => Ok(contents),
-            None => self.fetch(&member).await,
+            None => self.fetch(member).await,
         }
     }
 
@@ -105,11 +110,14 @@ impl Cloud {
             contents: Option<String>,
         }
 
-        let answer = self.accounts.get("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
-            BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
-            BackendError::Credentials(_) | BackendError::Http(_) => error("RequestFailed", &failure.to_string(), None),
-            BackendError::SignedOut | BackendError::Address(_) => error("Internal", &failure.to_string(), None),
-        })?;
+        let answer =
+            self.accounts.ask_backend("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
+                BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
+                BackendError::Credentials(_) | BackendError::Http(_) => {
+                    error("RequestFailed", &failure.to_string(), None)
+                }
+                BackendError::SignedOut | BackendError::Address(_) => error("Internal", &failure.to_string(), None),
+            })?;
         let status = answer.response.status().as_u16();
         match status {
             200..300 => serde_json::from_slice::<Answer>(answer.response.body())

@@ -62,6 +62,10 @@ fn cloud(home: &tempfile::TempDir, url: &str) -> Cloud {
     Cloud::new(&path, &Accounts::new(options, Http::new(&|_| None), Arc::new(())))
 }
 
+async fn loaded(cloud: &Cloud) -> Result<Option<String>, CloudError> {
+    cloud.load(cloud.accounts.member().as_ref()).await
+}
+
 fn contents(text: &str) -> (u16, String) {
     (200, json!({ "contents": text }).to_string())
 }
@@ -72,7 +76,7 @@ async fn requirements_are_fetched_for_the_member_and_kept() {
     let (url, requests) = backend(vec![contents("enforce_residency = 'us'")]).await;
     let cloud = cloud(&home, &format!("{url}/backend-api/"));
     for _ in 0..2 {
-        assert_eq!(cloud.load().await.unwrap().as_deref(), Some("enforce_residency = 'us'"));
+        assert_eq!(loaded(&cloud).await.unwrap().as_deref(), Some("enforce_residency = 'us'"));
     }
     let requests = requests.lock().unwrap();
     assert_eq!(requests.len(), 1);
@@ -85,19 +89,19 @@ async fn requirements_are_fetched_for_the_member_and_kept() {
 #[tokio::test]
 async fn others_are_not_asked_for() {
     let home = home("plus");
-    assert_eq!(cloud(&home, "http://127.0.0.1:1").load().await, Ok(None));
+    assert_eq!(loaded(&cloud(&home, "http://127.0.0.1:1")).await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_failure_is_tried_again_and_a_refusal_is_not() {
     let home = home("business");
     let (url, _) = backend(vec![(500, String::new()), contents("")]).await;
-    assert_eq!(cloud(&home, &url).load().await, Ok(Some(String::new())));
+    assert_eq!(loaded(&cloud(&home, &url)).await, Ok(Some(String::new())));
 
     let home = self::home("business");
     let expired = json!({ "error": { "code": "refresh_token_expired" } }).to_string();
     let (url, requests) = backend(vec![(401, String::new()), (401, String::new()), (401, expired)]).await;
-    let error = cloud(&home, &url).load().await.unwrap_err();
+    let error = loaded(&cloud(&home, &url)).await.unwrap_err();
     assert_eq!((error.code, error.status), ("Auth", Some(401)));
     assert!(error.detail.contains("refresh token has expired"), "{}", error.detail);
     let asked: Vec<_> = requests.lock().unwrap().iter().map(|it| it.lines().next().unwrap().to_owned()).collect();
@@ -123,6 +127,6 @@ async fn what_is_kept_is_for_its_member_only_and_must_not_be_edited() {
 async fn what_does_not_parse_is_not_kept() {
     let home = home("enterprise");
     let (url, _) = backend(vec![contents("allowed_approval_policies = 'x'")]).await;
-    assert!(cloud(&home, &url).load().await.unwrap().is_some());
+    assert!(loaded(&cloud(&home, &url)).await.unwrap().is_some());
     assert!(!home.path().join("cloud-requirements-cache.json").exists());
 }
