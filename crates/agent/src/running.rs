@@ -357,6 +357,8 @@ impl Thread {
             replaced: Arc::clone(&replaced),
             progress: Progress::default(),
         };
+        // Whoever hears of the turn may ask the server to stop, which then waits for it.
+        let working = self.busy.begin();
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
@@ -371,7 +373,7 @@ impl Thread {
             replaced,
             task,
             interrupts: Vec::new(),
-            _working: self.busy.begin(),
+            _working: working,
         });
         self.kit.family.set(self.id, AgentStatus::Running);
         Ok(())
