@@ -12,6 +12,21 @@ use serde::Serialize;
 
 use crate::transcript::Seal;
 
+/// Beginnings of messages that stand in the user's name and are not what the user said: they explain the situation.
+pub const NOT_SAID: &[&str] = &[
+    "# AGENTS.md instructions for ",
+    "<environment_context>",
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<user_instructions>",
+    "<user_action>",
+    "<subagent_notification>",
+    "<skill>",
+    "<hook_prompt",
+    "Warning: a request for the model ",
+    "Warning: apply_patch was requested via ",
+];
+
 /// An item of the conversation: Responses JSON without the item's id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputItem {

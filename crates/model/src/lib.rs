@@ -38,7 +38,7 @@ pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
 pub use http::{Http, HttpError};
-pub use input::InputItem;
+pub use input::{InputItem, NOT_SAID};
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;

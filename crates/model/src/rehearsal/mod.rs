@@ -23,22 +23,8 @@ use self::perform::Performance;
 pub use self::scenario::Scenario;
 use self::source::Played;
 use self::step::Step;
+use crate::input::NOT_SAID;
 use crate::{Events, InputItem, ModelError, ModelEvent, Request};
-
-/// Beginnings of messages that stand in the user's name and are not what the user said.
-const NOT_SAID: &[&str] = &[
-    "# AGENTS.md instructions for ",
-    "<environment_context>",
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<user_instructions>",
-    "<user_action>",
-    "<subagent_notification>",
-    "<skill>",
-    "<hook_prompt",
-    "Warning: a request for the model ",
-    "Warning: apply_patch was requested via ",
-];
 
 /// One thread's rehearsal.
 pub(crate) struct Rehearsal {
