@@ -37,6 +37,7 @@ mod settings;
 mod shell_memory;
 mod terminals;
 mod thread;
+mod thread_requests;
 mod threads;
 mod tools;
 mod truncate;

@@ -1,0 +1,129 @@
+//! What can be done to a thread as a whole, loaded or not: its name, its repository, its archive, its end.
+
+use loomd_protocol::{
+    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
+    ThreadUnarchivedNotification,
+};
+use loomd_store::{Error, GitPatch, ThreadId};
+
+use crate::outlet::Audience;
+use crate::refusal::Refusal;
+use crate::thread::{Op, Reply, name_updated};
+use crate::threads::Threads;
+use crate::view::Keeping;
+
+impl Threads {
+    pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Rename { name, reply }) = self.tell(id, Op::Rename { name, reply }).await {
+            self.rename_stored(id, name, reply).await;
+        }
+    }
+
+    async fn rename_stored(&self, id: ThreadId, name: String, reply: Reply<()>) {
+        let renamed = async {
+            self.store.find(id, Some(false)).await.map_err(|error| not_found(id, error))?;
+            Ok(self.store.rename(id, &name).await?)
+        };
+        let renamed = renamed.await;
+        let told = renamed.is_ok();
+        reply(renamed);
+        if told {
+            self.outlet.send(Audience::Everyone, name_updated(id, name)).await;
+        }
+    }
+
+    /// Changes what is known of a thread's repository. `check` looks at the values once the thread is known.
+    pub async fn patch_git(
+        &self,
+        id: ThreadId,
+        patch: GitPatch,
+        provider: &str,
+        check: impl FnOnce() -> Result<(), Refusal>,
+    ) -> Result<WireThread, Refusal> {
+        let _lane = self.lanes.enter(id).await;
+        let live = self.get(id);
+        match live.as_ref().map(|loaded| loaded.view.keeping()) {
+            Some(Keeping::Never) => {
+                return Err(Refusal::invalid(format!("ephemeral thread does not support metadata updates: {id}")));
+            }
+            Some(Keeping::NotYet) => {
+                check()?;
+                self.store.patch_git(id, &patch).await?;
+                let mut thread = live.map(|loaded| loaded.view.thread()).ok_or_else(|| Refusal::not_found(id))?;
+                thread.git_info = patch.apply(thread.git_info.take());
+                return Ok(thread);
+            }
+            _ => {}
+        }
+        self.store.find(id, None).await.map_err(|error| not_found(id, error))?;
+        check()?;
+        self.store.patch_git(id, &patch).await?;
+        let stored = self.store.find(id, None).await.map_err(|error| not_found(id, error))?;
+        Ok(self.wire(&stored, provider))
+    }
+
+    /// Puts a thread away; a loaded one is unloaded first.
+    pub async fn archive(&self, id: ThreadId, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        let archived = async {
+            self.store.find(id, Some(false)).await?;
+            self.unload(id).await;
+            let lease = self.store.lease(id).await?;
+            self.store.archive(&lease).await?;
+            Ok(())
+        };
+        let archived = archived.await;
+        let told = archived.is_ok();
+        reply(archived);
+        if told {
+            let archived = ThreadArchivedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadArchived(archived)).await;
+        }
+    }
+
+    pub async fn unarchive(&self, id: ThreadId, provider: &str, reply: Reply<WireThread>) {
+        let _lane = self.lanes.enter(id).await;
+        let fetched = async {
+            self.store.find(id, Some(true)).await.map_err(|error| match error {
+                Error::NotFound { .. } => Refusal::invalid(format!("no archived rollout found for thread id {id}")),
+                other => other.into(),
+            })?;
+            let lease = self.store.lease(id).await?;
+            Ok(self.wire(&self.store.unarchive(&lease).await?, provider))
+        };
+        let fetched = fetched.await;
+        let told = fetched.is_ok();
+        reply(fetched);
+        if told {
+            let unarchived = ThreadUnarchivedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadUnarchived(unarchived)).await;
+        }
+    }
+
+    /// Removes a thread for good; a loaded one is unloaded first.
+    pub async fn delete(&self, id: ThreadId, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        let deleted = async {
+            self.store.find(id, None).await?;
+            self.unload(id).await;
+            let lease = self.store.lease(id).await?;
+            self.store.delete(&lease).await?;
+            Ok(())
+        };
+        let deleted = deleted.await;
+        let told = deleted.is_ok();
+        reply(deleted);
+        if told {
+            let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
+            self.outlet.send(Audience::Everyone, ServerNotification::ThreadDeleted(deleted)).await;
+        }
+    }
+}
+
+fn not_found(id: ThreadId, error: Error) -> Refusal {
+    match error {
+        Error::NotFound { .. } => Refusal::not_found(id),
+        other => other.into(),
+    }
+}
