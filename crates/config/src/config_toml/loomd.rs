@@ -11,4 +11,16 @@ pub struct Loomd {
     pub record: Option<AbsolutePathBuf>,
     /// The scenario that the rehearsal plays.
     pub scenario: Option<AbsolutePathBuf>,
+    /// What sandboxed commands may take of the machine.
+    pub limits: Option<CommandLimits>,
+}
+
+/// Limits of one sandboxed command and all that it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CommandLimits {
+    /// How many processes and threads there may be at a time; 0 for no limit. Without it, 4096.
+    pub processes: Option<u64>,
+    /// How many megabytes each process may allocate; 0 for no limit. Without it, three quarters of the machine's.
+    pub memory_mb: Option<u64>,
 }

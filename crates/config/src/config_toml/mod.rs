@@ -3,6 +3,7 @@
 
 mod agents;
 mod areas;
+mod credentials;
 mod defaults;
 mod loomd;
 mod mcp;
@@ -30,7 +31,7 @@ pub use areas::{
     BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
-pub use loomd::Loomd;
+pub use loomd::{CommandLimits, Loomd};
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
 pub use permissions::{FileAccess, FilePermission, NetworkMode, NetworkPermissions, PermissionProfile};
