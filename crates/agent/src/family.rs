@@ -2,8 +2,9 @@
 //! through others. What became of each is known here, also after it has been closed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use loomd_exec::sandbox::Roots;
 use loomd_store::ThreadId;
 use loomd_store::rollout::AgentStatus;
 use tokio::sync::Notify;
@@ -18,6 +19,8 @@ const NICKNAMES: &[&str] = &[
 pub(crate) struct Family {
     members: Mutex<Members>,
     changed: Notify,
+    /// What the paths of their sandboxes named when one of them first used them.
+    pub roots: Arc<Roots>,
 }
 
 #[derive(Default)]

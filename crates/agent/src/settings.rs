@@ -69,9 +69,9 @@ impl Settings {
         }
     }
 
-    /// The sandbox of commands; `None` when there is nothing to enforce.
-    pub(crate) fn confinement(&self, tmpdir: Option<&Path>) -> Option<Sandbox> {
-        let surroundings = Surroundings { cwd: Path::new(&self.cwd), tmpdir };
+    /// The sandbox of commands, with `cwd` of `surroundings` replaced by ours; `None` when there is nothing to enforce.
+    pub(crate) fn confinement(&self, surroundings: Surroundings) -> Option<Sandbox> {
+        let surroundings = Surroundings { cwd: Path::new(&self.cwd), ..surroundings };
         match &self.permissions {
             Some(permissions) => Some(Sandbox::of_permissions(permissions, surroundings)),
             None => Sandbox::new(&self.sandbox, surroundings),

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::busy::Busy;
 use crate::conversation::Conversation;
 use crate::family::Family;
+use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::hub::Hub;
@@ -333,9 +334,9 @@ impl Threads {
                 terminals: Arc::default(),
                 ops: ops.downgrade(),
                 threads: self.downgrade(),
+                guard: Arc::new(Guard::new(Arc::clone(&family.roots))),
                 family,
                 depth,
-                guard: Arc::default(),
                 hooks: Arc::new(ThreadHooks::new(first.source())),
                 shell_memory: Arc::default(),
             },

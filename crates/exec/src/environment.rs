@@ -1,6 +1,8 @@
 //! What a command finds in its environment: the user's policy, applied in a fixed order, and what is
 //! always added.
 
+use std::collections::BTreeSet;
+
 use loomd_config::config_toml::{Inherit, ShellEnvironmentPolicy};
 
 use crate::Environment;
@@ -14,6 +16,8 @@ pub struct EnvironmentRequest<'a> {
     pub network_disabled: bool,
     /// Whether a model reads what the command prints to a session: nothing should page or colour it.
     pub session: bool,
+    /// Variables with credentials of ours, which a sandboxed command only gets if the policy sets them.
+    pub withheld: Option<&'a BTreeSet<String>>,
 }
 
 pub const THREAD_ID: &str = "CODEX_THREAD_ID";
@@ -51,6 +55,9 @@ pub fn environment(server: &Environment, policy: &ShellEnvironmentPolicy, reques
     }
     if let Some(exclude) = &policy.exclude {
         env.0.retain(|name, _| !exclude.iter().any(|pattern| matches(pattern, name)));
+    }
+    if let Some(withheld) = request.withheld {
+        env.0.retain(|name, _| !withheld.contains(name));
     }
     for (name, value) in policy.set.iter().flatten() {
         env.set(name, value);
@@ -135,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_always_added_survives_the_policy() {
-        let thread = EnvironmentRequest { thread_id: Some("T"), network_disabled: true, session: false };
+        let thread =
+            EnvironmentRequest { thread_id: Some("T"), network_disabled: true, ..EnvironmentRequest::default() };
         let expected = ["AAA=1", "CODEX_SANDBOX_NETWORK_DISABLED=1", "CODEX_THREAD_ID=T"];
         check("include_only = ['AAA']", thread, &expected);
         let session = EnvironmentRequest { session: true, ..EnvironmentRequest::default() };
@@ -152,6 +160,14 @@ mod tests {
             "TERM=dumb",
         ];
         check("inherit = 'none'\nset = { TERM = 'xterm' }", session, &expected);
+    }
+
+    #[test]
+    fn credentials_are_withheld_unless_the_policy_sets_them() {
+        let withheld = ["MY_KEY", "OTHER"].map(str::to_owned).into();
+        let sandboxed = EnvironmentRequest { withheld: Some(&withheld), ..EnvironmentRequest::default() };
+        check("", sandboxed, &["AAA=1", "HOME=/h", "PATH=/bin", "my_token=t"]);
+        check("inherit = 'none'\nset = { MY_KEY = 'mine' }", sandboxed, &["MY_KEY=mine"]);
     }
 
     #[test]

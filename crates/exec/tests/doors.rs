@@ -14,7 +14,7 @@ const PORTS: &[u16] = &[3128, 8081];
 
 fn sandbox() -> Sandbox {
     let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: true };
-    Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap()
+    Sandbox::new(&policy, Surroundings::new(Path::new("/"))).unwrap()
 }
 
 /// Every means that can make a network of its own.

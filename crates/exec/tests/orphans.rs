@@ -42,7 +42,7 @@ fn tree(mark: &str) -> Command {
 
 fn confined(command: &Command) -> Command {
     let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
-    let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap();
+    let sandbox = Sandbox::new(&policy, Surroundings::new(Path::new("/"))).unwrap();
     sandbox.wrap(command, Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).unwrap()
 }
 

@@ -50,8 +50,7 @@ impl World {
             other("key"),
         ];
         let permissions = Permissions { files, ..Permissions::default() };
-        let surroundings = Surroundings { cwd: &self.base.join("w"), tmpdir: None };
-        Sandbox::of_permissions(&permissions, surroundings)
+        Sandbox::of_permissions(&permissions, Surroundings::new(&self.base.join("w")))
     }
 
     async fn run(&self, sandbox: &Sandbox, script: &str) -> (i32, String) {

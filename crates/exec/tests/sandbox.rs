@@ -31,7 +31,7 @@ impl Place {
     }
 
     fn sandbox(&self, policy: &SandboxPolicy) -> Sandbox {
-        Sandbox::new(policy, Surroundings { cwd: &self.workspace, tmpdir: None }).unwrap()
+        Sandbox::new(policy, Surroundings::new(&self.workspace)).unwrap()
     }
 
     async fn run(&self, sandbox: &Sandbox, script: &str) -> Finished {

@@ -34,7 +34,7 @@ pub(crate) fn check_policy(app: &Arc<App>, confined: &Confined, cwd: &Path) {
         return;
     }
     let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
-    let surroundings = Surroundings { cwd, tmpdir: tmpdir.as_deref() };
+    let surroundings = Surroundings { tmpdir: tmpdir.as_deref(), ..Surroundings::new(cwd) };
     if let Some(sandbox) = confined.sandbox(surroundings) {
         check(app, sandbox);
     }

@@ -1,14 +1,12 @@
 //! Permissions beyond the policy that the user has granted.
 
-use std::path::PathBuf;
-
-use loomd_exec::sandbox::Sandbox;
-use loomd_protocol::{AdditionalFileSystemPermissions, AdditionalNetworkPermissions};
+use loomd_exec::sandbox::{Grant, Sandbox};
+use loomd_protocol::{AbsolutePathBuf, AdditionalFileSystemPermissions, AdditionalNetworkPermissions};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grants {
-    pub read: Vec<PathBuf>,
-    pub write: Vec<PathBuf>,
+    pub read: Vec<Grant>,
+    pub write: Vec<Grant>,
     pub network: bool,
 }
 
@@ -17,14 +15,29 @@ impl Grants {
         file_system: Option<&AdditionalFileSystemPermissions>,
         network: Option<&AdditionalNetworkPermissions>,
     ) -> Self {
-        let paths = |paths: Option<&Vec<loomd_protocol::AbsolutePathBuf>>| {
-            paths.into_iter().flatten().map(|path| path.to_path_buf()).collect()
+        let paths = |paths: Option<&Vec<AbsolutePathBuf>>| {
+            paths.into_iter().flatten().map(|path| Grant::new(path.to_path_buf())).collect()
         };
         Self {
             read: paths(file_system.and_then(|files| files.read.as_ref())),
             write: paths(file_system.and_then(|files| files.write.as_ref())),
             network: network.and_then(|network| network.enabled) == Some(true),
         }
+    }
+
+    /// What of this is among what the user gave.
+    pub fn among(
+        mut self,
+        file_system: Option<&AdditionalFileSystemPermissions>,
+        network: Option<&AdditionalNetworkPermissions>,
+    ) -> Self {
+        let given = |list: Option<&Vec<AbsolutePathBuf>>, grant: &Grant| {
+            list.is_some_and(|list| list.iter().any(|path| **path == *grant.path()))
+        };
+        self.read.retain(|grant| given(file_system.and_then(|files| files.read.as_ref()), grant));
+        self.write.retain(|grant| given(file_system.and_then(|files| files.write.as_ref()), grant));
+        self.network &= network.and_then(|network| network.enabled) == Some(true);
+        self
     }
 
     pub fn extend(&mut self, more: &Self) {
@@ -38,11 +51,11 @@ impl Grants {
     }
 
     pub fn apply(&self, sandbox: &mut Sandbox) {
-        for path in &self.read {
-            sandbox.grant_read(path);
+        for grant in &self.read {
+            sandbox.grant_read(grant);
         }
-        for path in &self.write {
-            sandbox.grant_write(path);
+        for grant in &self.write {
+            sandbox.grant_write(grant);
         }
         if self.network {
             sandbox.grant_network();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_exec::rules::{PrefixRule, Rules};
-use loomd_exec::sandbox::Sandbox;
+use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
 
 pub(crate) use command::{
     Candidate, Clearance, DECLINED, Denial, WantedPermissions, Wishes, check_wishes, clear, retry,
@@ -35,9 +35,16 @@ pub(crate) struct Guard {
     grants: Mutex<Grants>,
     /// What was decided about hosts.
     pub hosts: Arc<Hosts>,
+    /// What the paths of policies named when they were first used, by this thread or another agent of its tree.
+    roots: Arc<Roots>,
 }
 
 impl Guard {
+    /// `roots` is shared by agents that start each other: they work in the same folders.
+    pub fn new(roots: Arc<Roots>) -> Self {
+        Self { roots, ..Self::default() }
+    }
+
     /// The rules in force. A folder of rules that cannot be read is an error: nothing may run then.
     pub fn rules(&self, folders: &[PathBuf]) -> Result<Arc<Rules>, String> {
         let mut rules = lock(&self.rules);
@@ -81,8 +88,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
-    let tmpdir = services.environment.get("TMPDIR").map(Path::new);
-    let mut sandbox = turn.settings.confinement(tmpdir)?;
+    let surroundings = Surroundings {
+        cwd: Path::new(&turn.settings.cwd),
+        tmpdir: services.environment.get("TMPDIR").map(Path::new),
+        home: Some(&services.home),
+        roots: Some(&guard.roots),
+    };
+    let limits = turn.profile.config.config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
+    let mut sandbox = turn.settings.confinement(surroundings)?.with_limits(ResourceLimits::configured(limits));
     guard.granted().apply(&mut sandbox);
     turn.grants().apply(&mut sandbox);
     if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {

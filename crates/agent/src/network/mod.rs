@@ -132,6 +132,11 @@ impl Route {
         self.network_disabled
     }
 
+    /// Whether the command is kept from files.
+    pub fn confines_files(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(Sandbox::confines_files)
+    }
+
     pub fn set_variables(&self, env: &mut Environment) {
         if let Some(network) = &self.managed {
             set_variables(network, env);

@@ -263,8 +263,11 @@ pub(super) fn stored(output: &str) -> String {
 pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool) -> loomd_exec::Environment {
     let turn = &cx.turn;
     let network_disabled = route.network_disabled();
-    let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session };
-    let policy = &turn.profile.config.config.shell_environment_policy;
+    let config = &turn.profile.config.config;
+    let withheld = route.confines_files().then(|| config.credential_variables());
+    let withheld = withheld.as_ref();
+    let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session, withheld };
+    let policy = &config.shell_environment_policy;
     let mut env = loomd_exec::environment(&cx.services.environment, policy, request);
     route.set_variables(&mut env);
     env

@@ -79,6 +79,8 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
         .permissions
         .resolve(Path::new(&turn.settings.cwd))
         .ok_or("request_permissions requires at least one permission")?;
+    // What the paths name now is what is asked about.
+    let asked = Grants::of(wanted.file_system.as_ref(), wanted.network.as_ref());
     let nobody_is_asked = matches!(
         turn.settings.approval_policy,
         AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. }
@@ -112,7 +114,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
         AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }
     });
     let file_system = file_system.filter(|files| files.read.is_some() || files.write.is_some());
-    let grants = Grants::of(file_system.as_ref(), network.as_ref());
+    let grants = asked.among(file_system.as_ref(), network.as_ref());
     if !grants.is_empty() {
         match scope {
             PermissionGrantScope::Turn => turn.grant(&grants),

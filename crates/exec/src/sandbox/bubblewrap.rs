@@ -9,13 +9,20 @@ use std::process::Stdio;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::Sandbox;
-use super::helper::INSIDE;
+use super::conceal::{Kind, Shown};
+use super::devices::SHARED_MEMORY;
+use super::helper::{INSIDE, complain};
 use super::layers::Layer;
 use super::mounts::KERNEL_SWITCHES;
-use super::sys::ignore_keyboard;
+use super::namespaces::wait_for;
+use super::sys::{Forked, exit, fork, ignore_keyboard};
 use crate::helper::{INHERITED, THIS_PROGRAM};
+
+/// For file systems that hold nothing but places to mount on.
+const FRAME_BYTES: &str = "1048576";
 
 /// The program, unless it lies where commands can write, or in the folder that they work in.
 pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> Option<PathBuf> {
@@ -27,21 +34,36 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
-/// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight. `line` is
-/// where the sandbox's doors are handed out.
-pub(super) fn exec(
+/// Runs the command and returns its exit code. `line` is where the sandbox's doors are handed out; this process does not
+/// keep it.
+pub(super) fn run(
     program: &Path,
     sandbox: &Sandbox,
     cwd: &Path,
     argv: &[OsString],
-    line: Option<&OwnedFd>,
-) -> io::Error {
+    line: Option<OwnedFd>,
+) -> io::Result<i32> {
+    ignore_keyboard();
+    match fork(0)? {
+        Forked::Child => {
+            let error = exec(program, sandbox, cwd, argv, line.as_ref());
+            exit(complain("cannot start bubblewrap", &error))
+        }
+        Forked::Parent(bubblewrap) => {
+            drop(line);
+            wait_for(bubblewrap)
+        }
+    }
+}
+
+/// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
+/// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight.
+fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: Option<&OwnedFd>) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
         }
-        ignore_keyboard();
+        set_parent_process_death_signal(Some(Signal::KILL))?;
         let this_program = rustix::fs::open(THIS_PROGRAM, OFlags::PATH, Mode::empty())?;
         let mut command = std::process::Command::new(program);
         command.args(arguments(sandbox, cwd)).arg("--");
@@ -85,13 +107,24 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     match &sandbox.readable {
         None => add("--ro-bind", &[Path::new("/"), Path::new("/")]),
         Some(roots) => {
+            add("--size", &[Path::new(FRAME_BYTES)]);
             add("--tmpfs", &[Path::new("/")]);
-            for root in roots {
-                add("--ro-bind-try", &[root, root]);
+            let mut outer_first: Vec<_> = roots.iter().collect();
+            outer_first.sort_by_key(|root| root.path.components().count());
+            for root in &outer_first {
+                add("--ro-bind", &[&root.path, &root.path]);
+            }
+            let is_there = |name: &Path| roots.iter().any(|root| name.starts_with(&root.path));
+            for link in outer_first.iter().filter(|root| root.name != root.path && !is_there(&root.name)) {
+                add("--symlink", &[&link.path, &link.name]);
             }
         }
     }
     add("--dev", &[Path::new("/dev")]);
+    add("--size", &[Path::new(SHARED_MEMORY)]);
+    add("--perms", &[Path::new("1777")]);
+    add("--tmpfs", &[Path::new("/dev/shm")]);
+    add("--remount-ro", &[Path::new("/dev")]);
     add("--proc", &[Path::new("/proc")]);
     for name in KERNEL_SWITCHES {
         let path = Path::new("/proc").join(name);
@@ -102,17 +135,25 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     for (index, layer) in layers.iter().enumerate() {
         let path = layer.path();
         match layer {
-            Layer::Writable(root) => {
-                add("--bind", &[path, path]);
-                for kept in root.protected.iter().chain(&root.absent) {
-                    add("--ro-bind-try", &[kept, kept]);
+            Layer::Writable(_) | Layer::Pinned(_) => add("--bind", &[path, path]),
+            Layer::Protected(_) => add("--ro-bind-try", &[path, path]),
+            Layer::Concealed(concealed) => {
+                let shown = concealed.shown(path).unwrap_or_default();
+                add("--size", &[Path::new(FRAME_BYTES)]);
+                add("--tmpfs", &[path]);
+                for Shown { path, kind } in &shown {
+                    match kind {
+                        Kind::Link(target) => add("--symlink", &[target, path]),
+                        Kind::Folder | Kind::File => add("--ro-bind-try", &[path, path]),
+                    }
                 }
+                covers.push(path);
             }
-            Layer::Pinned(_) => add("--bind", &[path, path]),
             Layer::ReadOnly(_) => add("--ro-bind", &[path, path]),
             Layer::Closed(_) if path.is_dir() => {
                 let holds_more = layers[index + 1..].iter().any(|inner| inner.path().starts_with(path));
                 add("--perms", &[Path::new(if holds_more { "0111" } else { "0000" })]);
+                add("--size", &[Path::new(FRAME_BYTES)]);
                 add("--tmpfs", &[path]);
                 covers.push(path);
             }
@@ -120,7 +161,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
             Layer::Closed(_) => add("--ro-bind", &[Path::new("/dev/null"), path]),
         }
     }
-    for cover in covers {
+    for cover in covers.into_iter().chain(sandbox.readable.as_ref().map(|_| Path::new("/"))) {
         add("--remount-ro", &[cover]);
     }
     add("--chdir", &[cwd]);
@@ -129,7 +170,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Means, WritableRoot};
+    use super::super::{Means, ReadableRoot, WritableRoot};
     use super::*;
 
     fn check(sandbox: &Sandbox, expected: &str) {
@@ -140,19 +181,21 @@ mod tests {
 
     #[test]
     fn a_sandbox_becomes_arguments() {
-        let root =
-            WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
-        let mut sandbox =
-            Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::with_readable(None, false) };
+        let (protected, absent) = (vec!["/w/.git".into()], vec!["/w/.codex".into()]);
+        let root = WritableRoot { path: "/w".into(), identity: None, protected, absent };
+        let mut sandbox = Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::new_read_only(false) };
         let start = "--die-with-parent --unshare-user --unshare-pid --as-pid-1 --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
-        let end = "--bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex --chdir /w";
-        let end = format!("--dev /dev --proc /proc {switches}{end}");
-        check(&sandbox, &format!("{start} --unshare-net --ro-bind / / {end}"));
+        let shared = format!("--size {SHARED_MEMORY} --perms 1777 --tmpfs /dev/shm --remount-ro /dev");
+        let end = "--bind /w /w --ro-bind-try /w/.git /w/.git --ro-bind-try /w/.codex /w/.codex";
+        let end = format!("--dev /dev {shared} --proc /proc {switches}{end}");
+        check(&sandbox, &format!("{start} --unshare-net --ro-bind / / {end} --chdir /w"));
         sandbox.network = true;
-        sandbox.readable = Some(vec!["/usr".into()]);
-        check(&sandbox, &format!("{start} --tmpfs / --ro-bind-try /usr /usr {end}"));
+        let readable = |name: &str, path: &str| ReadableRoot { name: name.into(), path: path.into(), identity: None };
+        sandbox.readable = Some(vec![readable("/bin", "/usr/bin"), readable("/usr", "/usr")]);
+        let frame = format!("--size {FRAME_BYTES} --tmpfs / --ro-bind /usr /usr --ro-bind /usr/bin /usr/bin");
+        check(&sandbox, &format!("{start} {frame} --symlink /usr/bin /bin {end} --remount-ro / --chdir /w"));
     }
 
     #[test]
@@ -161,8 +204,8 @@ mod tests {
         std::fs::write(folder.path().join("bwrap"), "").unwrap();
         let real = folder.path().canonicalize().unwrap();
         let search = || Some(folder.path().as_os_str().to_owned());
-        let root = WritableRoot { path: real.clone(), protected: vec![], absent: vec![] };
-        let closed = Sandbox::with_readable(None, false);
+        let root = WritableRoot { path: real.clone(), identity: None, protected: vec![], absent: vec![] };
+        let closed = Sandbox::new_read_only(false);
         let open = Sandbox { writable: vec![root], ..closed.clone() };
         let elsewhere = Path::new("/elsewhere");
         assert_eq!(find(search(), &closed, elsewhere), Some(folder.path().join("bwrap")));

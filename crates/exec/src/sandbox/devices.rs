@@ -4,10 +4,13 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::mounts::{attach, clone_tree, new_filesystem};
+use super::mounts::{FRAME_SIZE, attach, clone_tree, new_filesystem};
+
+/// What `/dev/shm` holds at most, in bytes: as much as containers get.
+pub(super) const SHARED_MEMORY: &str = "67108864";
 
 const NODES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: &[(&str, &str)] = &[
@@ -29,7 +32,7 @@ impl Devices {
 
     /// Puts a new `/dev` in place, in a root that may not be ours yet.
     pub fn attach(self, dev: &Path) -> io::Result<()> {
-        attach(&new_filesystem("tmpfs", &[("mode", "0755")])?, dev)?;
+        attach(&new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?, dev)?;
         for (name, node) in &self.0 {
             File::create(dev.join(name))?;
             attach(node, &dev.join(name))?;
@@ -39,7 +42,7 @@ impl Devices {
         }
         let shared = dev.join("shm");
         fs::create_dir(&shared)?;
-        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777))?;
+        attach(&new_filesystem("tmpfs", &[("mode", "1777"), ("size", SHARED_MEMORY)])?, &shared)?;
         let terminals = dev.join("pts");
         fs::create_dir(&terminals)?;
         // Without new terminals most programs still work.

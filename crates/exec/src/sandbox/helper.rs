@@ -6,11 +6,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::namespaces::{become_command, init};
-use super::{Means, Sandbox, bubblewrap, doors, landlock, namespaces, placeholder, report};
+use super::sys::leave_keyring;
+use super::{Means, Sandbox, bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
 use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
+
+/// Why nothing runs when a root was moved or replaced.
+const CHANGED: &str = "a root of the sandbox has changed";
 
 /// The helper's first argument when somebody else has arranged the files already.
 pub(crate) const INSIDE: &str = "--inside-the-sandbox";
@@ -34,15 +38,17 @@ pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
     if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
     }
-    if inside { run_inside(&sandbox, &argv, line.as_ref()) } else { run(&sandbox, &argv, line) }
+    if inside { run_inside(&sandbox, &argv, line) } else { run(&sandbox, &argv, line) }
 }
 
-/// As the first process of a sandbox that stands. `line` is where its doors are handed out; it is kept for as long as
-/// anything of the sandbox is left.
-fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<&OwnedFd>) -> i32 {
-    match line.map_or(Ok(()), |line| doors::open(&sandbox.doors, line)) {
+/// As the first process of a sandbox that stands. `line` is where its doors are handed out.
+fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<OwnedFd>) -> i32 {
+    if let Err(error) = line.map_or(Ok(()), |line| doors::open(&sandbox.doors, &line)) {
+        return complain("cannot open the way to the proxy", &error);
+    }
+    match sandbox.check_granted() {
         Ok(()) => init(sandbox, argv),
-        Err(error) => complain("cannot open the way to the proxy", &error),
+        Err(error) => complain(CHANGED, &error),
     }
 }
 
@@ -51,6 +57,9 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
     };
+    if let Err(error) = sandbox.check_granted().and_then(|()| sandbox.check_exceptions()) {
+        return complain(CHANGED, &error);
+    }
     if sandbox.means != Means::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {
@@ -64,10 +73,9 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
         }
         // Not allowed here; there are other ways.
         if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
-            let passed = taken.pass_on();
-            let run = || bubblewrap::exec(&program, sandbox, &cwd, argv, line.as_ref());
-            let error = passed.err().unwrap_or_else(run);
-            return complain("cannot start bubblewrap", &error);
+            let code = bubblewrap::run(&program, sandbox, &cwd, argv, line);
+            drop(taken);
+            return code.unwrap_or_else(|error| complain("cannot start bubblewrap", &error));
         }
         if sandbox.means == Means::Bubblewrap {
             return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
@@ -86,8 +94,10 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
         let reason = io::Error::other("Landlock cannot take back what lies in a folder");
         return complain("this sandbox cannot keep parts of a folder from the command", &reason);
     }
-    match landlock::confine(sandbox) {
-        Ok(()) => become_command(sandbox, argv),
+    leave_keyring();
+    let confined = landlock::confine(sandbox).and_then(|()| sandbox.limits.apply(false));
+    match confined.and_then(|()| seccomp::restrict(sandbox)) {
+        Ok(()) => become_command(argv),
         Err(error) => complain("this system offers no way to confine a command", &error),
     }
 }

@@ -1,8 +1,9 @@
 //! Confinement of files by Landlock: a second wall behind mounts, and the only one where mounts are not to be
 //! had. It allows by folder and cannot take back what lies inside an allowed one.
 
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
@@ -12,6 +13,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::isatty;
 
 use super::Sandbox;
+use super::conceal::Concealed;
 
 /// Newer kernels know more; older ones enforce what they know.
 const KNOWN: ABI = ABI::V5;
@@ -50,18 +52,37 @@ fn terminals(mut ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError
     Ok(ruleset)
 }
 
+/// A folder, or the parts of it that together are all but what is concealed in it. What is made in a folder above that
+/// later is not among them.
+fn except(folder: &Path, concealed: &[Concealed]) -> Vec<PathBuf> {
+    let inside = concealed.iter().any(|concealed| concealed.folder.starts_with(folder));
+    if concealed.iter().any(|concealed| concealed.conceals(folder)) {
+        return Vec::new();
+    }
+    match fs::read_dir(folder) {
+        Ok(entries) if inside => {
+            let entries =
+                entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+            entries.flat_map(|entry| except(&entry.path(), concealed)).collect()
+        }
+        _ => vec![folder.into()],
+    }
+}
+
 /// Applies to this process and all it starts, for good.
 pub(super) fn confine(sandbox: &Sandbox) -> io::Result<()> {
     let restrict = || -> Result<RulesetStatus, RulesetError> {
         let read = AccessFs::from_read(KNOWN);
         let all = AccessFs::from_all(KNOWN);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?.create()?;
-        let ruleset = match &sandbox.readable {
-            None => ruleset.add_rules(path_beneath_rules(["/"], read))?,
-            Some(roots) => {
-                ruleset.add_rules(path_beneath_rules(roots, read))?.add_rules(path_beneath_rules(BASICS, read))?
-            }
+        let roots = match &sandbox.readable {
+            None => vec![PathBuf::from("/")],
+            Some(roots) => roots.iter().map(|root| root.path.clone()).chain(BASICS.iter().map(PathBuf::from)).collect(),
         };
+        let folders = roots.iter().filter(|root| root.is_dir());
+        let ruleset = ruleset
+            .add_rules(path_beneath_rules(folders, AccessFs::ReadDir))?
+            .add_rules(path_beneath_rules(roots.iter().flat_map(|root| except(root, &sandbox.concealed)), read))?;
         let roots = sandbox.writable.iter().map(|root| &root.path);
         let devices = AccessFs::from_file(KNOWN) | AccessFs::ReadDir;
         let ruleset =

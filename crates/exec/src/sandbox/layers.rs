@@ -4,26 +4,45 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::conceal::Concealed;
 use super::{Sandbox, WritableRoot};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layer<'a> {
+    /// Stays where it is, whatever may be done in it: something is laid over what is inside, and moving this would
+    /// carry that to where the next command knows nothing of it.
+    Pinned(&'a Path),
+    /// Part of a writable root that stays as it is, itself and not what it leads to.
+    Protected(&'a Path),
     Writable(&'a WritableRoot),
     /// May be read only.
     ReadOnly(&'a Path),
     /// May not even be read.
     Closed(&'a Path),
-    /// Stays where it is, whatever may be done in it: something is laid over what is inside, and moving this would
-    /// carry that to where the next command knows nothing of it.
-    Pinned(&'a Path),
+    /// May be read only, but for some entries.
+    Concealed(&'a Concealed),
 }
 
 impl<'a> Layer<'a> {
     pub fn path(self) -> &'a Path {
         match self {
             Self::Writable(root) => &root.path,
-            Self::ReadOnly(path) | Self::Closed(path) | Self::Pinned(path) => path,
+            Self::Concealed(concealed) => &concealed.folder,
+            Self::Pinned(path) | Self::Protected(path) | Self::ReadOnly(path) | Self::Closed(path) => path,
         }
+    }
+
+    /// Outer layers first; of those at the same path the later one in the list above has the last word.
+    fn order(self) -> (usize, u8) {
+        let kind = match self {
+            Self::Pinned(_) => 0,
+            Self::Protected(_) => 1,
+            Self::Writable(_) => 2,
+            Self::ReadOnly(_) => 3,
+            Self::Closed(_) => 4,
+            Self::Concealed(_) => 5,
+        };
+        (self.path().components().count(), kind)
     }
 }
 
@@ -33,25 +52,28 @@ impl Sandbox {
             true => Layer::ReadOnly(&exception.path),
             false => Layer::Closed(&exception.path),
         });
-        let mut layers: Vec<_> = self.writable.iter().map(Layer::Writable).chain(exceptions).collect();
-        layers.sort_by_key(|layer| layer.path().components().count());
+        let concealed = self.concealed.iter().map(Layer::Concealed);
+        let mut layers: Vec<_> = self.writable.iter().map(Layer::Writable).chain(exceptions).chain(concealed).collect();
+        layers.sort_by_key(|layer| layer.order());
         layers
     }
 
-    /// The same, with what must be pinned for it.
+    /// The same, with what is protected in writable roots, and what must be pinned for all of it.
     pub(super) fn overlay(&self) -> Vec<Layer<'_>> {
         let mut layers = self.layers();
+        let protected = self.writable.iter().flat_map(|root| root.protected.iter().chain(&root.absent));
+        layers.extend(protected.map(|path| Layer::Protected(path)));
         let mut pinned = BTreeSet::new();
         let at = |path: &Path| layers.iter().find(|layer| layer.path() == path);
-        for exception in &self.exceptions {
-            let above = || exception.path.ancestors().skip(1);
+        for layer in &layers {
+            let above = || layer.path().ancestors().skip(1);
             // Only what lies in a writable folder could be moved.
             if matches!(above().find_map(at), Some(Layer::Writable(_))) {
                 pinned.extend(above().take_while(|folder| at(folder).is_none()));
             }
         }
         layers.extend(pinned.into_iter().map(Layer::Pinned));
-        layers.sort_by_key(|layer| layer.path().components().count());
+        layers.sort_by_key(|layer| layer.order());
         layers
     }
 
@@ -68,10 +90,15 @@ mod tests {
 
     #[test]
     fn what_holds_something_special_stays_where_it_is() {
-        let exception = |path: &str, readable| Exception { path: path.into(), readable };
-        let root = |path: &str| WritableRoot { path: path.into(), protected: vec![], absent: vec![] };
+        let exception = |path: &str, readable| Exception { path: path.into(), identity: None, readable };
+        let root = |path: &str, protected: &[&str]| WritableRoot {
+            path: path.into(),
+            identity: None,
+            protected: protected.iter().map(Into::into).collect(),
+            absent: vec![],
+        };
         let sandbox = Sandbox {
-            writable: vec![root("/w"), root("/w/a/in/x")],
+            writable: vec![root("/w", &["/w/.git", "/w/far/away/repo"]), root("/w/a/in/x", &[])],
             exceptions: vec![
                 exception("/w/a/b/c/no", false),
                 exception("/w/ro", true),
@@ -79,12 +106,16 @@ mod tests {
                 exception("/else/where", false),
                 exception("/w/a/in/x/y/no", false),
             ],
-            ..Sandbox::with_readable(None, false)
+            concealed: vec![Concealed { folder: "/w/our/home".into(), names: vec![] }],
+            ..Sandbox::new_read_only(false)
         };
         let pinned = sandbox.overlay().into_iter().filter_map(|layer| match layer {
             Layer::Pinned(path) => path.to_str(),
             _ => None,
         });
-        assert_eq!(pinned.collect::<Vec<_>>(), ["/w/a", "/w/a/b", "/w/a/b/c", "/w/a/in/x/y"]);
+        assert_eq!(
+            pinned.collect::<Vec<_>>(),
+            ["/w/a", "/w/far", "/w/our", "/w/a/b", "/w/a/in", "/w/far/away", "/w/a/b/c", "/w/a/in/x/y"]
+        );
     }
 }

@@ -8,32 +8,40 @@
 //! [`Report`] says what a system has. Where nothing will do, the command does not run.
 
 mod bubblewrap;
+mod conceal;
 mod denial;
 mod devices;
 mod doors;
 mod helper;
 mod landlock;
 mod layers;
+mod limits;
 mod mounts;
 mod namespaces;
 mod permissions;
 mod placeholder;
 mod plan;
 mod report;
+mod roots;
 #[cfg(any(test, target_os = "macos"))]
 mod seatbelt;
 mod seccomp;
 mod sys;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use conceal::Concealed;
 pub use denial::looks_denied;
 pub use doors::Doors;
 pub(crate) use helper::{INSIDE, help};
+pub use limits::ResourceLimits;
 pub use plan::{Surroundings, network_disabled};
 pub use report::Report;
+use roots::Identity;
+pub use roots::{Grant, Roots};
 
 use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
 use crate::{Command, Error, Result};
@@ -42,14 +50,21 @@ use crate::{Command, Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// `None`: everything.
-    readable: Option<Vec<PathBuf>>,
+    readable: Option<Vec<ReadableRoot>>,
     writable: Vec<WritableRoot>,
     /// What differs from what is around it.
     exceptions: Vec<Exception>,
+    /// Folders that are shown without some of their entries.
+    concealed: Vec<Concealed>,
     network: bool,
+    /// Whether a command with network may connect to unix sockets.
+    unix_sockets: bool,
     /// Ports that somebody outside answers, on a loopback of the command's own.
     doors: Vec<u16>,
+    limits: ResourceLimits,
     means: Means,
+    /// Whether Landlock stands behind the mounts where the kernel has it.
+    landlock: bool,
 }
 
 /// How a command is confined.
@@ -62,10 +77,20 @@ enum Means {
     Landlock,
 }
 
+/// A folder, or file, that may be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ReadableRoot {
+    /// The path that it was granted by; it may be a link.
+    name: PathBuf,
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
 /// A folder, or file, that may be written to, except for some things in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WritableRoot {
     path: PathBuf,
+    identity: Option<Identity>,
     /// What exists in it and must stay as it is.
     protected: Vec<PathBuf>,
     /// What does not exist and must not come to be.
@@ -77,6 +102,7 @@ struct WritableRoot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Exception {
     path: PathBuf,
+    identity: Option<Identity>,
     readable: bool,
 }
 
@@ -117,10 +143,29 @@ impl Sandbox {
         self
     }
 
+    /// Does without Landlock behind the mounts, as a kernel that has none.
+    pub fn without_landlock(mut self) -> Self {
+        self.landlock = false;
+        self
+    }
+
     /// Asks for bubblewrap even where we could do without.
     pub fn with_bubblewrap_only(mut self) -> Self {
         self.means = Means::Bubblewrap;
         self
+    }
+
+    /// Fails when something that access was granted to is not what it was then. Inside the sandbox this is about what is
+    /// mounted, and nothing can change it any more.
+    fn check_granted(&self) -> io::Result<()> {
+        let readable = self.readable.iter().flatten().map(|root| (&root.path, root.identity));
+        let writable = self.writable.iter().map(|root| (&root.path, root.identity));
+        readable.chain(writable).try_for_each(|(path, identity)| roots::check(path, identity))
+    }
+
+    /// The same for what is narrowed; to be called before it is covered.
+    fn check_exceptions(&self) -> io::Result<()> {
+        self.exceptions.iter().try_for_each(|exception| roots::check(&exception.path, exception.identity))
     }
 
     /// Whether nothing inside a writable folder is to be kept from the command.

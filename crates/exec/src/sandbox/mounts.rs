@@ -13,16 +13,20 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
+use super::conceal::{Concealed, Kind};
 use super::devices::Devices;
 use super::layers::Layer;
-use super::sys::make_read_only;
-use super::{Sandbox, WritableRoot};
+use super::sys::{make_harmless, make_read_only};
+use super::{ReadableRoot, Sandbox};
 
 /// What the kernel lets its owner change through files, whoever asks; covered up for commands that run as root.
 pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
 /// Where a new root is put together: some folder that is always there and that the new root replaces anyway.
 const STAGE: &str = "/dev";
+
+/// For file systems that hold nothing but places to attach to.
+pub(super) const FRAME_SIZE: &str = "1m";
 
 /// The file that covers others, for a moment.
 const COVER: &str = "/dev/.closed";
@@ -36,7 +40,7 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
         Some(roots) => {
             let readable = Readable::take(roots)?;
             let stage = Path::new(STAGE);
-            attach(&new_filesystem("tmpfs", &[("mode", "0755")])?, stage)?;
+            attach(&new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?, stage)?;
             readable.attach(stage)?;
             fs::create_dir_all(stage.join("dev"))?;
             devices.attach(&stage.join("dev"))?;
@@ -46,14 +50,16 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
             enter(stage)?;
         }
         None => {
-            if !everything {
-                make_read_only(CWD, c"/", true)?;
+            match everything {
+                true => make_harmless(CWD, c"/")?,
+                false => make_read_only(CWD, c"/", true)?,
             }
             devices.attach(Path::new("/dev"))?;
             overlay.attach(Path::new("/"))?;
         }
     }
-    fresh_proc()?;
+    fresh_proc(sandbox)?;
+    sandbox.check_granted()?;
     // Folders that commands may not even see cannot be worked in.
     std::env::set_current_dir(cwd).map_err(|error| io::Error::other(format!("{}: {error}", cwd.display())))
 }
@@ -64,6 +70,13 @@ const CLONE: OpenTreeFlags =
 /// A copy of the mounts at a path, attached nowhere.
 pub(super) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, CLONE)?)
+}
+
+/// The same, where devices are no devices and programs have no privileges of their own.
+fn harmless_tree(path: &Path) -> io::Result<OwnedFd> {
+    let tree = clone_tree(path)?;
+    make_harmless(tree.as_fd(), c"")?;
+    Ok(tree)
 }
 
 fn read_only_tree(path: &Path) -> io::Result<OwnedFd> {
@@ -92,13 +105,16 @@ pub(super) fn new_filesystem(kind: &str, options: &[(&str, &str)]) -> io::Result
     }
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    // A pseudo-terminal is a device.
+    let devices = if kind == "devpts" { MountAttrFlags::empty() } else { MountAttrFlags::MOUNT_ATTR_NODEV };
+    let attributes = attributes | devices;
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// What is laid over the files, taken hold of while it still can be; nothing is to be seen of what is closed.
-struct Overlay<'a>(Vec<Laid<'a>>);
+/// What is laid over the files. What is writable, or readable where little is, is taken hold of while it still can be.
+struct Overlay<'a>(Vec<Mount<'a>>);
 
-struct Laid<'a> {
+struct Mount<'a> {
     layer: Layer<'a>,
     tree: Option<OwnedFd>,
     is_folder: bool,
@@ -108,58 +124,91 @@ impl<'a> Overlay<'a> {
     fn take(sandbox: &'a Sandbox) -> io::Result<Self> {
         let trees = sandbox.overlay().into_iter().map(|layer| {
             let tree = match layer {
-                Layer::Writable(_) | Layer::Pinned(_) => Some(clone_tree(layer.path())?),
+                Layer::Writable(_) | Layer::Pinned(_) => Some(harmless_tree(layer.path())?),
                 Layer::ReadOnly(path) => Some(read_only_tree(path)?),
-                Layer::Closed(_) => None,
+                Layer::Protected(_) | Layer::Closed(_) | Layer::Concealed(_) => None,
             };
-            Ok(Laid { layer, tree, is_folder: layer.path().is_dir() })
+            Ok(Mount { layer, tree, is_folder: layer.path().is_dir() })
         });
         Ok(Self(trees.collect::<io::Result<_>>()?))
     }
 
-    /// Outer layers come first, and each with what is protected in it, so that an inner one has the last word.
+    /// Outer layers come first, so that an inner one has the last word.
     fn attach(self, base: &Path) -> io::Result<()> {
-        for (index, laid) in self.0.iter().enumerate() {
-            let path = laid.layer.path();
-            match &laid.tree {
-                Some(_) if path == Path::new("/") => {}
-                Some(tree) => {
-                    place(base, path, laid.is_folder)?;
+        for (index, mount) in self.0.iter().enumerate() {
+            let path = mount.layer.path();
+            match (&mount.tree, mount.layer) {
+                (Some(_), _) if path == Path::new("/") => {}
+                (Some(tree), _) => {
+                    place(base, path, mount.is_folder)?;
                     attach(tree, &inside(base, path))?;
                 }
-                None => {
+                (None, Layer::Protected(_)) => protect(&inside(base, path))?,
+                (None, Layer::Concealed(concealed)) => conceal(base, concealed)?,
+                (None, _) => {
                     let inner = self.0[index + 1..].iter().filter(|inner| inner.layer.path().starts_with(path));
+                    let inner = inner.filter(|inner| inner.tree.is_some());
                     close(base, path, &inner.collect::<Vec<_>>())?;
                 }
-            }
-            if let Layer::Writable(root) = laid.layer {
-                protect(base, root)?;
             }
         }
         Ok(())
     }
 }
 
-fn protect(base: &Path, root: &WritableRoot) -> io::Result<()> {
-    for kept in root.protected.iter().chain(&root.absent) {
-        let kept = inside(base, kept);
-        match read_only_itself(&kept) {
-            Ok(tree) => attach(&tree, &kept)?,
-            // Somewhere that cannot be reached cannot be written to either.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+/// Makes what is there read-only, and keeps it from being removed or replaced.
+fn protect(path: &Path) -> io::Result<()> {
+    match read_only_itself(path) {
+        Ok(tree) => attach(&tree, path),
+        // Somewhere that cannot be reached cannot be written to either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Covers a folder with a copy of it, made of mounts and links, that lacks what is concealed.
+fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
+    let folder = inside(base, &concealed.folder);
+    let shown = match concealed.shown(&folder) {
+        Ok(shown) => shown,
+        // Nothing is to be seen of it here anyway.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    // Taken hold of before the cover hides them; what is gone already is not missed.
+    let trees: Vec<_> = shown
+        .into_iter()
+        .map(|shown| match shown.kind {
+            Kind::Link(_) => (shown, None),
+            Kind::Folder | Kind::File => {
+                let tree = read_only_tree(&shown.path).ok();
+                (shown, tree)
+            }
+        })
+        .collect();
+    let cover = new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?;
+    attach(&cover, &folder)?;
+    for (shown, tree) in &trees {
+        match (&shown.kind, tree) {
+            (Kind::Link(target), _) => symlink(target, &shown.path)?,
+            (Kind::Folder, Some(_)) => fs::create_dir(&shown.path)?,
+            (Kind::File, Some(_)) => drop(File::create(&shown.path)?),
+            (_, None) => {}
+        }
+        if let Some(tree) = tree {
+            attach(tree, &shown.path)?;
         }
     }
-    Ok(())
+    make_read_only(cover.as_fd(), c"", false)
 }
 
 /// Covers a folder or file with an empty one that nobody may open. What is to be put inside later finds its place.
-fn close(base: &Path, path: &Path, inner: &[&Laid]) -> io::Result<()> {
+fn close(base: &Path, path: &Path, inner: &[&Mount]) -> io::Result<()> {
     let target = inside(base, path);
     match target.metadata() {
         Ok(found) if found.is_dir() => {
             let mode = if inner.is_empty() { "0000" } else { "0111" };
-            let cover = new_filesystem("tmpfs", &[("mode", mode)])?;
+            let cover = new_filesystem("tmpfs", &[("mode", mode), ("size", FRAME_SIZE)])?;
             attach(&cover, &target)?;
             inner.iter().try_for_each(|inner| place(base, inner.layer.path(), inner.is_folder))?;
             make_read_only(cover.as_fd(), c"", false)
@@ -184,11 +233,9 @@ struct Readable {
 }
 
 impl Readable {
-    /// What does not exist is left out.
-    fn take(roots: &[PathBuf]) -> io::Result<Self> {
-        let found = roots.iter().filter_map(|root| Some((root.clone(), root.canonicalize().ok()?)));
-        let links: Vec<_> = found.collect();
-        let mut real: Vec<_> = links.iter().map(|(_, real)| real.clone()).collect();
+    fn take(roots: &[ReadableRoot]) -> io::Result<Self> {
+        let links = roots.iter().map(|root| (root.name.clone(), root.path.clone())).collect();
+        let mut real: Vec<_> = roots.iter().map(|root| root.path.clone()).collect();
         real.sort();
         // Sorted, what lies inside another comes right behind it.
         real.dedup_by(|inner, outer| inner.starts_with(outer));
@@ -241,9 +288,10 @@ fn enter(root: &Path) -> io::Result<()> {
 }
 
 /// Processes of others stay out of sight where the kernel lets us; elsewhere they can be seen, not touched.
-fn fresh_proc() -> io::Result<()> {
+fn fresh_proc(sandbox: &Sandbox) -> io::Result<()> {
     let Ok(processes) = new_filesystem("proc", &[]) else { return Ok(()) };
     attach(&processes, Path::new("/proc"))?;
+    sandbox.limits.limit_numbers();
     for name in KERNEL_SWITCHES {
         let path = Path::new("/proc").join(name);
         if path.exists() {

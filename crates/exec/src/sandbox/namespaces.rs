@@ -17,9 +17,11 @@ use rustix::process::{
 };
 
 use super::sys::{
-    Forked, bring_loopback_up, drop_capabilities, exit, fork, heed_keyboard, ignore_keyboard, make_private,
+    Forked, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
+    leave_keyring, make_private,
 };
 use super::{Sandbox, doors, helper, landlock, mounts, seccomp};
+use crate::helper::close_from;
 
 /// What the init says when the confinement stands.
 const READY: u8 = b'+';
@@ -94,8 +96,9 @@ pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
 }
 
 fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
+    shut_in(sandbox)?;
     let command = match fork(0)? {
-        Forked::Child => exit(become_backed_up(sandbox, argv)),
+        Forked::Child => exit(become_command(argv)),
         Forked::Parent(command) => command,
     };
     loop {
@@ -107,24 +110,21 @@ fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     }
 }
 
-/// Becomes the command, with a second wall behind the mounts. Only returns when it failed.
-fn become_backed_up(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
-    match landlock::back_up_mounts(sandbox) {
-        Ok(()) => become_command(sandbox, argv),
-        Err(error) => helper::complain("cannot restrict what the command writes", &error),
+/// Puts this process under everything that the command is to be under, and keeps the command from reaching through it:
+/// the first process of a sandbox holds nothing of what is outside, and does not let itself be looked into.
+fn shut_in(sandbox: &Sandbox) -> io::Result<()> {
+    close_from(3)?;
+    forbid_inspection()?;
+    leave_keyring();
+    if sandbox.landlock {
+        landlock::back_up_mounts(sandbox)?;
     }
+    sandbox.limits.apply(true)?;
+    seccomp::restrict(sandbox)
 }
 
 /// Only returns when it failed, with the exit code that shells use.
-pub(super) fn become_command(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
-    let denied = match sandbox.network {
-        true => Ok(()),
-        false if sandbox.doors.is_empty() => seccomp::deny_network(),
-        false => seccomp::deny_all_but_tcp(),
-    };
-    if let Err(error) = denied {
-        return helper::complain("cannot deny the network", &error);
-    }
+pub(super) fn become_command(argv: &[OsString]) -> i32 {
     heed_keyboard();
     let Some((program, arguments)) = argv.split_first() else { return helper::USAGE };
     let error = Command::new(program).args(arguments).exec();
@@ -141,7 +141,7 @@ pub(super) fn become_command(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
     }
 }
 
-fn wait_for(process: Pid) -> io::Result<i32> {
+pub(super) fn wait_for(process: Pid) -> io::Result<i32> {
     loop {
         match waitpid(Some(process), WaitOptions::empty()) {
             Ok(Some((_, status))) => return Ok(code_of(status)),

@@ -6,6 +6,7 @@ use loomd_config::config_toml::FileAccess;
 use loomd_config::permissions::{Permissions, Place};
 
 use super::plan::{PLATFORM, real};
+use super::roots::{Grant, Root};
 use super::{Exception, Sandbox, Surroundings, WritableRoot};
 
 impl Sandbox {
@@ -31,37 +32,44 @@ impl Sandbox {
         }
         // Outer ones first: what is said about the inside is said in addition.
         rules.sort_by_key(|(path, _)| path.components().count());
-        let readable = match everything {
-            FileAccess::None => {
-                let read = rules.iter().filter(|(_, access)| *access == FileAccess::Read);
-                Some(read.map(|(path, _)| path.clone()).collect())
-            }
-            FileAccess::Read | FileAccess::Write => None,
+        let mut sandbox = match everything {
+            FileAccess::Write => Self::of_network_only(),
+            FileAccess::None | FileAccess::Read => Self::new_read_only(false),
         };
-        let mut sandbox = Self::with_readable(readable, false);
-        if everything == FileAccess::Write {
-            sandbox = Self::of_network_only();
-        }
-        for (path, access) in rules {
-            match access {
-                FileAccess::Write => sandbox.grant_write(&path),
-                FileAccess::Read => sandbox.narrow(&path, true),
-                FileAccess::None => sandbox.narrow(&path, false),
+        let grants: Vec<_> = rules.into_iter().map(|(path, access)| (surroundings.find(&path), access)).collect();
+        let writable = |sandbox: &mut Self, late: bool| {
+            for (grant, access) in grants.iter().filter(|(grant, _)| grant.root.is_none() == late) {
+                match access {
+                    FileAccess::Write => sandbox.grant_write(grant),
+                    FileAccess::Read => sandbox.narrow(grant, true),
+                    FileAccess::None => sandbox.narrow(grant, false),
+                }
+            }
+        };
+        // Those that were there when they were named come first: what came to be in them since was made by a command.
+        writable(&mut sandbox, false);
+        writable(&mut sandbox, true);
+        if everything == FileAccess::None {
+            sandbox.readable = Some(Vec::new());
+            for (grant, _) in grants.iter().filter(|(_, access)| *access == FileAccess::Read) {
+                sandbox.grant_read(grant);
             }
         }
-        sandbox.protect_absent(surroundings.cwd);
+        sandbox.unix_sockets = permissions.network.dangerously_allow_all_unix_sockets == Some(true);
+        sandbox.protect_absent(surroundings);
+        sandbox.conceal(surroundings.home);
         sandbox
     }
 
     /// Lets commands only read something, or not even that, whatever they may do around it.
-    fn narrow(&mut self, path: &Path, readable: bool) {
-        let Some(path) = real(path) else { return };
-        if path.symlink_metadata().is_ok() {
+    fn narrow(&mut self, grant: &Grant, readable: bool) {
+        if let Some(Root { path, identity, .. }) = grant.root.clone().or_else(|| Root::resolve(&grant.path)) {
             self.writable.retain(|root| root.path != path || path == Path::new("/"));
             self.exceptions.retain(|exception| exception.path != path);
-            self.exceptions.push(Exception { path, readable });
+            self.exceptions.push(Exception { path, identity, readable });
             return;
         }
+        let Some(path) = real(&grant.path) else { return };
         // What cannot be covered because it is not there must not come to be either.
         let root = self.writable.iter_mut().rev().find(|root| path.starts_with(&root.path));
         if let Some(root) = root.filter(|_| path.parent().is_some_and(Path::is_dir)) {
@@ -71,8 +79,8 @@ impl Sandbox {
 
     /// Leaves commands everything but the network.
     pub fn of_network_only() -> Self {
-        let root = WritableRoot { path: "/".into(), protected: Vec::new(), absent: Vec::new() };
-        Self { writable: vec![root], ..Self::with_readable(None, false) }
+        let root = WritableRoot { path: "/".into(), identity: None, protected: Vec::new(), absent: Vec::new() };
+        Self { writable: vec![root], ..Self::new_read_only(false) }
     }
 
     /// Whether there are files that commands cannot touch though their user can.
@@ -128,7 +136,7 @@ mod tests {
         let check = |first: FileRule, expected: &[(&str, &str)]| {
             let files = std::iter::once(first).chain(inside.iter().cloned()).collect();
             let permissions = Permissions { files, ..Permissions::default() };
-            let surroundings = Surroundings { cwd: &cwd, tmpdir: Some(&base.join("tmp")) };
+            let surroundings = Surroundings { tmpdir: Some(&base.join("tmp")), ..Surroundings::new(&cwd) };
             let sandbox = Sandbox::of_permissions(&permissions, surroundings);
             let found: Vec<_> = expected.iter().map(|(path, _)| (*path, rights(&sandbox, &base.join(path)))).collect();
             assert_eq!(found, expected);
@@ -156,7 +164,7 @@ mod tests {
     fn a_profile_that_allows_everything_confines_no_files() {
         let files = vec![FileRule { place: Place::Root, access: FileAccess::Write }];
         let permissions = Permissions { files, ..Permissions::default() };
-        let surroundings = Surroundings { cwd: Path::new("/"), tmpdir: None };
+        let surroundings = Surroundings::new(Path::new("/"));
         assert!(!Sandbox::of_permissions(&permissions, surroundings).confines_files());
     }
 }

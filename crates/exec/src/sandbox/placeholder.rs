@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::sys::{Forked, exit, fork};
@@ -25,11 +25,11 @@ const ATTEMPTS: usize = 8;
 const LOCK_ATTEMPTS: usize = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Names that are taken as long as this, or a copy of it in another process, is open.
+/// Names that are taken as long as this is open.
 #[derive(Default)]
 pub(super) struct Taken {
     /// The end of the pipe tells the cleaner that all is over.
-    held: Option<OwnedFd>,
+    _held: Option<OwnedFd>,
     _locks: Vec<File>,
 }
 
@@ -41,18 +41,11 @@ pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<T
     }
     let (ended, held) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork(0)? {
-        Forked::Parent(_) => Ok(Taken { held: Some(held), _locks: locks }),
+        Forked::Parent(_) => Ok(Taken { _held: Some(held), _locks: locks }),
         Forked::Child => {
             drop((held, locks));
             clean(ended, &names)
         }
-    }
-}
-
-impl Taken {
-    /// Lets the program that this process becomes hold the names.
-    pub fn pass_on(&self) -> io::Result<()> {
-        self.held.iter().try_for_each(|held| Ok(fcntl_setfd(held, FdFlags::empty())?))
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
+use super::conceal::Concealed;
 use super::layers::Layer;
-use super::{Exception, Means, Sandbox, WritableRoot};
+use super::roots::{Grant, Root, Roots};
+use super::{Exception, Means, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,20 @@ pub struct Surroundings<'a> {
     pub cwd: &'a Path,
     /// `$TMPDIR`, if set.
     pub tmpdir: Option<&'a Path>,
+    /// Our home: commands see it read-only, without the credentials in it.
+    pub home: Option<&'a Path>,
+    /// What paths named when the thread first used them. `None`: they are resolved now.
+    pub roots: Option<&'a Roots>,
+}
+
+impl<'a> Surroundings<'a> {
+    pub fn new(cwd: &'a Path) -> Self {
+        Self { cwd, tmpdir: None, home: None, roots: None }
+    }
+
+    pub(super) fn find(&self, path: &Path) -> Grant {
+        self.roots.map_or_else(|| Grant::new(path), |roots| roots.find(path))
+    }
 }
 
 /// What programs need to run at all, for those who may not read everything.
@@ -25,6 +41,9 @@ pub(super) const PLATFORM: &[&str] =
 const PROTECTED: &[&str] = &[".git", ".agents", ".codex"];
 /// Protected in the workspace even before it exists: the next start would read it.
 const PROTECTED_ABSENT: &str = ".codex";
+
+/// Files of our home that hold credentials.
+pub(super) const CREDENTIALS: &[&str] = &["auth.json", ".credentials.json"];
 
 /// Whether a policy keeps commands from the network.
 pub fn network_disabled(policy: &SandboxPolicy) -> bool {
@@ -59,22 +78,43 @@ impl Sandbox {
                 (read_only_access, roots)
             }
         };
-        let mut sandbox = Self::with_readable(readable(access), network);
-        for root in roots {
-            sandbox.grant_write(root);
+        let mut sandbox = Self::new_read_only(network);
+        // Those that were there when they were named come first: what came to be in them since was made by a command.
+        let mut grants: Vec<_> = roots.into_iter().map(|root| surroundings.find(root)).collect();
+        grants.sort_by_key(|grant| grant.root.is_none());
+        for grant in &grants {
+            sandbox.grant_write(grant);
         }
-        sandbox.protect_absent(surroundings.cwd);
+        if let Some(roots) = readable(access) {
+            sandbox.readable = Some(Vec::new());
+            for root in roots {
+                sandbox.grant_read(&surroundings.find(&root));
+            }
+        }
+        sandbox.protect_absent(surroundings);
+        sandbox.conceal(surroundings.home);
         Some(sandbox)
     }
 
-    pub(super) fn with_readable(readable: Option<Vec<PathBuf>>, network: bool) -> Self {
-        let (writable, exceptions, doors) = Default::default();
-        Self { readable, writable, exceptions, network, doors, means: Means::default() }
+    /// Everything may be read.
+    pub(super) fn new_read_only(network: bool) -> Self {
+        Self {
+            readable: None,
+            writable: Vec::new(),
+            exceptions: Vec::new(),
+            concealed: Vec::new(),
+            network,
+            unix_sockets: false,
+            doors: Vec::new(),
+            limits: ResourceLimits::default(),
+            means: Means::default(),
+            landlock: true,
+        }
     }
 
     /// What must not come to be in the workspace.
-    pub(super) fn protect_absent(&mut self, cwd: &Path) {
-        if let Ok(cwd) = cwd.canonicalize()
+    pub(super) fn protect_absent(&mut self, surroundings: Surroundings) {
+        if let Some(Root { path: cwd, .. }) = surroundings.find(surroundings.cwd).root
             && let Some(root) = self.writable.iter_mut().find(|root| root.path == cwd)
         {
             let absent = cwd.join(PROTECTED_ABSENT);
@@ -82,30 +122,70 @@ impl Sandbox {
         }
     }
 
-    /// Lets commands write to a folder or file. What does not exist cannot be granted.
-    pub fn grant_write(&mut self, path: &Path) {
-        let Ok(path) = path.canonicalize() else { return };
+    /// Keeps credentials from commands, and our home as it is, unless they may write to everything or see nothing of it.
+    pub(super) fn conceal(&mut self, home: Option<&Path>) {
+        let everything = self.writable.iter().any(|root| root.path == Path::new("/"));
+        let Some(home) = home.and_then(|home| home.canonicalize().ok()).filter(|_| !everything) else { return };
+        for name in CREDENTIALS {
+            let path = home.join(name);
+            // The file itself may be kept elsewhere.
+            if let Some(Root { path, identity, .. }) = Root::resolve(&path).filter(|real| real.path != path)
+                && self.can_read(&path)
+            {
+                match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+                    (Some(folder), Some(name)) if !self.can_write(folder) => {
+                        self.concealed.push(Concealed { folder: folder.into(), names: vec![name.into()] });
+                    }
+                    _ => self.exceptions.push(Exception { path, identity, readable: false }),
+                }
+            }
+        }
+        if self.can_read(&home) {
+            let names = CREDENTIALS.iter().map(ToString::to_string).collect();
+            self.concealed.push(Concealed { folder: home, names });
+        }
+    }
+
+    /// Lets commands write to a folder or file. What does not exist cannot be granted, and what a command may have put
+    /// where nothing was is not.
+    pub fn grant_write(&mut self, grant: &Grant) {
+        let Some(Root { path, identity, .. }) = self.resolve(grant) else { return };
         self.exceptions.retain(|exception| exception.path != path);
         if self.writable.iter().any(|root| root.path == path) {
             return;
         }
         let protected = protected(&path);
-        self.writable.push(WritableRoot { path, protected, absent: Vec::new() });
+        self.writable.push(WritableRoot { path, identity, protected, absent: Vec::new() });
         // Outer ones first, so that what is inside them has the last word.
         self.writable.sort_by_key(|root| root.path.components().count());
     }
 
     /// Lets commands read a folder or file.
-    pub fn grant_read(&mut self, path: &Path) {
-        if let Ok(real) = path.canonicalize()
-            && matches!(self.innermost(&real), Some(Layer::Closed(_)))
-        {
-            self.exceptions.retain(|exception| exception.path != real);
-            self.exceptions.push(Exception { path: real, readable: true });
+    pub fn grant_read(&mut self, grant: &Grant) {
+        let Some(Root { path, identity, .. }) = self.resolve(grant) else { return };
+        if matches!(self.innermost(&path), Some(Layer::Closed(_))) {
+            self.exceptions.retain(|exception| exception.path != path);
+            self.exceptions.push(Exception { path: path.clone(), identity, readable: true });
         }
         if let Some(readable) = &mut self.readable {
-            readable.push(path.to_owned());
+            readable.push(ReadableRoot { name: grant.path.clone(), path, identity });
         }
+    }
+
+    fn resolve(&self, grant: &Grant) -> Option<Root> {
+        grant.root.clone().or_else(|| Root::resolve(&grant.path).filter(|_| !self.can_relink(&grant.path)))
+    }
+
+    /// Whether a command could decide what a path names.
+    fn can_relink(&self, path: &Path) -> bool {
+        let writable = |path: &Path| matches!(self.innermost(path), Some(Layer::Writable(_)));
+        path.ancestors().skip(1).any(|folder| writable(folder) || real(folder).is_some_and(|real| writable(&real)))
+    }
+
+    /// What processes of the sandbox may take.
+    pub fn with_limits(mut self, limits: ResourceLimits) -> Self {
+        self.limits = limits;
+        self
     }
 
     pub fn grant_network(&mut self) {
@@ -128,17 +208,20 @@ impl Sandbox {
             Some(Layer::Writable(root)) => {
                 !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept))
             }
-            Some(Layer::ReadOnly(_) | Layer::Closed(_) | Layer::Pinned(_)) | None => false,
+            _ => false,
         }
     }
 
     /// Whether a command could read this path, which need not exist.
     pub fn can_read(&self, path: &Path) -> bool {
         let Some(path) = real(path) else { return false };
+        if self.concealed.iter().any(|concealed| concealed.conceals(&path)) {
+            return false;
+        }
         match (self.innermost(&path), &self.readable) {
             (Some(Layer::Closed(_)), _) => false,
             (Some(_), _) | (None, None) => true,
-            (None, Some(roots)) => roots.iter().any(|root| real(root).is_some_and(|root| path.starts_with(root))),
+            (None, Some(roots)) => roots.iter().any(|root| path.starts_with(&root.path)),
         }
     }
 }
@@ -206,7 +289,7 @@ mod tests {
 
     #[test]
     fn policies_that_confine_nothing_need_no_sandbox() {
-        let surroundings = Surroundings { cwd: Path::new("/"), tmpdir: None };
+        let surroundings = Surroundings::new(Path::new("/"));
         let external = SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted };
         assert_eq!(Sandbox::new(&SandboxPolicy::DangerFullAccess, surroundings), None);
         assert_eq!(Sandbox::new(&external, surroundings), None);
@@ -222,10 +305,11 @@ mod tests {
             fs::create_dir_all(path).unwrap();
         }
         fs::write(cwd.join(".git"), "gitdir: ../repo/worktrees/x\n").unwrap();
-        let surroundings = Surroundings { cwd: &cwd, tmpdir: Some(&tmp) };
+        let surroundings = Surroundings { tmpdir: Some(&tmp), ..Surroundings::new(&cwd) };
         let sandbox = Sandbox::new(&workspace(&[&other, &base.join("missing"), &cwd]), surroundings).unwrap();
         let root = |path: &Path, protected: Vec<PathBuf>, absent: Vec<PathBuf>| WritableRoot {
             path: path.to_owned(),
+            identity: Root::resolve(path).unwrap().identity,
             protected,
             absent,
         };
@@ -261,12 +345,13 @@ mod tests {
             access: ReadOnlyAccess::Restricted { include_platform_defaults: false, readable_roots: vec![] },
             network_access: false,
         };
-        let mut sandbox = Sandbox::new(&policy, Surroundings { cwd: &path, tmpdir: None }).unwrap();
+        let mut sandbox = Sandbox::new(&policy, Surroundings::new(&path)).unwrap();
         assert!(!sandbox.can_write(&path.join("x")) && sandbox.network_disabled());
-        sandbox.grant_write(&path);
-        sandbox.grant_read(Path::new("/etc"));
+        sandbox.grant_write(&Grant::new(&path));
+        sandbox.grant_read(&Grant::new("/etc"));
         sandbox.grant_network();
         assert!(sandbox.can_write(&path.join("x")) && !sandbox.network_disabled());
-        assert_eq!(sandbox.readable, Some(vec!["/etc".into()]));
+        let readable: Vec<_> = sandbox.readable.iter().flatten().map(|root| root.path.as_path()).collect();
+        assert_eq!(readable, [Path::new("/etc")]);
     }
 }

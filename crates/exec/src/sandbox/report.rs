@@ -22,7 +22,7 @@ pub struct Report {
     pub bubblewrap: bool,
     /// The second wall behind the others, and the last resort.
     pub landlock: bool,
-    /// Filters of system calls, without which nobody can be kept from the network.
+    /// Filters of system calls, without which commands cannot be kept from sockets.
     pub seccomp: bool,
 }
 
@@ -53,7 +53,7 @@ impl Report {
             Means::Bubblewrap => self.namespaces || self.bubblewrap,
             Means::Landlock => self.landlock && sandbox.exceptions.is_empty(),
         };
-        files && (sandbox.network || self.seccomp)
+        files && self.seccomp
     }
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Report {
 
 /// What the helper prints. It has nothing else to do, so it may end up confined itself.
 pub(super) fn print() -> i32 {
-    let nothing = Sandbox::with_readable(None, false);
+    let nothing = Sandbox::new_read_only(false);
     let (root, argv) = (Path::new("/"), ["true".into()]);
     let namespaces = matches!(namespaces::run(&nothing, root, &argv, &mut None), Ok(0));
     let bubblewrap = !namespaces && bubblewrap::works(&nothing, root, &argv);
@@ -81,7 +81,7 @@ pub(super) fn print() -> i32 {
         namespaces,
         bubblewrap,
         landlock: landlock::confine(&nothing).is_ok(),
-        seccomp: seccomp::deny_network().is_ok(),
+        seccomp: seccomp::restrict(&nothing).is_ok(),
     };
     match serde_json::to_string(&report) {
         Ok(text) => println!("{text}"),
@@ -97,9 +97,10 @@ mod tests {
 
     #[test]
     fn a_sandbox_needs_means_that_can_do_what_it_asks() {
-        let whole = WritableRoot { path: "/w".into(), protected: vec![], absent: vec![] };
-        let partly = WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec![] };
-        let sandbox = |writable, network, means| Sandbox { writable, means, ..Sandbox::with_readable(None, network) };
+        let whole = WritableRoot { path: "/w".into(), identity: None, protected: vec![], absent: vec![] };
+        let partly =
+            WritableRoot { path: "/w".into(), identity: None, protected: vec!["/w/.git".into()], absent: vec![] };
+        let sandbox = |writable, network, means| Sandbox { writable, means, ..Sandbox::new_read_only(network) };
         let read_only = sandbox(vec![], false, Means::Best);
         let folder = sandbox(vec![whole], false, Means::Best);
         let workspace = sandbox(vec![partly.clone()], false, Means::Best);
@@ -111,7 +112,7 @@ mod tests {
         for (report, expected) in [
             (none, [false; 5]),
             (landlock, [true, true, false, false, true]),
-            (Report { namespaces: true, ..none }, [false, false, false, true, false]),
+            (Report { namespaces: true, ..none }, [false; 5]),
             (Report { bubblewrap: true, ..landlock }, [true; 5]),
             (Report { namespaces: true, ..landlock }, [true; 5]),
         ] {

@@ -28,7 +28,10 @@ const BASE: &str = "(version 1)
 const ESSENTIALS: &str = "(allow file-read* (literal \"/\") (subpath \"/usr/lib\") (subpath \"/System\") \
                           (subpath \"/private/var/db/dyld\") (literal \"/dev/null\") (literal \"/dev/urandom\"))\n";
 
-const NETWORK: &str = "(allow network-outbound network-inbound system-socket)
+/// Of unix sockets only the one that names are looked up through.
+const NETWORK: &str = "(allow network-outbound (remote ip) (literal \"/private/var/run/mDNSResponder\"))
+(allow network-inbound (local ip))
+(allow system-socket)
 (allow mach-lookup (global-name \"com.apple.SystemConfiguration.configd\") (global-name \"com.apple.trustd.agent\"))
 ";
 
@@ -44,17 +47,19 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
         Some(roots) => {
             text.rules += ESSENTIALS;
             for root in roots {
-                text.rule("allow file-read*", root)?;
+                text.rule("allow file-read*", &root.path)?;
             }
         }
     }
     // Outer roots come first, each with what is protected in it, so that an inner root has the last word.
     for layer in sandbox.overlay() {
         match layer {
-            Layer::Writable(root) => {
-                text.rule("allow file-read* file-write*", &root.path)?;
-                for kept in root.protected.iter().chain(&root.absent) {
-                    text.rule("deny file-write*", kept)?;
+            Layer::Writable(root) => text.rule("allow file-read* file-write*", &root.path)?,
+            Layer::Protected(path) => text.rule("deny file-write*", path)?,
+            Layer::Concealed(concealed) => {
+                text.rule("deny file-write*", &concealed.folder)?;
+                for name in &concealed.names {
+                    text.rule("deny file-read*", &concealed.folder.join(name))?;
                 }
             }
             Layer::ReadOnly(path) => {
@@ -67,6 +72,9 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
     }
     if sandbox.network {
         text.rules += NETWORK;
+    }
+    if sandbox.network && sandbox.unix_sockets {
+        text.rules += "(allow network-outbound (remote unix-socket))\n";
     }
     let mut words = vec![PROGRAM.to_owned(), "-p".into(), text.rules];
     words.extend(text.parameters.into_iter().enumerate().map(|(number, path)| format!("-DPATH{number}={path}")));
@@ -100,7 +108,7 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Exception, WritableRoot};
+    use super::super::{Exception, ReadableRoot, WritableRoot};
     use super::*;
 
     fn check(sandbox: &Sandbox, rules: &str, parameters: &[&str]) {
@@ -113,11 +121,15 @@ mod tests {
 
     #[test]
     fn a_sandbox_becomes_a_profile() {
-        let mut sandbox = Sandbox::with_readable(None, false);
+        let mut sandbox = Sandbox::new_read_only(false);
         check(&sandbox, "(allow file-read*)\n", &[]);
-        let inner = WritableRoot { path: "/w/in".into(), protected: vec![], absent: vec![] };
-        let outer =
-            WritableRoot { path: "/w".into(), protected: vec!["/w/.git".into()], absent: vec!["/w/.codex".into()] };
+        let inner = WritableRoot { path: "/w/in".into(), identity: None, protected: vec![], absent: vec![] };
+        let outer = WritableRoot {
+            path: "/w".into(),
+            identity: None,
+            protected: vec!["/w/.git".into()],
+            absent: vec!["/w/.codex".into()],
+        };
         sandbox.writable = vec![outer, inner];
         let writes = "(allow file-read* file-write* (subpath (param \"PATH0\")))\n\
                       (deny file-write* (subpath (param \"PATH1\")))\n\
@@ -125,7 +137,7 @@ mod tests {
                       (allow file-read* file-write* (subpath (param \"PATH3\")))\n";
         let paths = ["-DPATH0=/w", "-DPATH1=/w/.git", "-DPATH2=/w/.codex", "-DPATH3=/w/in"];
         check(&sandbox, &format!("(allow file-read*)\n{writes}"), &paths);
-        sandbox.exceptions = vec![Exception { path: "/w/in/no".into(), readable: false }];
+        sandbox.exceptions = vec![Exception { path: "/w/in/no".into(), identity: None, readable: false }];
         let closed = "(deny file-read* file-write* (subpath (param \"PATH4\")))\n";
         let more = [&paths[..], &["-DPATH4=/w/in/no"]].concat();
         check(&sandbox, &format!("(allow file-read*)\n{writes}{closed}"), &more);
@@ -133,7 +145,8 @@ mod tests {
         sandbox.network = true;
         check(&sandbox, &format!("(allow file-read*)\n{writes}{NETWORK}"), &paths);
         sandbox.writable.clear();
-        sandbox.readable = Some(vec!["/usr/bin".into()]);
+        let root = ReadableRoot { name: "/bin".into(), path: "/usr/bin".into(), identity: None };
+        sandbox.readable = Some(vec![root]);
         let reads = "(allow file-read* (subpath (param \"PATH0\")))\n";
         check(&sandbox, &format!("{ESSENTIALS}{reads}{NETWORK}"), &["-DPATH0=/usr/bin"]);
     }
@@ -141,8 +154,8 @@ mod tests {
     #[test]
     fn a_path_is_never_taken_for_a_rule() {
         let path = "/w\")) (allow default) (deny file-read* (subpath \"";
-        let root = WritableRoot { path: path.into(), protected: vec![], absent: vec![] };
-        let sandbox = Sandbox { writable: vec![root], ..Sandbox::with_readable(None, false) };
+        let root = WritableRoot { path: path.into(), identity: None, protected: vec![], absent: vec![] };
+        let sandbox = Sandbox { writable: vec![root], ..Sandbox::new_read_only(false) };
         let words = words(&sandbox).unwrap();
         assert!(!words[2].contains("allow default"));
         assert_eq!(words[3], format!("-DPATH0={path}"));
@@ -150,7 +163,7 @@ mod tests {
 
     #[test]
     fn everything_is_denied_first_and_brackets_match() {
-        let sandbox = Sandbox::with_readable(Some(vec![]), true);
+        let sandbox = Sandbox { readable: Some(vec![]), ..Sandbox::new_read_only(true) };
         let profile = &words(&sandbox).unwrap()[2];
         assert!(profile.starts_with("(version 1)\n(deny default)\n"));
         assert_eq!(profile.matches('(').count(), profile.matches(')').count());

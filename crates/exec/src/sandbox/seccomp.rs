@@ -1,5 +1,6 @@
-//! The system calls that a command without network must not make. An empty network namespace already has no
-//! way out; this also makes every attempt fail at once and in words that tools and people understand.
+//! The system calls that a confined command must not make. An empty network namespace already has no way out; this also
+//! makes every attempt fail at once and in words that tools and people understand. Unix sockets need it in any case: they
+//! lead to other programs of the machine, whatever network a process is in.
 
 use std::io;
 
@@ -7,9 +8,19 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-/// Denied to commands that may only connect to a loopback of their own, too.
-const NEVER: &[libc::c_long] =
-    &[libc::SYS_ptrace, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+use super::Sandbox;
+
+/// Denied to all: what would get around this filter, and keys that belong to the user's other programs.
+const NEVER: &[libc::c_long] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+];
+/// Denied to those without network, or with only a loopback of their own.
+const NEVER_ALONE: &[libc::c_long] = &[libc::SYS_ptrace];
 /// Denied to those that may not connect at all. `getpeername` reaches nobody, and bash takes its refusal for a login from afar: it would read start-up files.
 const DENIED: &[libc::c_long] = &[
     libc::SYS_connect,
@@ -43,13 +54,13 @@ const OTHER_TYPES: &[libc::c_int] =
     &[libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_SEQPACKET, libc::SOCK_DCCP];
 
 /// Applies to this process and all it starts, for good.
-pub(super) fn deny_network() -> io::Result<()> {
-    apply(&network_filter()?)
-}
-
-/// The same, but leaves connections by TCP; to where is up to others.
-pub(super) fn deny_all_but_tcp() -> io::Result<()> {
-    apply(&tcp_filter()?)
+pub(super) fn restrict(sandbox: &Sandbox) -> io::Result<()> {
+    let filter = match sandbox.network {
+        true => network_filter(sandbox.unix_sockets),
+        false if sandbox.doors.is_empty() => no_network_filter(),
+        false => tcp_filter(),
+    };
+    apply(&filter?)
 }
 
 fn apply(program: &BpfProgram) -> io::Result<()> {
@@ -61,9 +72,29 @@ fn condition(argument: u8, op: SeccompCmpOp, value: libc::c_int) -> Result<Secco
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?])
 }
 
-fn network_filter() -> io::Result<BpfProgram> {
+fn family_is_not(family: libc::c_int) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
+}
+
+/// The network, and what programs ask the kernel about it; unix sockets only in pairs, unless they are granted, too.
+fn network_filter(unix_sockets: bool) -> io::Result<BpfProgram> {
     compile(|numbering| {
-        let mut rules: Vec<_> = DENIED.iter().chain(NEVER).map(|call| (call + numbering, Vec::new())).collect();
+        let mut rules: Vec<_> = NEVER.iter().map(|call| (call + numbering, Vec::new())).collect();
+        let mut others = vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+        others.extend(unix_sockets.then_some(libc::AF_UNIX));
+        let others = others.into_iter().map(family_is_not).collect::<Result<Vec<_>, _>>()?;
+        rules.push((libc::SYS_socket + numbering, vec![SeccompRule::new(others)?]));
+        if !unix_sockets {
+            rules.push((libc::SYS_socketpair + numbering, other_than_local()?));
+        }
+        Ok(rules)
+    })
+}
+
+fn no_network_filter() -> io::Result<BpfProgram> {
+    compile(|numbering| {
+        let never = DENIED.iter().chain(NEVER).chain(NEVER_ALONE);
+        let mut rules: Vec<_> = never.map(|call| (call + numbering, Vec::new())).collect();
         for call in LOCAL_ONLY {
             rules.push((call + numbering, other_than_local()?));
         }
@@ -74,11 +105,10 @@ fn network_filter() -> io::Result<BpfProgram> {
 /// Sockets of the machine could be connected to by name, so there are only pairs of them.
 fn tcp_filter() -> io::Result<BpfProgram> {
     compile(|numbering| {
-        let mut rules: Vec<_> = NEVER.iter().map(|call| (call + numbering, Vec::new())).collect();
-        let family = |family: libc::c_int| {
-            SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
-        };
-        let mut denied = vec![SeccompRule::new(vec![family(libc::AF_INET)?, family(libc::AF_INET6)?])?];
+        let never = NEVER.iter().chain(NEVER_ALONE);
+        let mut rules: Vec<_> = never.map(|call| (call + numbering, Vec::new())).collect();
+        let families = vec![family_is_not(libc::AF_INET)?, family_is_not(libc::AF_INET6)?];
+        let mut denied = vec![SeccompRule::new(families)?];
         for other in OTHER_TYPES {
             denied.push(condition(1, SeccompCmpOp::MaskedEq(SOCK_TYPE_MASK), *other)?);
         }

@@ -39,6 +39,10 @@ pub(super) fn exit(code: i32) -> ! {
 }
 
 const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_NOSUID: u64 = 2;
+const MOUNT_ATTR_NODEV: u64 = 4;
+/// What mounts of a sandbox never need.
+const HARMLESS: u64 = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 #[repr(C)]
 struct MountAttributes {
@@ -48,10 +52,15 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Makes a mount, and all below it if asked, read-only, and keeps it from hearing of mounts elsewhere. With an
+/// Makes a mount, and all below it if asked, read-only and as harmless as [`make_harmless`] does, and private. With an
 /// empty path the descriptor itself is meant.
 pub(super) fn make_read_only(folder: BorrowedFd, path: &CStr, below: bool) -> io::Result<()> {
-    set_attributes(folder, path, MOUNT_ATTR_RDONLY, below)
+    set_attributes(folder, path, MOUNT_ATTR_RDONLY | HARMLESS, below)
+}
+
+/// Lets nothing on a mount, and all below it, be opened as a device or run with another user's rights; private, too.
+pub(super) fn make_harmless(folder: BorrowedFd, path: &CStr) -> io::Result<()> {
+    set_attributes(folder, path, HARMLESS, true)
 }
 
 /// Only keeps it, and all below it, from hearing of mounts elsewhere.
@@ -75,6 +84,18 @@ fn set_attributes(folder: BorrowedFd, path: &CStr, set: u64, below: bool) -> io:
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Takes a session keyring of its own, with no keys in it. A kernel without keys has none to take.
+pub(super) fn leave_keyring() {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // SAFETY: without a name nothing is read.
+    unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0usize) };
+}
+
+/// Keeps other processes, also of the same user, from this one's memory, descriptors and folders.
+pub(super) fn forbid_inspection() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?)
 }
 
 /// Gives up every capability for good, also those that a program of root would get back.

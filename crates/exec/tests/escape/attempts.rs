@@ -9,6 +9,8 @@ pub enum Policy {
     WorkspaceAndNetwork,
     /// The workspace and a folder in it, each named as a writable root.
     NestedRoots,
+    /// The same with a checkout deep in the workspace, and with a root that does not exist at first.
+    DeepRoots,
     /// The workspace, and reading only what programs need.
     RestrictedReads,
     /// The workspace, and reading everything but the outside.
@@ -17,6 +19,12 @@ pub enum Policy {
     ClosedFile,
     /// The workspace, but for a folder deep in it.
     ClosedInside,
+    /// The workspace, but for what a link in it leads to.
+    ClosedByLink,
+    /// The workspace, with our home in it.
+    HomeInside,
+    /// The workspace, with few processes and little memory.
+    Limited,
     /// The workspace, and a network of two ports that the server answers.
     Doors,
 }
@@ -62,7 +70,10 @@ impl Attempt {
 }
 
 use Need::{Kernel, Root};
-use Policy::{Closed, ClosedFile, ClosedInside, Doors, NestedRoots, ReadOnly, RestrictedReads, WorkspaceAndNetwork};
+use Policy::{
+    Closed, ClosedByLink, ClosedFile, ClosedInside, DeepRoots, Doors, HomeInside, Limited, NestedRoots, ReadOnly,
+    RestrictedReads, WorkspaceAndNetwork,
+};
 
 pub const ATTEMPTS: &[Attempt] = &[
     // By path.
@@ -108,6 +119,38 @@ pub const ATTEMPTS: &[Attempt] = &[
     write("a link planted in one command and used by the next", &["ln -s $O later", "touch later/new"]),
     attempt(NestedRoots, "a writable root turned into a link", &["mv inner old; ln -s $O inner", "touch inner/new"]),
     attempt(NestedRoots, "a writable root removed for a link", &["rm -rf inner; ln -s $O inner", "touch inner/new"]),
+    attempt(
+        DeepRoots,
+        "a folder above a writable root moved away",
+        &["mv job old; mkdir job; ln -s $O job/repo", "touch job/repo/new"],
+    )
+    .after("mkdir -p job/repo"),
+    attempt(DeepRoots, "a folder above a writable root exchanged", &["$ATTEMPT exchange job other", "touch job/repo/new"])
+        .after("mkdir -p job/repo other && ln -s $O other/repo"),
+    attempt(
+        DeepRoots,
+        "a writable root deep inside turned into a link",
+        &["mv job/repo old; ln -s $O job/repo", "touch job/repo/new"],
+    )
+    .after("mkdir -p job/repo"),
+    attempt(
+        DeepRoots,
+        "hooks of a repository whose parent was moved",
+        &["mv job old; mkdir job; cp -r old/repo job/repo", "echo x > old/repo/.git/hooks/h && echo escaped"],
+    )
+    .after("mkdir -p job/repo/.git/hooks"),
+    attempt(
+        DeepRoots,
+        "settings of a repository whose parent was moved",
+        &["mv job old; mkdir job; cp -r old/repo job/repo", "echo x > old/repo/.codex/config.toml && echo escaped"],
+    )
+    .after("mkdir -p job/repo/.codex"),
+    attempt(DeepRoots, "a writable root that did not exist", &["ln -s $O later", "touch later/new"])
+        .after("mkdir -p job/repo"),
+    attempt(DeepRoots, "a writable root that did not exist, by its parent", &["mkdir l; ln -s $O l/a", "touch l/a/b/new"])
+        .after("mkdir -p job/repo $O/b"),
+    write("a repository elsewhere whose parent was moved", &["mv far near", "echo x > near/away/git/config && echo escaped"])
+        .after("mkdir -p far/away && mv .git far/away/git && echo 'gitdir: far/away/git' > .git"),
     // What decides how tools behave.
     write("a hook for git", &["echo x > .git/hooks/pre-commit"]),
     write("another configuration for git", &["echo x >> .git/config"]),
@@ -199,6 +242,59 @@ pub const ATTEMPTS: &[Attempt] = &[
         &["perl -e 'msgsnd($ENV{QUEUE}, pack(\"l! a*\", 1, \"x\"), 0) and print \"escaped\\n\"'"],
     )
     .needs(Kernel),
+    write("look at what the first process has open", &["for fd in /proc/1/fd/*; do readlink $fd; done | grep -q . && echo escaped"])
+        .needs(Kernel)
+        .after("rm -r .codex"),
+    write(
+        "through a folder that the first process holds open",
+        &["for fd in 3 4 5 6 7 8 9; do touch /proc/1/fd/$fd/../../outside/new /proc/1/fd/$fd/../outside/new; done"],
+    )
+    .needs(Kernel)
+    .after("rm -r .codex"),
+    write(
+        "look into the first process",
+        &["for f in environ maps mem root cwd exe; do head -c 0 /proc/1/$f || readlink /proc/1/$f; done && echo escaped"],
+    )
+    .needs(Kernel),
+    attempt(
+        ClosedFile,
+        "read a closed file through the first process",
+        &["for fd in 3 4 5 6 7 8 9; do cat /proc/1/fd/$fd/../../outside/secret; done"],
+    )
+    .needs(Kernel)
+    .after("rm -r .codex"),
+    write("the keys of other programs", &["$ATTEMPT keyring"]).needs(Kernel),
+    attempt(WorkspaceAndNetwork, "the keys of other programs, with the network granted", &["$ATTEMPT keyring"])
+        .needs(Kernel),
+    // By taking too much.
+    attempt(Limited, "more processes than allowed", &["$ATTEMPT processes 500"]),
+    attempt(Limited, "more memory than allowed", &["perl -e '$x = q(x) x (1 << 30); print qq(escaped\n)'"]),
+    attempt(
+        Limited,
+        "more shared memory than allowed",
+        &["head -c 200M /dev/zero > /dev/shm/loomd-escape && echo escaped; rm -f /dev/shm/loomd-escape"],
+    )
+    .needs(Kernel),
+    // Our home.
+    write("read the credentials", &["cat $H/auth.json"]),
+    write("read other credentials", &["cat $H/.credentials.json"]),
+    write("read credentials on their way", &["cat $H/.auth.json.*"]),
+    write("read credentials through the root of proc", &["cat /proc/self/root$H/auth.json"]),
+    write("read credentials by a link", &["ln -s $H/auth.json a; cat a; ln $H/auth.json b && cat b"]),
+    write("read credentials kept elsewhere", &["cat $O/kept"])
+        .after("echo escaped > ../outside/kept && ln -sf ../outside/kept ../home/auth.json"),
+    write("take the cover of the credentials away", &["umount -l $H 2> /dev/null; cat $H/auth.json"]),
+    write("take the cover away in a namespace of our own", &["unshare -Urm sh -c 'umount -l $H; cat $H/auth.json'"]),
+    attempt(WorkspaceAndNetwork, "read the credentials, with the network granted", &["cat $H/auth.json"]),
+    attempt(ReadOnly, "read the credentials where nothing may be written", &["cat $H/auth.json"]),
+    attempt(ClosedFile, "read the credentials under a profile", &["cat $H/auth.json"]),
+    attempt(HomeInside, "write a rule", &["mkdir -p home/rules && echo x > home/rules/default.rules"]),
+    attempt(HomeInside, "change our configuration", &["echo x >> home/config.toml"]),
+    attempt(HomeInside, "replace our home", &["mv home old && mkdir home && echo x > home/config.toml"]),
+    attempt(HomeInside, "remove our home", &["rm -rf home"]),
+    attempt(HomeInside, "replace the credentials", &["rm -f home/auth.json; echo x > home/auth.json"]),
+    attempt(HomeInside, "read the credentials in a workspace", &["cat home/auth.json"]),
+    attempt(HomeInside, "read the credentials of a home that was moved", &["mv home old", "cat old/auth.json"]),
     // By privileges.
     write("give a file away", &["touch f && chown 1 f && echo escaped"]).needs(Root),
     write("a program that belongs to somebody else", &["[ $($O/somebody -u) = 1 ] && echo escaped"]).needs(Root),
@@ -243,6 +339,17 @@ pub const ATTEMPTS: &[Attempt] = &[
     write("the ciphers of the kernel", &["$ATTEMPT socket alg"]).needs(Kernel),
     write("a pair of sockets that are not of the machine", &["$ATTEMPT socket tipc"]).needs(Kernel),
     write("a socket through the 32-bit door", &["$ATTEMPT socket-32"]).needs(Kernel),
+    // Beside a network that is granted.
+    attempt(WorkspaceAndNetwork, "beside a granted network: a socket of the machine", &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un $ENV{SOCKET}'"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: a socket without a file", &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; connect S, pack_sockaddr_un \"\\0$ENV{ABSTRACT}\"'"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: a datagram of the machine", &["perl -MSocket -e 'socket S, AF_UNIX, SOCK_DGRAM, 0; send S, \"x\", 0, pack_sockaddr_un $ENV{DATAGRAM}'"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: a datagram that is addressed late", &["$ATTEMPT sendmsg $DATAGRAM"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: a datagram out of a pair", &["$ATTEMPT pair-sendmsg $DATAGRAM"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: a descriptor handed over", &["$ATTEMPT receive $SOCKET"]),
+    attempt(WorkspaceAndNetwork, "beside a granted network: the host of a virtual machine", &["$ATTEMPT socket vsock"]).needs(Kernel),
+    attempt(WorkspaceAndNetwork, "beside a granted network: the ciphers of the kernel", &["$ATTEMPT socket alg"]).needs(Kernel),
+    attempt(WorkspaceAndNetwork, "beside a granted network: the 32-bit door", &["$ATTEMPT socket-32"]).needs(Kernel),
+    attempt(WorkspaceAndNetwork, "beside a granted network: io_uring", &["$ATTEMPT io-uring"]).needs(Kernel),
     // By reading.
     attempt(RestrictedReads, "read a secret", &["cat $O/secret"]),
     attempt(RestrictedReads, "read a secret through proc", &["cat /proc/self/root$O/secret"]),
@@ -257,6 +364,10 @@ pub const ATTEMPTS: &[Attempt] = &[
     attempt(RestrictedReads, "learn that a secret exists", &["test -e $O/secret && echo escaped"]),
     attempt(RestrictedReads, "list what is outside", &["ls $O | grep -q secret && echo escaped"]),
     attempt(RestrictedReads, "read a secret with a program of the system", &["perl -pe 1 $O/secret"]),
+    attempt(RestrictedReads, "a readable root turned into a link", &["rmdir docs; ln -s $O docs", "cat docs/secret"])
+        .after("mkdir docs"),
+    attempt(ClosedByLink, "a link to what is closed turned elsewhere", &["ln -sfn inner link", "cat shut/key"])
+        .after("mkdir shut && ln -s shut link && echo escaped > shut/key"),
     // What a profile closes.
     attempt(Closed, "read what is closed", &["cat $O/secret"]),
     attempt(Closed, "read what is closed through proc", &["cat /proc/self/root$O/secret"]),

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use loomd_config::config_toml::FileAccess;
 use loomd_config::permissions::{FileRule, Permissions, Place};
-use loomd_exec::sandbox::{Sandbox, Surroundings};
+use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
 use loomd_exec::{Command, Environment};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
 use rustix::io::FdFlags;
@@ -42,10 +42,17 @@ pub struct World {
     memory: Ipc,
     queue: Ipc,
     variables: Vec<(&'static str, String)>,
+    home: PathBuf,
+    roots: Roots,
+}
+
+/// The helper of sandboxes, and what makes attempts that no other program makes.
+pub fn fixture() -> PathBuf {
+    std::env::var_os("LOOMD_EXEC_FIXTURE").map_or_else(|| env!("CARGO_BIN_EXE_exec-fixture").into(), PathBuf::from)
 }
 
 impl World {
-    pub fn new(setup: &str) -> Self {
+    pub fn new(setup: &str, policy: Policy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let [workspace, outside] = ["workspace", "outside"].map(|name| base.join(name));
@@ -59,7 +66,13 @@ impl World {
         fs::write(outside.join("victim"), "keep\n").unwrap();
         fs::write(outside.join("secret"), "escaped\n").unwrap();
         somebody_elses(&outside);
-        sh(setup, &workspace);
+        let home = if policy == Policy::HomeInside { workspace.join("home") } else { base.join("home") };
+        fs::create_dir_all(home.join("memories")).unwrap();
+        fs::write(home.join("config.toml"), "keep\n").unwrap();
+        for file in ["auth.json", ".credentials.json", ".auth.json.1"] {
+            fs::write(home.join(file), "escaped\n").unwrap();
+        }
+        sh(setup, &workspace, &outside);
         let bystander = bystander(&outside);
 
         let tcp4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -97,7 +110,8 @@ impl World {
             ("DATAGRAM", datagram.display().to_string()),
             ("SYSV", memory.number().to_string()),
             ("QUEUE", queue.number().to_string()),
-            ("ATTEMPT", format!("{} --attempt", env!("CARGO_BIN_EXE_exec-fixture"))),
+            ("H", home.display().to_string()),
+            ("ATTEMPT", format!("{} --attempt", fixture().display())),
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
         ];
         let world = Self {
@@ -116,6 +130,8 @@ impl World {
             memory,
             queue,
             variables,
+            home,
+            roots: Roots::default(),
         };
         world.never_block();
         world
@@ -134,7 +150,7 @@ impl World {
         Command::new(["bash", "-c", script], &self.workspace, env)
     }
 
-    pub fn sandbox(&self, policy: Policy) -> Sandbox {
+    pub fn sandbox(&self, named: Policy) -> Sandbox {
         let workspace = |roots: &[PathBuf], network_access, read_only_access| SandboxPolicy::WorkspaceWrite {
             writable_roots: roots.iter().filter_map(AbsolutePathBuf::new).collect(),
             read_only_access,
@@ -143,18 +159,33 @@ impl World {
             exclude_slash_tmp: true,
         };
         let all = ReadOnlyAccess::FullAccess;
-        let some = ReadOnlyAccess::Restricted { include_platform_defaults: true, readable_roots: vec![] };
-        let policy = match policy {
+        let readable_roots = AbsolutePathBuf::new(self.workspace.join("docs")).into_iter().collect();
+        let some = ReadOnlyAccess::Restricted { include_platform_defaults: true, readable_roots };
+        let policy = match named {
             Policy::ReadOnly => SandboxPolicy::ReadOnly { access: all, network_access: false },
-            Policy::Workspace | Policy::Doors => workspace(&[], false, all),
+            Policy::Workspace | Policy::Doors | Policy::Limited | Policy::HomeInside => workspace(&[], false, all),
+            Policy::DeepRoots => {
+                let roots = ["job/repo", "later", "l/a/b"].map(|root| self.workspace.join(root));
+                workspace(&roots, false, all)
+            }
             Policy::WorkspaceAndNetwork => workspace(&[], true, all),
             Policy::NestedRoots => workspace(&[self.workspace.join("inner")], false, all),
             Policy::RestrictedReads => workspace(&[], false, some),
             Policy::Closed => return self.closing(&self.outside),
+            Policy::ClosedByLink => return self.closing(&self.workspace.join("link")),
             Policy::ClosedInside => return self.closing(&self.workspace.join("deep/er/shut")),
             Policy::ClosedFile => return self.closing(&self.outside.join("secret")),
         };
-        Sandbox::new(&policy, Surroundings { cwd: &self.workspace, tmpdir: None }).unwrap()
+        let sandbox = Sandbox::new(&policy, self.surroundings()).unwrap();
+        if named == Policy::Limited {
+            return sandbox.with_limits(ResourceLimits { processes: Some(400), memory: Some(512 << 20) });
+        }
+        sandbox
+    }
+
+    /// As they are for all commands of one thread.
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { home: Some(&self.home), roots: Some(&self.roots), ..Surroundings::new(&self.workspace) }
     }
 
     /// Everything may be read but this, and the workspace written.
@@ -166,7 +197,7 @@ impl World {
             rule(Place::Path(AbsolutePathBuf::new(path).unwrap()), FileAccess::None),
         ];
         let permissions = Permissions { files, ..Permissions::default() };
-        Sandbox::of_permissions(&permissions, Surroundings { cwd: &self.workspace, tmpdir: None })
+        Sandbox::of_permissions(&permissions, self.surroundings())
     }
 
     /// Everything that attempts may not change, as text.
@@ -176,6 +207,7 @@ impl World {
             describe(&self.workspace.join(name), &mut found);
         }
         describe(&self.outside, &mut found);
+        describe(&self.home, &mut found);
         describe(self.shared.path(), &mut found);
         // What keeps a name free is taken away by another process, a little later.
         let codex = self.workspace.join(".codex");
@@ -207,8 +239,9 @@ impl Drop for World {
     }
 }
 
-fn sh(script: &str, cwd: &Path) {
-    let done = std::process::Command::new("sh").args(["-ec", script]).current_dir(cwd).status().unwrap();
+fn sh(script: &str, cwd: &Path, outside: &Path) {
+    let mut command = std::process::Command::new("sh");
+    let done = command.args(["-ec", script]).current_dir(cwd).env("O", outside).status().unwrap();
     assert!(done.success(), "{script}");
 }
 

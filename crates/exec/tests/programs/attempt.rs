@@ -1,7 +1,7 @@
 //! Ways out of a sandbox that no program at hand tries. Says "escaped" when one works.
 #![allow(unsafe_code, reason = "each is one bare system call")]
 
-use std::ffi::{c_int, c_long};
+use std::ffi::{CString, c_int, c_long};
 use std::io;
 use std::mem::{size_of, zeroed};
 
@@ -17,6 +17,9 @@ pub fn attempt(arguments: &[String]) -> io::Result<()> {
         ["pair-sendmsg", path] => send_to(path, true),
         ["receive", path] => return std::os::unix::net::UnixStream::connect(path).map(drop),
         ["io-uring"] => io_uring(),
+        ["keyring"] => keyring(),
+        ["exchange", one, other] => exchange(one, other),
+        ["processes", count] => processes(count.parse().unwrap_or(0)),
         ["bpf"] => bpf(),
         ["open-tree"] => open_tree(),
         ["fsopen"] => fsopen(),
@@ -101,6 +104,58 @@ fn io_uring() -> c_long {
     let mut parameters = [0u32; 30];
     // SAFETY: the kernel fills in a structure of this size.
     unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) }
+}
+
+/// The number of the session's keyring.
+fn keyring() -> c_long {
+    const GET_KEYRING_ID: c_int = 0;
+    const SESSION: c_int = -3;
+    // SAFETY: takes numbers only.
+    unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION, 0) }
+}
+
+/// Exchanges two entries of the working directory.
+fn exchange(one: &str, other: &str) -> c_long {
+    let (Ok(one), Ok(other)) = (CString::new(one), CString::new(other)) else { return -1 };
+    // SAFETY: both paths end with NUL.
+    unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            libc::AT_FDCWD,
+            one.as_ptr(),
+            libc::AT_FDCWD,
+            other.as_ptr(),
+            libc::RENAME_EXCHANGE,
+        )
+    }
+}
+
+/// So many processes at once.
+fn processes(count: usize) -> c_long {
+    let mut children = Vec::new();
+    let mut failed = 0;
+    for _ in 0..count {
+        // SAFETY: the child only waits to be killed.
+        match unsafe { libc::fork() } {
+            0 => loop {
+                // SAFETY: takes nothing.
+                unsafe { libc::pause() };
+            },
+            child if child < 0 => {
+                failed = -1;
+                break;
+            }
+            child => children.push(child),
+        }
+    }
+    for child in children {
+        // SAFETY: these are our own children.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+    }
+    failed
 }
 
 fn bpf() -> c_long {

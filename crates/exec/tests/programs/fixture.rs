@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             exclude_tmpdir_env_var: true,
             exclude_slash_tmp: false,
         };
-        let surroundings = Surroundings { cwd: Path::new("/tmp"), tmpdir: None };
+        let surroundings = Surroundings::new(Path::new("/tmp"));
         command = Sandbox::new(&policy, surroundings).ok_or("no sandbox")?.wrap(&command, None)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

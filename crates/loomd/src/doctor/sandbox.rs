@@ -58,7 +58,7 @@ async fn works(work: &Path, script: &str) -> Result<bool> {
         exclude_slash_tmp: true,
     };
     let command = Command::new(["bash", "-c", script], work, Environment::of_this_process());
-    let command = match Sandbox::new(&policy, Surroundings { cwd: work, tmpdir: None }) {
+    let command = match Sandbox::new(&policy, Surroundings::new(work)) {
         Some(sandbox) => sandbox.wrap(&command, None)?,
         None => command,
     };

@@ -1,6 +1,6 @@
 //! `command/exec` and its follow-ups: programs that a client runs beside any thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use loomd_config::LoadRequest;
 use loomd_config::features::Feature;
 use loomd_config::permissions::ManagedNetwork;
-use loomd_exec::sandbox::{Sandbox, Surroundings, network_disabled};
+use loomd_exec::sandbox::{ResourceLimits, Sandbox, Surroundings, network_disabled};
 use loomd_exec::{
     Command, Environment, EnvironmentRequest, Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio,
     Supervision, supervise, to_text,
@@ -173,8 +173,14 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<
     };
 
     let server = Environment::of_this_process();
-    let mut env =
-        loomd_exec::environment(&server, &settings.config.shell_environment_policy, EnvironmentRequest::default());
+    let tmpdir = server.get("TMPDIR").map(PathBuf::from);
+    let home: &Path = &cx.app.sources.home;
+    let surroundings = Surroundings { tmpdir: tmpdir.as_deref(), home: Some(home), ..Surroundings::new(&here) };
+    let mut sandbox = confined.sandbox(surroundings);
+    let withheld = sandbox.as_ref().filter(|sandbox| sandbox.confines_files());
+    let withheld = withheld.map(|_| settings.config.credential_variables());
+    let request = EnvironmentRequest { withheld: withheld.as_ref(), ..EnvironmentRequest::default() };
+    let mut env = loomd_exec::environment(&server, &settings.config.shell_environment_policy, request);
     for (name, value) in params.env.iter().flatten() {
         match value {
             Some(value) => env.set(name, value),
@@ -186,15 +192,14 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<
     }
     let cwd = params.cwd.as_ref().map_or_else(|| here.to_path_buf(), PathBuf::from);
     let command = Command::new(params.command.iter().cloned(), cwd, env);
-    let tmpdir = server.get("TMPDIR").map(PathBuf::from);
-    let surroundings = Surroundings { cwd: &here, tmpdir: tmpdir.as_deref() };
     let network = ManagedNetwork::new(confined.permissions.as_deref(), &settings.requirements).map_err(failed)?;
     let network = network.filter(|_| !confined.is_elsewhere());
-    let mut sandbox = confined.sandbox(surroundings);
     if network.is_some() {
         sandbox.get_or_insert_with(Sandbox::of_network_only).deny_network();
     }
-    let Some(mut sandbox) = sandbox else { return Ok((command, None)) };
+    let Some(sandbox) = sandbox else { return Ok((command, None)) };
+    let limits = settings.config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
+    let mut sandbox = sandbox.with_limits(ResourceLimits::configured(limits));
     if settings.features.enabled(Feature::UseLegacyLandlock) {
         sandbox = sandbox.with_landlock_only();
     }
