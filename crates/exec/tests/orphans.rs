@@ -1,6 +1,6 @@
 //! That nothing outlives its owner: trees of processes, some in sessions of their own, are cancelled, dropped,
 //! timed out, or lose the process that started them, at random moments. All are looked for by a variable that
-//! each inherits.
+//! each inherits, or by a word among their arguments.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::collections::BTreeSet;
@@ -18,8 +18,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+/// The first five keep their parents; the others are daemons: orphaned at once, in a session of their own, after two
+/// forks, without the environment, with signals ignored, started anew whenever they end, and deep down.
 const TREE: &str = "sleep 1000 & setsid sleep 1000 & (sleep 1000; :) & setsid sh -c 'sleep 1000 & wait' & \
-                    sh -c 'exec setsid sleep 1000' & wait";
+                    sh -c 'exec setsid sleep 1000' & \
+                    ( sleep 1000 & ); ( setsid sleep 1000 & ); ( sh -c '( setsid sh -c \"sleep 1000 &\" & )' ); \
+                    ( env -i perl -MPOSIX -e 'fork and exit; setsid; fork and exit; sleep 1000' $LOOMD_TREE & ); \
+                    ( setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000; :' & ); \
+                    ( setsid sh -c 'while :; do sleep 1000; done' & ); \
+                    ( setsid sh -c '( setsid sh -c \"( setsid sleep 1000 & )\" & )' & ); wait";
+/// How many processes that makes.
+const MEMBERS: usize = 17;
 const MARK: &str = "LOOMD_TREE";
 /// So many trees at a time; more would only wait for each other.
 const AT_ONCE: u64 = 8;
@@ -51,8 +60,11 @@ fn members(mark: &str) -> BTreeSet<String> {
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let of_tree = entries.filter(|entry| {
-        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        let has = |file: &str, wanted: &str| {
+            let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
+            bytes.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
+        };
+        has("environ", &wanted) || has("cmdline", mark)
     });
     of_tree.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
@@ -94,7 +106,7 @@ async fn a_whole_tree_is_there_to_be_killed() {
     let (mark, _) = next();
     let command = tree(&mark);
     let work = tokio::spawn(async move { run(&command, unlimited(), &CancellationToken::new(), |_, _| {}).await });
-    while members(&mark).len() < 7 {
+    while members(&mark).len() < MEMBERS {
         sleep(Duration::from_millis(5)).await;
     }
     work.abort();

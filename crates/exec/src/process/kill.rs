@@ -7,19 +7,22 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// What starts others as fast as we look cannot hold us for ever.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 256;
 
-/// Kills a program, its group and session, and all that descends from it, in whatever session. Only what has
-/// lost its parent and moved to a session of its own is out of reach. The program must not have been reaped,
-/// so that its number can only mean itself.
+/// Kills a program, its group and session, and all that descends from it, in whatever session: also daemons, which the
+/// program has adopted as their parents ended (see `launch.rs`). The program must not have been reaped, so that its
+/// number can only mean itself.
 pub(super) fn kill_all(leader: Pid) {
     // Stopped, they start no others while we look for them.
     let mut found = BTreeSet::from([leader.as_raw_pid()]);
     let _ = kill_process_group(leader, Signal::STOP);
+    let mut quiet = 0;
     for _ in 0..ROUNDS {
         let more: BTreeSet<_> =
             found.iter().flat_map(|pid| children(*pid)).filter(|pid| !found.contains(pid)).collect();
-        if more.is_empty() {
+        // One that was adopted while we looked shows at the second look.
+        quiet = if more.is_empty() { quiet + 1 } else { 0 };
+        if quiet == 2 {
             break;
         }
         more.iter().for_each(|pid| send(*pid, Signal::STOP));

@@ -191,6 +191,10 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
         let errno = || *libc::__errno_location();
         libc::setsid();
         let launch = shared.launch;
+        // Whatever loses its parent becomes a child of the program, and so stays among those that descend from it.
+        if !launch.outlives_us {
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        }
         // Whoever is guarded is not to be told of our end as well: it would end first, and be missing when those are
         // looked for that it started.
         let guarded = shared.announce.is_some_and(|line| tell(line, libc::getpid()));
