@@ -232,7 +232,7 @@ pub const ATTEMPTS: &[Attempt] = &[
     ),
     write(
         "read the server's environment",
-        &["tr '\\0' '\\n' < /proc/$SERVER/environ | grep -q ^CARGO && echo escaped"],
+        &["tr '\\0' '\\n' < /proc/$SERVER/environ | grep -q ^PATH= && echo escaped"],
     ),
     write("read the server's command line", &["tr '\\0' '\\n' < /proc/$SERVER/cmdline | grep -q . && echo escaped"]),
     write("shared memory by number", &["perl -e 'shmwrite($ENV{SYSV}, \"x\", 0, 1) and print \"escaped\\n\"'"])
