@@ -3,11 +3,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::mounts::{FRAME_SIZE, attach, clone_tree, new_filesystem};
+use super::sys::make_nosuid;
 
 /// What `/dev/shm` holds at most, in bytes: as much as containers get.
 pub(super) const SHARED_MEMORY: &str = "67108864";
@@ -26,7 +27,11 @@ pub(super) struct Devices(Vec<(&'static str, OwnedFd)>);
 
 impl Devices {
     pub fn take() -> Self {
-        let nodes = NODES.iter().filter_map(|name| Some((*name, clone_tree(&Path::new("/dev").join(name)).ok()?)));
+        let nodes = NODES.iter().filter_map(|name| {
+            let node = clone_tree(&Path::new("/dev").join(name)).ok()?;
+            make_nosuid(node.as_fd()).ok()?;
+            Some((*name, node))
+        });
         Self(nodes.collect())
     }
 

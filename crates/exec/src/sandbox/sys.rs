@@ -63,6 +63,11 @@ pub(super) fn make_harmless(folder: BorrowedFd, path: &CStr) -> io::Result<()> {
     set_attributes(folder, path, HARMLESS, true)
 }
 
+/// Lets no program on a mount run with another user's rights; devices stay devices.
+pub(super) fn make_nosuid(mount: BorrowedFd) -> io::Result<()> {
+    set_attributes(mount, c"", MOUNT_ATTR_NOSUID, true)
+}
+
 /// Only keeps it, and all below it, from hearing of mounts elsewhere.
 pub(super) fn make_private(folder: BorrowedFd, path: &CStr) -> io::Result<()> {
     set_attributes(folder, path, 0, true)
