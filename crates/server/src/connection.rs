@@ -7,13 +7,12 @@
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use loomd_protocol::{
     ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
     encode_error, encode_response,
@@ -27,6 +26,7 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId, Member};
 use crate::dispatch::{Context, dispatch};
 use crate::identity;
+use crate::in_flight::{InFlight, Kind};
 use crate::limits;
 use crate::outbox::{Notification, Outbox};
 use crate::processes::Processes;
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
         transport,
         outbox,
         client: None,
-        requests: FuturesUnordered::new(),
+        requests: InFlight::default(),
         processes: Arc::default(),
         oddities: Throttle::default(),
     };
@@ -80,13 +80,15 @@ pub(crate) async fn serve(
         let mut give_up = pin!(give_up);
         loop {
             let outbox = Arc::clone(&connection.outbox);
+            let room = connection.requests.has_room();
             let next = async {
                 outbox.has_room().await;
+                room.await;
                 source.next().await
             };
             tokio::select! {
                 biased;
-                Some(reply) = connection.requests.next(), if !connection.requests.is_empty() => connection.reply(reply),
+                reply = connection.requests.next() => connection.reply(reply),
                 () = outbox.is_cut() => break,
                 () = stop.cancelled() => {
                     _ = timeout(limits::DRAIN, connection.receive_the_rest(&mut source)).await;
@@ -105,9 +107,6 @@ pub(crate) async fn serve(
     .await;
 }
 
-/// The answer to a request, some time later; `None` when it was given on the way.
-type Answer = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
-
 struct Connection {
     app: Arc<App>,
     id: ConnectionId,
@@ -115,8 +114,7 @@ struct Connection {
     outbox: Arc<Outbox>,
     /// Known after the handshake.
     client: Option<Arc<Client>>,
-    /// Requests in progress.
-    requests: FuturesUnordered<Answer>,
+    requests: InFlight,
     /// What its client runs.
     processes: Arc<Processes>,
     /// Messages that make no sense.
@@ -227,7 +225,7 @@ impl Connection {
             let message = format!("{name} requires experimentalApi capability");
             return self.refuse(&id, RpcError::invalid_request(message));
         }
-        if self.requests.len() >= limits::MAX_IN_FLIGHT {
+        if self.requests.is_full() {
             return self.refuse(&id, RpcError::overloaded());
         }
         let span = info_span!(
@@ -260,7 +258,7 @@ impl Connection {
         );
         match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
             Poll::Ready(reply) => self.reply(reply),
-            Poll::Pending => self.requests.push(work),
+            Poll::Pending => self.requests.push(Kind::of(method), work),
         }
     }
 
@@ -289,7 +287,8 @@ impl Connection {
         self.app.disconnect(self.id);
         self.end_processes();
         let drain = async {
-            while let Some(reply) = self.requests.next().await {
+            while self.requests.len() > 0 {
+                let reply = self.requests.next().await;
                 self.reply(reply);
             }
         };
@@ -350,7 +349,7 @@ mod tests {
             transport: "test",
             outbox,
             client: None,
-            requests: FuturesUnordered::new(),
+            requests: InFlight::default(),
             processes: Arc::default(),
             oddities: Throttle::default(),
         }
@@ -371,12 +370,49 @@ mod tests {
         let mut connection = connection(&home);
         reply(&mut connection, INITIALIZE).await;
         for _ in 0..limits::MAX_IN_FLIGHT {
-            connection.requests.push(Box::pin(pending()));
+            connection.requests.push(Kind::Short, Box::pin(pending()));
         }
         let error = &reply(&mut connection, PING).await["error"];
         assert_eq!((&error["code"], &error["message"]), (&(-32001).into(), &"Server overloaded; retry later.".into()));
-        connection.requests.clear();
+        connection.requests = InFlight::default();
         assert_eq!(reply(&mut connection, PING).await["result"]["data"], serde_json::json!([]));
+    }
+
+    /// Messages that are all there at once, and then nothing more.
+    struct Flood(std::vec::IntoIter<String>);
+
+    impl Source for Flood {
+        async fn next(&mut self) -> Option<Inbound> {
+            match self.0.next() {
+                Some(message) => Some(Inbound::Message(message.into())),
+                None => None,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_requests_is_answered_and_not_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let Connection { app, outbox, .. } = &connection(&home);
+        let count = 4 * limits::MAX_IN_FLIGHT;
+        // Listing reads the disk, so each of these waits for another thread.
+        let list = |id| format!(r#"{{"id":{id},"method":"thread/list"}}"#);
+        let messages: Vec<_> = [INITIALIZE.to_owned()].into_iter().chain((1..=count).map(list)).collect();
+        let served =
+            serve(Arc::clone(app), "test", Flood(messages.into_iter()), Arc::clone(outbox), CancellationToken::new());
+        let read = async {
+            let (mut results, mut errors) = (0, 0);
+            while let Ok(batch) = outbox.next().await {
+                for message in batch {
+                    let message: serde_json::Value = serde_json::from_slice(&message).unwrap();
+                    results += usize::from(message.get("result").is_some());
+                    errors += usize::from(message.get("error").is_some());
+                }
+            }
+            (results, errors)
+        };
+        let ((), seen) = tokio::join!(served, read);
+        assert_eq!(seen, (count + 1, 0));
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ mod connections;
 mod dispatch;
 mod handlers;
 mod identity;
+mod in_flight;
 mod limits;
 pub mod listen;
 mod outbox;

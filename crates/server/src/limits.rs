@@ -25,6 +25,13 @@ pub(crate) const INBOUND_BYTES: usize = 64 * MIB;
 /// Requests of one connection that are being worked on. One more is refused with `-32001`.
 pub(crate) const MAX_IN_FLIGHT: usize = 1024;
 
+/// Requests in flight, not counting those that take as long as a program of the client, at which no more are read until
+/// one is answered. So a client that sends faster than it is answered waits, and is not refused.
+pub(crate) const PAUSE_IN_FLIGHT: usize = MAX_IN_FLIGHT / 2;
+
+/// When none of them is answered for this long, they may be waiting for something that the client has yet to send.
+pub(crate) const IN_FLIGHT_STALLED: Duration = Duration::from_secs(1);
+
 /// Unsent bytes of answers to a connection above which no further request of it is read. Its peer must read
 /// answers before it gets to ask more, so answers never pile up.
 pub(crate) const OUTBOX_PAUSE: usize = 4 * MIB;

@@ -1,0 +1,111 @@
+//! The requests of one connection that are being worked on, and whether more should be read meanwhile.
+
+use std::future::pending;
+use std::pin::Pin;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until};
+
+use crate::limits;
+
+/// The answer to a request, some time later; `None` when it was given on the way.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+
+pub(crate) struct InFlight {
+    requests: FuturesUnordered<Pin<Box<dyn Future<Output = (Kind, Option<Vec<u8>>)> + Send>>>,
+    /// How many of them are [`Kind::Short`].
+    short: usize,
+    /// When one of those was answered last.
+    progressed: Instant,
+}
+
+/// How long a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Short,
+    /// As long as a program of the client runs.
+    Long,
+}
+
+impl Kind {
+    pub fn of(method: &str) -> Self {
+        if method == "command/exec" { Self::Long } else { Self::Short }
+    }
+}
+
+impl Default for InFlight {
+    fn default() -> Self {
+        Self { requests: FuturesUnordered::new(), short: 0, progressed: Instant::now() }
+    }
+}
+
+impl InFlight {
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.len() >= limits::MAX_IN_FLIGHT
+    }
+
+    pub fn push(&mut self, kind: Kind, answer: Answer) {
+        if kind == Kind::Short {
+            if self.short == 0 {
+                self.progressed = Instant::now();
+            }
+            self.short += 1;
+        }
+        self.requests.push(Box::pin(async move { (kind, answer.await) }));
+    }
+
+    /// The next answer; pending while nothing is in flight. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        let Some((kind, answer)) = self.requests.next().await else { return pending().await };
+        if kind == Kind::Short {
+            self.short -= 1;
+            self.progressed = Instant::now();
+        }
+        answer
+    }
+
+    /// Resolves when another request should be read: at once, unless so many wait for an answer that it would only wait
+    /// behind them. To be called anew after each answer.
+    pub fn has_room(&self) -> impl Future<Output = ()> + Send + use<> {
+        let stalled = (self.short >= limits::PAUSE_IN_FLIGHT).then(|| self.progressed + limits::IN_FLIGHT_STALLED);
+        async move {
+            if let Some(stalled) = stalled {
+                sleep_until(stalled).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn reading_pauses_while_short_requests_are_answered_and_goes_on_when_they_stall() {
+        let mut requests = InFlight::default();
+        for _ in 0..limits::PAUSE_IN_FLIGHT {
+            requests.push(Kind::Long, Box::pin(pending()));
+        }
+        assert!(requests.has_room().now_or_never().is_some(), "programs of the client do not count");
+        requests.push(Kind::Short, Box::pin(async { None }));
+        for _ in 1..limits::PAUSE_IN_FLIGHT {
+            requests.push(Kind::Short, Box::pin(pending()));
+        }
+        assert!(requests.is_full());
+        assert!(requests.has_room().now_or_never().is_none());
+        assert_eq!(requests.next().await, None);
+        assert!(requests.has_room().now_or_never().is_some());
+        requests.push(Kind::Short, Box::pin(pending()));
+        assert!(requests.has_room().now_or_never().is_none());
+        advance(limits::IN_FLIGHT_STALLED).await;
+        requests.has_room().await;
+    }
+}
