@@ -55,8 +55,7 @@ fn copy_file(source: &Path, destination: &Path) -> Result<()> {
     {
         return Ok(());
     }
-    fs::copy(source, destination)?;
-    Ok(())
+    Ok(loomd_regular::copy(source, destination)?)
 }
 
 /// The text of the link is kept: what was relative stays so.
