@@ -1,7 +1,7 @@
 //! The commit, branch and origin of a folder, for the record of a thread that begins there. Read from git's
 //! files; git itself is asked only when these use something that is not understood here.
 
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::program::{Launcher, Program};
@@ -11,7 +11,7 @@ use crate::{Repository, config};
 /// Configuration is written by hand.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
-/// Enough for a million references.
+/// Enough for more than a million references.
 const MAX_PACKED_BYTES: u64 = 128 << 20;
 
 /// How many times a name may stand for another name.
@@ -105,9 +105,23 @@ fn reference(repository: &Repository, name: &str) -> Option<String> {
     if let Ok(text) = loomd_regular::read_to_string(&repository.common_dir.join(name), MAX_LINE_BYTES) {
         return Some(text);
     }
-    let packed = loomd_regular::read_to_string(&repository.common_dir.join("packed-refs"), MAX_PACKED_BYTES).ok()?;
-    let line = packed.lines().find(|line| line.split_once(' ').is_some_and(|(_, packed)| packed == name))?;
-    line.split_once(' ').map(|(hash, _)| hash.to_owned())
+    packed(repository, name).ok().flatten()
+}
+
+/// What the list of packed references says. It is read line by line: it may be larger than what should be in memory.
+fn packed(repository: &Repository, name: &str) -> io::Result<Option<String>> {
+    let (file, _) = loomd_regular::open(&repository.common_dir.join("packed-refs"))?;
+    let mut list = BufReader::new(file.take(MAX_PACKED_BYTES));
+    let mut line = Vec::new();
+    while list.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
+        if let Some((hash, packed)) = str::from_utf8(line.trim_ascii_end()).ok().and_then(|line| line.split_once(' '))
+            && packed == name
+        {
+            return Ok(Some(hash.to_owned()));
+        }
+        line.clear();
+    }
+    Ok(None)
 }
 
 fn symbolic(text: &str) -> Option<String> {
