@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,18 +122,7 @@ fn labelled(label: &str, url: &str) -> [ContentItem; 3] {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for its other end. A folder can be opened, and says what it is when read.
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() && !metadata.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    // One more than the limit tells a file that is too large from one that just fits.
-    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
-    }
-    Ok(bytes)
+    loomd_regular::read(path, MAX_FILE_BYTES)
 }
 
 #[derive(Debug, thiserror::Error)]

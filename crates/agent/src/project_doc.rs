@@ -1,8 +1,7 @@
 //! What a project wants from those who work on it: the `AGENTS.md` files of the home and of the folders
 //! from the project's root down to the working folder, as one text for the model. Nothing is cached.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const OVERRIDE: &str = "AGENTS.override.md";
@@ -86,7 +85,7 @@ pub fn section(cwd: &Path, docs: &str) -> String {
 /// The start of a file, as far as it is text. `None` when it cannot be read, which is not worth failing a
 /// thread for.
 fn text(path: &Path, max_bytes: u64) -> Option<String> {
-    match start(path, max_bytes) {
+    match loomd_regular::read_start(path, max_bytes) {
         Ok(bytes) => Some(String::from_utf8_lossy(whole_characters(&bytes)).into_owned()),
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
@@ -105,18 +104,10 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-fn start(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(max_bytes).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A home and a project in a temporary folder. The project is `work`, and turns run in `work/sub`.

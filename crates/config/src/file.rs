@@ -1,12 +1,9 @@
 //! One configuration file: its text, the table in it, and the place of a mistake in it. What the table
 //! means is decided elsewhere.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 
 use loomd_protocol::AbsolutePathBuf;
-use rustix::fs::OFlags;
 use serde::Deserialize as _;
 use toml::Table;
 use toml::de::DeTable;
@@ -15,7 +12,7 @@ use crate::paths::PathBase;
 use crate::{ConfigError, ConfigToml, Place};
 
 /// Far beyond any configuration, and small enough to read without a thought.
-const MAX_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// A file as it was read; a missing one is empty.
 #[derive(Clone)]
@@ -31,18 +28,11 @@ impl SourceFile {
     }
 
     pub fn read(path: AbsolutePathBuf) -> Result<Self, ConfigError> {
-        let mut bytes = Vec::new();
-        // Without waiting: opening a pipe would wait for a writer.
-        let opened = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
-        let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-        match read {
+        let bytes = match loomd_regular::read(&path, MAX_BYTES) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty(path)),
             Err(error) => return Err(ConfigError::Unreadable { path, error }),
-            Ok(_) if bytes.len() as u64 > MAX_BYTES => {
-                return Err(ConfigError::Unreadable { path, error: io::ErrorKind::FileTooLarge.into() });
-            }
-            Ok(_) => {}
-        }
+        };
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { path, text, exists: true }),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! One source of configuration: where it comes from and what it says.
 
 use std::fmt;
+use std::path::Path;
 
 use loomd_protocol::{ConfigLayer, ConfigLayerMetadata, ConfigLayerSource, JsonObject};
 use sha2::{Digest as _, Sha256};
@@ -15,11 +16,23 @@ pub struct Layer {
     pub table: Table,
     /// A disabled layer is listed, but does not count.
     pub disabled_reason: Option<String>,
+    /// Whether the rules and hooks beside its file count as well.
+    pub(crate) vouches_for_folder: bool,
 }
 
 impl Layer {
     pub fn new(source: ConfigLayerSource, table: Table) -> Self {
-        Self { source, table, disabled_reason: None }
+        Self { source, table, disabled_reason: None, vouches_for_folder: true }
+    }
+
+    /// The folder whose rules and hooks are in force because this layer is.
+    pub fn config_folder(&self) -> Option<&Path> {
+        let folder = match &self.source {
+            ConfigLayerSource::Project { dot_codex_folder } => Some(&**dot_codex_folder),
+            ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent(),
+            _ => None,
+        };
+        folder.filter(|_| self.is_enabled() && self.vouches_for_folder)
     }
 
     pub fn is_enabled(&self) -> bool {

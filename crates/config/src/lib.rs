@@ -17,6 +17,7 @@ mod home;
 mod json;
 mod layer;
 mod load;
+mod nested;
 mod overrides;
 mod paths;
 mod place;

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::config_toml::TrustLevel;
 use crate::file::SourceFile;
 use crate::paths::PathBase;
-use crate::{ConfigError, Layer};
+use crate::{ConfigError, Layer, nested};
 
 /// The project that a folder is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Project {
     root: AbsolutePathBuf,
     /// Links resolved; of a linked work tree, the main one.
     git_root: Option<PathBuf>,
+    /// The work tree itself, links resolved.
+    work_tree: Option<PathBuf>,
 }
 
 /// A layer of a project, and its file if the layer counts.
@@ -39,7 +41,8 @@ impl Project {
         let repository = Repository::find(&cwd.canonicalize().unwrap_or_else(|_| cwd.to_path_buf()));
         Self {
             root: root.unwrap_or_else(|| cwd.clone()),
-            git_root: repository.map(|repository| repository.main_work_tree()),
+            git_root: repository.as_ref().map(Repository::main_work_tree),
+            work_tree: repository.and_then(|repository| repository.real_work_tree()),
             cwd: cwd.clone(),
         }
     }
@@ -50,15 +53,15 @@ impl Project {
     }
 
     fn trust_of(&self, folder: &Path, settings: &Table) -> Option<TrustLevel> {
-        let projects = settings.get("projects")?.as_table()?;
         let places = [Some(folder), Some(&self.root), self.git_root.as_deref()];
-        places.into_iter().flatten().find_map(|place| {
-            match projects.get(place.to_str()?)?.get("trust_level")?.as_str()? {
-                "trusted" => Some(TrustLevel::Trusted),
-                "untrusted" => Some(TrustLevel::Untrusted),
-                _ => None,
-            }
-        })
+        places.into_iter().flatten().find_map(|place| trust_in(place, settings))
+    }
+
+    /// Whether all of a trusted folder's configuration counts: where the user named it, and at the root of its work
+    /// tree. Sandboxes protect that; what is below, a command that worked further up may have written.
+    fn is_vouched_for(&self, folder: &Path, settings: &Table) -> bool {
+        let is_work_tree = || folder.canonicalize().is_ok_and(|real| self.work_tree.as_ref() == Some(&real));
+        trust_in(folder, settings) == Some(TrustLevel::Trusted) || is_work_tree()
     }
 
     /// The layers from the root down to the working directory. A file that is not TOML is a mistake only where
@@ -87,8 +90,18 @@ impl Project {
                 (Err(error), None) => return Err(error),
             };
             PathBase { folder: dot_codex.clone(), user_home }.resolve(&mut table);
-            let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex };
-            layers.push(ProjectLayer { layer: Layer { source, table, disabled_reason }, file });
+            let vouches_for_folder = self.is_vouched_for(&folder, settings);
+            let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex.clone() };
+            if disabled_reason.is_none() && !vouches_for_folder {
+                let more = nested::take_all_but_preferences(&mut table);
+                if !more.is_empty() || nested::has_rules_or_hooks(&dot_codex) {
+                    let disabled_reason = Some(nested::disabled_reason(&folder, home));
+                    let layer = Layer { disabled_reason, ..Layer::new(source.clone(), more) };
+                    layers.push(ProjectLayer { layer, file: None });
+                }
+            }
+            let layer = Layer { disabled_reason, vouches_for_folder, ..Layer::new(source, table) };
+            layers.push(ProjectLayer { layer, file });
         }
         Ok(layers)
     }
@@ -112,6 +125,15 @@ impl Project {
             }
             None => Some(format!("To load config.toml, add {key} as a trusted project in {file}.")),
         }
+    }
+}
+
+/// What the user said of exactly this folder.
+fn trust_in(folder: &Path, settings: &Table) -> Option<TrustLevel> {
+    match settings.get("projects")?.get(folder.to_str()?)?.get("trust_level")?.as_str()? {
+        "trusted" => Some(TrustLevel::Trusted),
+        "untrusted" => Some(TrustLevel::Untrusted),
+        _ => None,
     }
 }
 
@@ -181,14 +203,67 @@ mod tests {
 
     #[test]
     fn a_linked_work_tree_and_a_link_inherit_trust() {
-        let fixture = fixture(&["main"], &[("main/.git/worktrees/w/commondir", "../..")]);
-        let link = format!("gitdir: {}", fixture.root.join("main/.git/worktrees/w").display());
-        fs::create_dir(fixture.root.join("tree")).unwrap();
-        fs::write(fixture.root.join("tree/.git"), link).unwrap();
+        let fixture = fixture(
+            &["main"],
+            &[
+                ("main/.git/worktrees/w/commondir", "../.."),
+                ("main/.git/worktrees/w/gitdir", "../../../../tree/.git"),
+                ("tree/.git", "gitdir: ../main/.git/worktrees/w"),
+                ("tree/.codex/config.toml", "sandbox_mode = 'read-only'"),
+            ],
+        );
         std::os::unix::fs::symlink("main", fixture.root.join("alias")).unwrap();
         let settings = "projects.'<root>/main'.trust_level = 'trusted'";
         assert_eq!(fixture.trust("tree", settings), TRUSTED);
         assert_eq!(fixture.trust("alias", settings), TRUSTED);
+        let layer = ("tree/.codex".to_owned(), "sandbox_mode = \"read-only\"\n".to_owned(), true);
+        assert_eq!(fixture.layers("tree", settings).unwrap(), [layer], "all of it counts");
+    }
+
+    #[test]
+    fn a_pointer_to_a_trusted_repository_is_no_trust() {
+        let fixture = fixture(
+            &["main/.git"],
+            &[("a/.git/commondir", "../../main/.git"), ("b/.git", "gitdir: ../main/.git/worktrees/w")],
+        );
+        let settings = "projects.'<root>/main'.trust_level = 'trusted'";
+        assert_eq!((fixture.trust("a", settings), fixture.trust("b", settings)), (None, None));
+    }
+
+    #[test]
+    fn below_the_root_only_preferences_count_unless_the_folder_is_trusted_by_name() {
+        let text = "model = 'm'\nsandbox_mode = 'danger-full-access'\n[mcp_servers.x]\ncommand = 'x'\n";
+        let fixture = fixture(
+            &["w/.git", "w/b/.codex/rules"],
+            &[("w/a/.codex/config.toml", text), ("w/a/PROJECT", ""), ("w/.codex/config.toml", text)],
+        );
+        let keys = |cwd: &str, settings: &str| -> Vec<_> {
+            let layers = fixture.layers(cwd, settings).unwrap().into_iter();
+            let key = |text: String| text.parse::<Table>().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+            layers.map(|(folder, text, enabled)| (folder, key(text), enabled)).collect()
+        };
+        let layer = |folder: &str, keys: &str, enabled| (folder.to_owned(), keys.to_owned(), enabled);
+        let root = layer("w/.codex", "mcp_servers model sandbox_mode", true);
+        let trusted = "projects.'<root>/w'.trust_level = 'trusted'\n";
+        let nested =
+            [root.clone(), layer("w/a/.codex", "mcp_servers sandbox_mode", false), layer("w/a/.codex", "model", true)];
+        assert_eq!(keys("w/a", trusted), nested);
+        // A command can also make what marks the root of a project.
+        let marked = format!("project_root_markers = ['PROJECT']\n{trusted}");
+        assert_eq!(keys("w/a", &marked), nested[1..]);
+        let named = format!("{trusted}projects.'<root>/w/a'.trust_level = 'trusted'\n");
+        assert_eq!(keys("w/a", &named), [root.clone(), layer("w/a/.codex", "mcp_servers model sandbox_mode", true)]);
+        assert_eq!(keys("w/b", trusted), [root, layer("w/b/.codex", "", false), layer("w/b/.codex", "", true)]);
+    }
+
+    #[test]
+    fn rules_and_hooks_count_only_in_folders_that_are_vouched_for() {
+        let fixture = fixture(&["w/.git", "w/.codex", "w/a/.codex/rules"], &[]);
+        let settings = fixture.settings("projects.'<root>/w'.trust_level = 'trusted'");
+        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w/a"), &settings);
+        let layers = project.layers(&AbsolutePathBuf::resolve(&fixture.root, "home"), None, &settings).unwrap();
+        let folders: Vec<_> = layers.iter().filter_map(|found| found.layer.config_folder()).collect();
+        assert_eq!(folders, [fixture.root.join("w/.codex")]);
     }
 
     #[test]

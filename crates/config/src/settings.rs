@@ -1,8 +1,6 @@
 //! The configuration that threads run on: the selected profile applied, the files it names read, and what
 //! only makes sense together checked.
 
-use std::fs;
-
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 
 use crate::config_toml::ModelProvider;
@@ -86,10 +84,13 @@ fn find_provider(config: &ConfigToml) -> Result<ModelProvider, ConfigError> {
     Ok(provider)
 }
 
+/// No prompt is longer: it is sent with every call.
+const MAX_PROMPT_BYTES: u64 = 1 << 20;
+
 /// Trimmed, and not blank.
 fn read_prompt(key: &str, path: &Option<AbsolutePathBuf>) -> Result<Option<String>, ConfigError> {
     let Some(path) = path else { return Ok(None) };
-    match fs::read_to_string(path).as_deref().map(str::trim) {
+    match loomd_regular::read_to_string(path, MAX_PROMPT_BYTES).as_deref().map(str::trim) {
         Err(error) => Err(ConfigError::Invalid(format!("failed to read {key} {}: {error}", path.display()))),
         Ok("") => Err(ConfigError::Invalid(format!("{key} {} is empty", path.display()))),
         Ok(text) => Ok(Some(text.into())),

@@ -55,8 +55,7 @@ fn copy_file(source: &Path, destination: &Path) -> Result<()> {
     {
         return Ok(());
     }
-    fs::copy(source, destination)?;
-    Ok(())
+    Ok(loomd_regular::copy(source, destination)?)
 }
 
 /// The text of the link is kept: what was relative stays so.
@@ -119,6 +118,7 @@ mod tests {
             ("none", "x", "No such file or directory (os error 2)"),
             ("d", "x", "fs/copy requires recursive: true when sourcePath is a directory"),
             ("fifo", "x", "fs/copy only supports regular files, directories, and symlinks"),
+            ("f", "fifo", "is not a regular file"),
             ("f", "d", "Is a directory (os error 21)"),
             ("f", "no/x", "No such file or directory (os error 2)"),
             ("link", "f", "File exists (os error 17)"),

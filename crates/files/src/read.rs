@@ -16,12 +16,7 @@ pub const MAX_READ: u64 = 512 << 20;
 const PIECE: usize = 48 * 1024;
 
 pub fn read_file(path: &Path) -> Result<String> {
-    let file = open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::Error::from_raw_os_error(rustix::io::Errno::ISDIR.raw_os_error()).into());
-    }
-    check_kind(&metadata)?;
+    let (file, metadata) = open(path)?;
     if metadata.len() > MAX_READ {
         return Err(too_large());
     }
@@ -29,16 +24,11 @@ pub fn read_file(path: &Path) -> Result<String> {
     encode(file.take(MAX_READ + 1), metadata.len())
 }
 
-/// Opening a pipe that nobody writes to would wait for a writer.
-fn open(path: &Path) -> Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => Ok(file.into()),
-        // A socket.
-        Err(rustix::io::Errno::NXIO) => Err(special()),
-        Err(error) => Err(io::Error::from(error).into()),
-    }
+fn open(path: &Path) -> Result<(File, Metadata)> {
+    loomd_regular::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => special(),
+        _ => error.into(),
+    })
 }
 
 pub(crate) fn check_kind(metadata: &Metadata) -> Result<()> {

@@ -31,8 +31,7 @@ pub fn write_file(path: &Path, data_base64: &str) -> Result<()> {
     check_kind(&metadata)?;
     let replaceable = metadata.nlink() == 1 && metadata.uid() == rustix::process::geteuid().as_raw();
     // A file that may not be written is not replaced either, although its folder would allow it.
-    let writable = OpenOptions::new().write(true).open(path)?;
-    drop(writable);
+    drop(loomd_regular::open_to_write(path)?);
     if replaceable && replace(&path.canonicalize()?, &data, metadata.permissions().mode()).is_ok() {
         return Ok(());
     }
@@ -49,7 +48,9 @@ pub fn create_directory(path: &Path, recursive: bool) -> Result<()> {
 }
 
 fn write_in_place(path: &Path, data: &[u8]) -> Result<()> {
-    Ok(fs::write(path, data)?)
+    let mut file = loomd_regular::open_to_write(path)?;
+    file.set_len(0)?;
+    Ok(file.write_all(data)?)
 }
 
 fn replace(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {

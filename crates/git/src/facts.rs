@@ -1,11 +1,18 @@
 //! The commit, branch and origin of a folder, for the record of a thread that begins there. Read from git's
 //! files; git itself is asked only when these use something that is not understood here.
 
-use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::program::ask_line;
+use crate::program::{Launcher, Program};
+use crate::repository::MAX_LINE_BYTES;
 use crate::{Repository, config};
+
+/// Configuration is written by hand.
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
+
+/// Enough for more than a million references.
+const MAX_PACKED_BYTES: u64 = 128 << 20;
 
 /// How many times a name may stand for another name.
 const MAX_SYMBOLIC: usize = 5;
@@ -21,21 +28,29 @@ pub struct Facts {
 }
 
 /// `None` outside a repository, and in one without commits.
-pub async fn facts(folder: &Path) -> Option<Facts> {
-    let repository = Repository::find(folder)?;
-    let head = match head(&repository) {
+pub async fn facts(folder: &Path, launcher: &impl Launcher) -> Option<Facts> {
+    let from = folder.to_owned();
+    // The files may be large, so they are not read on a worker of the runtime.
+    let read = tokio::task::spawn_blocking(move || {
+        let repository = Repository::find(&from)?;
+        let (head, origin) = (head(&repository), origin(&repository));
+        Some((repository, head, origin))
+    });
+    let (repository, head, origin) = read.await.ok()??;
+    let program = Program::new(launcher, &repository, folder);
+    let head = match head {
         Head::At { commit_hash, branch } => (commit_hash, branch),
         Head::Unborn => return None,
         Head::Unusual => {
-            let commit_hash = ask_line(folder, &["rev-parse", "HEAD"]).await?;
-            let branch = ask_line(folder, &["rev-parse", "--abbrev-ref", "HEAD"]).await;
+            let commit_hash = program.ask_line(&["rev-parse", "HEAD"]).await?;
+            let branch = program.ask_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await;
             // What git says when no branch is checked out.
             (commit_hash, branch.filter(|branch| branch != "HEAD"))
         }
     };
-    let origin_url = match origin(&repository) {
+    let origin_url = match origin {
         Ok(url) => url,
-        Err(Unusual) => ask_line(folder, &["remote", "get-url", "origin"]).await,
+        Err(Unusual) => program.ask_line(&["remote", "get-url", "origin"]).await,
     };
     Some(Facts { commit_hash: head.0, branch: head.1, origin_url })
 }
@@ -46,7 +61,7 @@ enum Head {
         commit_hash: String,
         branch: Option<String>,
     },
-    /// The branch has no commit yet.
+    /// The branch has no commit yet, or there is no `HEAD` that can be read.
     Unborn,
     Unusual,
 }
@@ -56,7 +71,11 @@ fn head(repository: &Repository) -> Head {
     if repository.common_dir.join("reftable").exists() {
         return Head::Unusual;
     }
-    let Ok(text) = fs::read_to_string(repository.git_dir.join("HEAD")) else { return Head::Unusual };
+    let text = match loomd_regular::read_to_string(&repository.git_dir.join("HEAD"), MAX_LINE_BYTES) {
+        Ok(text) => text,
+        // The program could read no more of it than we can, and might wait for it.
+        Err(_) => return Head::Unborn,
+    };
     let Some(mut name) = symbolic(&text) else {
         return match hash(&text) {
             Some(commit_hash) => Head::At { commit_hash, branch: None },
@@ -83,12 +102,26 @@ fn reference(repository: &Repository, name: &str) -> Option<String> {
     if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return None;
     }
-    if let Ok(text) = fs::read_to_string(repository.common_dir.join(name)) {
+    if let Ok(text) = loomd_regular::read_to_string(&repository.common_dir.join(name), MAX_LINE_BYTES) {
         return Some(text);
     }
-    let packed = fs::read_to_string(repository.common_dir.join("packed-refs")).ok()?;
-    let line = packed.lines().find(|line| line.split_once(' ').is_some_and(|(_, packed)| packed == name))?;
-    line.split_once(' ').map(|(hash, _)| hash.to_owned())
+    packed(repository, name).ok().flatten()
+}
+
+/// What the list of packed references says. It is read line by line: it may be larger than what should be in memory.
+fn packed(repository: &Repository, name: &str) -> io::Result<Option<String>> {
+    let (file, _) = loomd_regular::open(&repository.common_dir.join("packed-refs"))?;
+    let mut list = BufReader::new(file.take(MAX_PACKED_BYTES));
+    let mut line = Vec::new();
+    while list.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
+        if let Some((hash, packed)) = str::from_utf8(line.trim_ascii_end()).ok().and_then(|line| line.split_once(' '))
+            && packed == name
+        {
+            return Ok(Some(hash.to_owned()));
+        }
+        line.clear();
+    }
+    Ok(None)
 }
 
 fn symbolic(text: &str) -> Option<String> {
@@ -104,12 +137,13 @@ fn hash(text: &str) -> Option<String> {
 struct Unusual;
 
 fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
-    let Ok(own) = fs::read_to_string(repository.common_dir.join("config")) else { return Ok(None) };
+    let read = |path: &Path| -> io::Result<String> { loomd_regular::read_to_string(path, MAX_CONFIG_BYTES) };
+    let Ok(own) = read(&repository.common_dir.join("config")) else { return Ok(None) };
     let unusual = |text: &str| {
         let text = text.to_ascii_lowercase();
         ["insteadof", "[include", "worktreeconfig"].iter().any(|word| text.contains(word))
     };
-    let shared = shared_files().into_iter().filter_map(|file| fs::read_to_string(file).ok());
+    let shared = shared_files().into_iter().filter_map(|file| read(&file).ok());
     if unusual(&own) || shared.into_iter().any(|text| unusual(&text)) {
         return Err(Unusual);
     }
@@ -127,6 +161,8 @@ fn shared_files() -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const ONE: &str = "1111111111111111111111111111111111111111";
@@ -168,6 +204,23 @@ mod tests {
         check(&[("HEAD", "nonsense")], Head::Unusual);
         check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unusual);
         check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unusual);
+    }
+
+    #[test]
+    fn a_file_that_would_block_is_taken_for_missing() {
+        for name in ["HEAD", "refs/heads/main", "packed-refs", "config"] {
+            let dir = tempfile::tempdir().unwrap();
+            let git = dir.path().join(".git");
+            fs::create_dir_all(git.join("refs/heads")).unwrap();
+            fs::write(git.join("HEAD"), "ref: refs/heads/main").unwrap();
+            if git.join(name).exists() {
+                fs::remove_file(git.join(name)).unwrap();
+            }
+            rustix::fs::mkfifoat(rustix::fs::CWD, git.join(name), rustix::fs::Mode::RWXU).unwrap();
+            let repository = Repository::at(dir.path()).unwrap();
+            assert_eq!(head(&repository), Head::Unborn, "{name}");
+            assert!(matches!(origin(&repository), Ok(None)), "{name}");
+        }
     }
 
     #[test]

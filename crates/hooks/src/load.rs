@@ -1,7 +1,6 @@
 //! Which hooks there are: the `hooks.json` of every configuration folder. What cannot be understood is
 //! reported and leaves the rest in force.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -96,15 +95,11 @@ impl Handler {
 }
 
 fn read(path: &Path) -> Result<Option<String>, String> {
-    match fs::metadata(path) {
-        Ok(found) if found.len() > MAX_FILE_BYTES => return Err("the file is too large".into()),
-        Ok(_) => {}
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error.to_string()),
+    match loomd_regular::read_to_string(path, MAX_FILE_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error.to_string()),
     }
-    fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
 }
 
 #[derive(Deserialize)]
@@ -224,6 +219,8 @@ fn script(hook: Value) -> Result<Script, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -2,7 +2,7 @@
 //! in the way leads nowhere.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::files::{File, Files, FilesMut, MAX_FILE_BYTES, missing};
@@ -13,18 +13,7 @@ pub struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &Path) -> io::Result<File> {
-        // Opening a pipe would wait for its other end.
-        let metadata = fs::metadata(path)?;
-        if !metadata.is_file() && !metadata.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        let file = fs::File::open(path)?;
-        let mut bytes = Vec::new();
-        // One more than the limit tells a file that is too large from one that just fits.
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
-        }
+        let (bytes, metadata) = loomd_regular::read_with_metadata(path, MAX_FILE_BYTES)?;
         Ok(File { bytes, mode: mode(&metadata) })
     }
 
@@ -127,13 +116,19 @@ const OPEN_FILES: &str = "/proc/self/fd";
 /// Writes into the file that is there. Never through a link.
 fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).truncate(true);
+    options.write(true);
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+
+        use rustix::fs::OFlags;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     }
-    options.open(path)?.write_all(bytes)
+    let mut file = options.open(path)?;
+    // A command may have put a FIFO in its place by now.
+    loomd_regular::check(&file)?;
+    file.set_len(0)?;
+    file.write_all(bytes)
 }
 
 /// A finished file beside the old one. `None` when the old one has other names or another owner, which a
@@ -268,7 +263,7 @@ mod tests {
     #[test]
     fn only_ordinary_files_are_read() {
         let error = Disk.read(Path::new("/dev/null")).unwrap_err();
-        assert_eq!(error.to_string(), "not a regular file");
+        assert_eq!(error.to_string(), "is not a regular file");
         let error = Disk.read(Path::new("/")).unwrap_err();
         assert_eq!(error.to_string(), "Is a directory (os error 21)");
     }

@@ -7,6 +7,7 @@
 mod index;
 mod query;
 mod roots;
+mod rules;
 mod scorer;
 mod sessions;
 mod stamp;

@@ -99,8 +99,10 @@ impl Tree {
         let mut added = Listing::default();
         for folder in changed {
             let stamp = Stamp::take(&self.at(&folder));
+            let listing = list(&self.root, &folder);
+            added.rules.extend(listing.rules);
             let now: BTreeMap<String, bool> =
-                list(&self.root, &folder).into_iter().map(|found| (found.path, found.is_dir)).collect();
+                listing.found.into_iter().map(|found| (found.path, found.is_dir)).collect();
             let before: BTreeMap<&str, bool> =
                 self.index.children(&folder).map(|path| (path.text, path.is_dir)).collect();
             let new = |(path, is_dir): &(&String, &bool)| before.get(path.as_str()) != Some(*is_dir);
@@ -220,6 +222,25 @@ mod tests {
         fixture.check(&[".ignore", "a.log", "sub", "sub/.gitignore", "sub/b.log"]);
         fs::create_dir(fixture.dir.path().join(".git")).unwrap();
         fixture.check(&[".git", ".ignore", "a.log", "sub", "sub/.gitignore"]);
+    }
+
+    #[test]
+    fn rules_that_would_block_are_not_opened() {
+        let fifo = |fixture: &Fixture, name: &str| {
+            let path = fixture.dir.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        };
+        let mut nested = fixture(&["a/x", "b/y", "z"]);
+        fifo(&nested, "a/.ignore");
+        nested.check(&["b", "b/y", "z"]);
+        nested.put("b/n", "");
+        nested.check(&["b", "b/n", "b/y", "z"]);
+        fs::remove_file(nested.dir.path().join("a/.ignore")).unwrap();
+        nested.check(&["a", "a/x", "b", "b/n", "b/y", "z"]);
+
+        let mut outer = fixture(&["a/x", ".git/HEAD"]);
+        fifo(&outer, ".gitignore");
+        outer.check(&[".git", ".gitignore", "a", "a/x"]);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 
 use crate::index::Found;
 use crate::stamp::Stamp;
-use crate::threads;
+use crate::{rules, threads};
 
 /// More files than this are not looked at: they would not fit into memory.
 const MAX_FOUND: usize = 5_000_000;
@@ -27,18 +27,41 @@ pub(crate) struct Listing {
 /// Everything below `root/below`, and that folder itself. `None` when cancelled.
 pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<Listing> {
     let gather = Gather { root, listing: Mutex::default(), count: AtomicUsize::new(0), cancelled };
-    builder(&root.join(below)).threads(threads()).build_parallel().visit(&mut &gather);
+    let left_out = LeftOut::default();
+    builder(&root.join(below), &left_out).threads(threads()).build_parallel().visit(&mut &gather);
     let mut listing = gather.listing.into_inner().unwrap_or_else(PoisonError::into_inner);
     listing.rules.extend(rules_above(&root.join(below)));
+    listing.rules.extend(left_out.stamps());
     (!cancelled.load(Ordering::Relaxed)).then_some(listing)
 }
 
 /// The direct children of `root/folder`, without looking into those that are folders.
-pub(crate) fn list(root: &Path, folder: &str) -> Vec<Found> {
+pub(crate) fn list(root: &Path, folder: &str) -> Listing {
     let folder = root.join(folder);
-    let walk = builder(&folder).max_depth(Some(1)).build();
+    let left_out = LeftOut::default();
+    let walk = builder(&folder, &left_out).max_depth(Some(1)).build();
     let children = walk.flatten().filter(|entry| entry.depth() == 1 && !leads_up(&folder, entry));
-    children.filter_map(|entry| found(root, &entry)).collect()
+    let found = children.filter_map(|entry| found(root, &entry)).collect();
+    Listing { found, rules: left_out.stamps(), ..Listing::default() }
+}
+
+/// Files with rules that cannot be read. The folders that they are in are left out until the files change.
+#[derive(Clone, Default)]
+struct LeftOut(Arc<Mutex<Vec<PathBuf>>>);
+
+impl LeftOut {
+    /// Whether a walk may go into a folder.
+    fn admits(&self, folder: &Path) -> bool {
+        let unreadable = rules::unreadable(folder);
+        let admits = unreadable.is_none();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(unreadable);
+        admits
+    }
+
+    fn stamps(&self) -> Vec<(PathBuf, Stamp)> {
+        let files = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        files.into_iter().map(|file| (file.clone(), Stamp::take(&file))).collect()
+    }
 }
 
 /// Whether this is a link to a folder that it is in. A walk from the root would notice the circle.
@@ -47,10 +70,18 @@ fn leads_up(folder: &Path, entry: &DirEntry) -> bool {
     entry.path_is_symlink() && circle() == Some(true)
 }
 
-fn builder(folder: &Path) -> WalkBuilder {
+/// Where the rules of the folder itself, or of one above, cannot be read, there are none.
+fn builder(folder: &Path, left_out: &LeftOut) -> WalkBuilder {
     let mut builder = WalkBuilder::new(folder);
     // Hidden files count; `.gitignore` does in a repository only, `.ignore` always.
-    builder.hidden(false).follow_links(true).require_git(true);
+    builder.hidden(false).follow_links(true).require_git(true).git_global(rules::can_read_global());
+    if folder.ancestors().all(|folder| left_out.admits(folder)) {
+        let left_out = left_out.clone();
+        let is_dir = |entry: &DirEntry| entry.file_type().is_some_and(|kind| kind.is_dir());
+        builder.filter_entry(move |entry| entry.depth() == 0 || !is_dir(entry) || left_out.admits(entry.path()));
+    } else {
+        builder.standard_filters(false);
+    }
     builder
 }
 

@@ -10,9 +10,9 @@ use loomd_config::{ConfigError, Layer, LoadRequest, Loaded, features};
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::Identity;
 use loomd_protocol::{
-    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ConfigLayerSource, DeprecationNoticeNotification,
-    DynamicToolSpec, JsonObject, ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy,
-    ServiceTier, ThreadForkParams, ThreadResumeParams, ThreadStartParams,
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
+    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams,
+    ThreadResumeParams, ThreadStartParams,
 };
 
 use crate::PROTOCOL_VERSION;
@@ -143,12 +143,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
 
 /// The configuration folders that count: of the system, the user and the project.
 fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
-    let folder = |layer: &Layer| match &layer.source {
-        ConfigLayerSource::Project { dot_codex_folder } => Some(dot_codex_folder.to_path_buf()),
-        ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent().map(Path::to_owned),
-        _ => None,
-    };
-    loaded.stack.enabled().filter_map(folder).collect()
+    loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }
 
 /// Relative paths start where the server was started.

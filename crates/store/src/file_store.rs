@@ -114,12 +114,13 @@ impl FileStore {
     ) -> Result<T> {
         let path = lock(&*self.opened(id).await?).path.clone();
         self.off_thread(move |inner| {
-            let opened = match File::open(&path) {
+            let open = |path: &Path| loomd_regular::open(path).map(|(file, _)| file);
+            let opened = match open(&path) {
                 // Moved by another process, for instance to the archive.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let moved = inner.find(id, None)?.path;
                     inner.move_to(id, &moved);
-                    File::open(&moved)
+                    open(&moved)
                 }
                 opened => opened,
             };

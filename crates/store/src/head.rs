@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
@@ -37,10 +36,8 @@ pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
     Ok(read_from(open(path)?, |head| head.meta.is_some())?.meta)
 }
 
-/// What is no file but can be opened, such as a pipe, is not waited for.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    File::options().read(true).custom_flags(flags).open(path)
+    loomd_regular::open(path).map(|(file, _)| file)
 }
 
 fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {

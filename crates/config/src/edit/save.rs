@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
+use crate::file::MAX_BYTES;
+
 /// How long another writer is waited for. Writing takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -77,18 +79,23 @@ pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Resu
             Err(_) => fs::rename(&temporary.0, &path).map(|()| Saved::Done),
         };
     }
-    if fs::read_to_string(&path).ok().as_deref() != before {
+    if read(&path).as_deref() != before {
         return Ok(Saved::Changed);
     }
     // Both change places at once, so what was there cannot get lost between looking and renaming.
     if renameat_with(CWD, &temporary.0, CWD, &path, RenameFlags::EXCHANGE).is_err() {
         return fs::rename(&temporary.0, &path).map(|()| Saved::Done);
     }
-    if fs::read_to_string(&temporary.0).ok().as_deref() == before {
+    if read(&temporary.0).as_deref() == before {
         return Ok(Saved::Done);
     }
     fs::rename(&temporary.0, &path)?;
     Ok(Saved::Changed)
+}
+
+/// What a file says now; `before` was read within the same limit.
+fn read(path: &Path) -> Option<String> {
+    loomd_regular::read_to_string(path, MAX_BYTES).ok()
 }
 
 /// The file that links lead to. Links in a circle lead nowhere: the first of them is the file then.

@@ -171,9 +171,12 @@ impl Scope {
     }
 }
 
+/// Settings and instructions are written by hand; what is larger is something else.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// `None` when there is no such file.
 fn read(path: &Path) -> io::Result<Option<String>> {
-    match fs::read(path) {
+    match loomd_regular::read(path, MAX_BYTES) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),

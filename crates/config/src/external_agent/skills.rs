@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::MAX_BYTES;
 use super::text::renamed;
 
 /// The skill folders of `source` that `target` lacks, by name.
@@ -48,9 +49,10 @@ fn copy_folder(source: &Path, target: &Path) -> io::Result<()> {
                 folders.push((from, to));
             } else if kind.is_file() {
                 let is_description = entry.file_name().eq_ignore_ascii_case("SKILL.md");
-                match fs::read_to_string(&from) {
-                    Ok(text) if is_description => fs::write(to, renamed(&text))?,
-                    _ => _ = fs::copy(from, to)?,
+                let text = is_description.then(|| loomd_regular::read_to_string(&from, MAX_BYTES).ok()).flatten();
+                match text {
+                    Some(text) => fs::write(to, renamed(&text))?,
+                    None => loomd_regular::copy(&from, &to)?,
                 }
             }
         }

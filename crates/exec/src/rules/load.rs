@@ -40,10 +40,7 @@ pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Result<Loaded, LoadError> {
     for folder in config_folders {
         for path in files(&folder.as_ref().join("rules"))? {
             let at = |source| LoadError { path: path.clone(), source };
-            if fs::metadata(&path).map_err(at)?.len() > MAX_FILE_BYTES {
-                return Err(at(io::ErrorKind::FileTooLarge.into()));
-            }
-            let text = fs::read_to_string(&path).map_err(at)?;
+            let text = loomd_regular::read_to_string(&path, MAX_FILE_BYTES).map_err(at)?;
             match evaluate(&text) {
                 Ok(rules) => loaded.rules.extend(rules),
                 Err(Failure { message, span: Span { start, end } }) => {

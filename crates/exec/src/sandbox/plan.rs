@@ -1,7 +1,6 @@
 //! From a policy to what exactly may be touched, given where it applies.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
@@ -253,12 +252,12 @@ fn protected(root: &Path) -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
+/// A `.git` that is a file holds one path.
+const MAX_LINK_BYTES: u64 = 64 << 10;
+
 /// Where a `.git` that is a file says the repository is.
 fn git_folder(path: &Path) -> Option<PathBuf> {
-    if !path.is_file() {
-        return None;
-    }
-    let text = fs::read_to_string(path).ok()?;
+    let text = loomd_regular::read_to_string(path, MAX_LINK_BYTES).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();
     path.parent()?.join(folder).canonicalize().ok()
 }
@@ -273,6 +272,8 @@ pub(super) fn real(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use loomd_protocol::AbsolutePathBuf;
 
     use super::*;

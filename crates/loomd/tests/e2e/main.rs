@@ -8,6 +8,7 @@
 mod accounts;
 mod audit;
 mod bad_input;
+mod blocking_files;
 mod cli;
 mod command_exec;
 mod commands;

@@ -3,7 +3,6 @@
 mod entry;
 mod families;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -100,6 +99,9 @@ const BUNDLED: &str = include_str!("models.json");
 const CONTEXT_WINDOW: i64 = 272_000;
 const USABLE_WINDOW_PERCENT: i64 = 95;
 
+/// Far beyond any list of models.
+const MAX_BYTES: u64 = 16 << 20;
+
 impl Catalogue {
     /// The models that this release knows.
     pub fn bundled() -> Self {
@@ -111,7 +113,8 @@ impl Catalogue {
 
     /// The models of the file that `model_catalog_json` names.
     pub fn from_json_file(path: &Path) -> Result<Self, CatalogueError> {
-        let text = fs::read(path).map_err(|source| CatalogueError::Read { path: path.into(), source })?;
+        let text = loomd_regular::read(path, MAX_BYTES)
+            .map_err(|source| CatalogueError::Read { path: path.into(), source })?;
         let file: File =
             serde_json::from_slice(&text).map_err(|source| CatalogueError::Parse { path: path.into(), source })?;
         let catalogue = Self::from(file);
@@ -209,6 +212,8 @@ impl ModelInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn check(name: &str, entry: Option<&str>) {

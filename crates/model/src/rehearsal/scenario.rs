@@ -6,7 +6,6 @@
 //! in files without any, every thread gets the first, from the beginning.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -72,11 +71,7 @@ impl Scenario {
 /// The answers of each thread in a file.
 pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
     let unusable = |problem: String| ModelError::Unsupported(format!("scenario {}: {problem}", path.display()));
-    let size = fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
-    if size > MAX_SCENARIO {
-        return Err(unusable(format!("it has more than {MAX_SCENARIO} bytes")));
-    }
-    let text = fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let text = loomd_regular::read_to_string(path, MAX_SCENARIO).map_err(|error| unusable(error.to_string()))?;
     let threads = parse(&text).map_err(unusable)?;
     Ok(threads.into_iter().map(|(_, answers)| answers).collect())
 }
@@ -112,6 +107,8 @@ fn parse(text: &str) -> Result<Vec<(String, Vec<Answer>)>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn scenario(text: &str) -> (tempfile::TempDir, Arc<Scenario>) {

@@ -71,12 +71,8 @@ fn keep(folder: &Path, report: &str, attachments: &[PathBuf]) -> io::Result<()> 
 }
 
 fn attach(from: &Path, to: &Path) -> io::Result<()> {
-    if !fs::metadata(from)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut source = File::open(from)?;
-    let length = source.metadata()?.len();
-    source.seek(SeekFrom::Start(length.saturating_sub(MAX_ATTACHMENT)))?;
+    let (mut source, metadata) = loomd_regular::open(from)?;
+    source.seek(SeekFrom::Start(metadata.len().saturating_sub(MAX_ATTACHMENT)))?;
     io::copy(&mut source.take(MAX_ATTACHMENT), &mut create(to)?)?;
     Ok(())
 }

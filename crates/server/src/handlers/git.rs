@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use loomd_exec::ConfinedGit;
 use loomd_protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse, RpcError};
 
 pub(crate) async fn diff_to_remote(params: GitDiffToRemoteParams) -> Result<GitDiffToRemoteResponse, RpcError> {
     let cwd = PathBuf::from(params.cwd);
-    match loomd_git::diff_to_remote(&cwd).await {
+    match loomd_git::diff_to_remote(&cwd, &ConfinedGit::default()).await {
         Some(found) => Ok(GitDiffToRemoteResponse { sha: found.sha, diff: found.diff }),
         None => Err(RpcError::invalid_request(format!("failed to compute git diff to remote for cwd: {cwd:?}"))),
     }

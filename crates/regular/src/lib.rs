@@ -1,0 +1,206 @@
+//! Reading and writing regular files that somebody else may have replaced.
+//!
+//! A sandboxed command may replace any file of a workspace: with a FIFO, whose opening waits for a writer; with a
+//! device; with a sparse file of a terabyte. So every file that a command could have written is opened here: without
+//! blocking, refused unless it is a regular file, and read up to a limit that the caller gives. Reading a regular
+//! file never waits for another process, so these functions may be called from an async task when the limit is small.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Opens a regular file for reading. Follows links; never waits.
+///
+/// A folder is `EISDIR`, as reading one would be. Anything else that is no regular file is
+/// [`InvalidInput`](io::ErrorKind::InvalidInput).
+pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    // Opening some devices has an effect, so they are not even opened. The check that counts is the one below.
+    regular(&std::fs::metadata(path)?)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        // A socket, or a device without a driver.
+        Err(Errno::NXIO | Errno::NODEV) => return Err(not_regular()),
+        Err(error) => return Err(error.into()),
+    };
+    let metadata = check(&file)?;
+    Ok((file, metadata))
+}
+
+/// Opens a regular file for writing, and makes it when there is none. Nothing is truncated yet. Follows links;
+/// never waits.
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::from_raw_mode(NEW_FILE)) {
+        Ok(file) => {
+            let file = File::from(file);
+            check(&file)?;
+            Ok(file)
+        }
+        // A FIFO that nobody reads, a socket.
+        Err(Errno::NXIO | Errno::NODEV) => Err(not_regular()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a program asks for when it makes an ordinary file; the umask takes from it.
+const NEW_FILE: u32 = 0o666;
+
+/// Copies the content and the permissions of a regular file. The destination is replaced in place.
+pub fn copy(source: &Path, destination: &Path) -> io::Result<()> {
+    let (mut source, metadata) = open(source)?;
+    let mut destination = open_to_write(destination)?;
+    destination.set_len(0)?;
+    io::copy(&mut source, &mut destination)?;
+    destination.set_permissions(metadata.permissions())
+}
+
+/// The metadata of an open file, which must be a regular one.
+pub fn check(file: &File) -> io::Result<Metadata> {
+    let metadata = file.metadata()?;
+    regular(&metadata)?;
+    Ok(metadata)
+}
+
+fn regular(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    if metadata.is_file() { Ok(()) } else { Err(not_regular()) }
+}
+
+/// The content of a regular file, and its metadata. One that is larger than `limit` bytes, or grows beyond while it
+/// is read, is [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    let (file, metadata) = open(path)?;
+    if metadata.len() > limit {
+        return Err(too_large(limit));
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
+    // One more than the limit tells a file that is too large from one that just fits.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large(limit));
+    }
+    Ok((bytes, metadata))
+}
+
+/// The content of a regular file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_with_metadata(path, limit).map(|(bytes, _)| bytes)
+}
+
+/// The text of a regular file of at most `limit` bytes. What is not UTF-8 is
+/// [`InvalidData`](io::ErrorKind::InvalidData).
+pub fn read_to_string(path: &Path, limit: u64) -> io::Result<String> {
+    let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "is not valid UTF-8");
+    String::from_utf8(read(path, limit)?).map_err(invalid)
+}
+
+/// The first `limit` bytes of a regular file, or all of it when it is shorter.
+pub fn read_start(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.0.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file")
+}
+
+fn too_large(limit: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("is larger than {limit} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn fifo(path: &Path) {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, Mode::RWXU).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fifo(&at("fifo"));
+        symlink("fifo", at("link")).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        for path in [at("fifo"), at("link"), at("socket"), "/dev/zero".into(), "/dev/tty".into()] {
+            let error = read(&path, 10).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}: {error}", path.display());
+            assert_eq!(error.to_string(), "is not a regular file");
+            assert_eq!(read_start(&path, 10).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        assert_eq!(read(dir.path(), 10).unwrap_err().to_string(), "Is a directory (os error 21)");
+        assert_eq!(read(&at("none"), 10).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_written_to_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fifo(&at("fifo"));
+        fs::write(at("f"), "text").unwrap();
+        assert_eq!(open_to_write(&at("fifo")).unwrap_err().to_string(), "is not a regular file");
+        assert_eq!(copy(&at("f"), &at("fifo")).unwrap_err().to_string(), "is not a regular file");
+        assert_eq!(copy(&at("fifo"), &at("f")).unwrap_err().to_string(), "is not a regular file");
+        assert_eq!(fs::read_to_string(at("f")).unwrap(), "text", "nothing was truncated");
+    }
+
+    #[test]
+    fn a_copy_has_the_content_and_the_mode_of_its_source() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("f"), "new").unwrap();
+        fs::set_permissions(at("f"), fs::Permissions::from_mode(0o750)).unwrap();
+        fs::write(at("g"), "something longer").unwrap();
+        for name in ["g", "h"] {
+            copy(&at("f"), &at(name)).unwrap();
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), "new");
+            assert_eq!(fs::metadata(at(name)).unwrap().permissions().mode() & 0o7777, 0o750);
+        }
+    }
+
+    #[test]
+    fn a_file_may_have_exactly_as_many_bytes_as_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_to_string(&path, 5).unwrap(), "12345");
+        assert_eq!(read(&path, 4).unwrap_err().to_string(), "is larger than 4 bytes");
+        assert_eq!(read_start(&path, 4).unwrap(), b"1234");
+        assert_eq!(read_start(&path, 9).unwrap(), b"12345");
+    }
+
+    #[test]
+    fn a_sparse_file_of_a_terabyte_is_refused_before_it_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(&path, 1 << 20).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_file_whose_size_is_not_known_before_is_bounded_as_well() {
+        // The kernel says that it has no bytes.
+        assert_eq!(read(Path::new("/proc/self/status"), 10).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_is_invalid_data() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("f"), b"\xff").unwrap();
+        assert_eq!(read_to_string(&dir.path().join("f"), 5).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
