@@ -88,13 +88,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
+    let config = &turn.profile.config.config;
     let surroundings = Surroundings {
         cwd: Path::new(&turn.settings.cwd),
         tmpdir: services.environment.get("TMPDIR").map(Path::new),
         home: Some(&services.home),
         roots: Some(&guard.roots),
+        trusted: &config.trusted_projects(),
     };
-    let limits = turn.profile.config.config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
+    let limits = config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
     let mut sandbox = turn.settings.confinement(surroundings)?.with_limits(ResourceLimits::configured(limits));
     guard.granted().apply(&mut sandbox);
     turn.grants().apply(&mut sandbox);

@@ -1,5 +1,7 @@
 //! Small tables of other areas: history, projects, skills, plugins, memories, feedback, realtime.
 
+use std::path::PathBuf;
+
 use loomd_protocol::AbsolutePathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,14 @@ pub enum HistoryPersistence {
 #[serde(default)]
 pub struct Project {
     pub trust_level: Option<TrustLevel>,
+}
+
+impl super::ConfigToml {
+    /// The folders of projects that are trusted by name.
+    pub fn trusted_projects(&self) -> Vec<PathBuf> {
+        let trusted = self.projects.iter().filter(|(_, project)| project.trust_level == Some(TrustLevel::Trusted));
+        trusted.map(|(path, _)| path.into()).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

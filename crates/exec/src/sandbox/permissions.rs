@@ -56,7 +56,7 @@ impl Sandbox {
             }
         }
         sandbox.unix_sockets = permissions.network.dangerously_allow_all_unix_sockets == Some(true);
-        sandbox.protect_absent(surroundings);
+        sandbox.protect_configuration(surroundings);
         sandbox.conceal(surroundings.home);
         sandbox
     }

@@ -21,11 +21,13 @@ pub struct Surroundings<'a> {
     pub home: Option<&'a Path>,
     /// What paths named when the thread first used them. `None`: they are resolved now.
     pub roots: Option<&'a Roots>,
+    /// Projects whose configuration is obeyed, and so is not for commands to write, even where there is none yet.
+    pub trusted: &'a [PathBuf],
 }
 
 impl<'a> Surroundings<'a> {
     pub fn new(cwd: &'a Path) -> Self {
-        Self { cwd, tmpdir: None, home: None, roots: None }
+        Self { cwd, tmpdir: None, home: None, roots: None, trusted: &[] }
     }
 
     pub(super) fn find(&self, path: &Path) -> Grant {
@@ -38,7 +40,7 @@ pub(super) const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 /// What decides how tools and agents behave, so commands must not change it.
 const PROTECTED: &[&str] = &[".git", ".agents", ".codex"];
-/// Protected in the workspace even before it exists: the next start would read it.
+/// Protected in some folders even before it exists.
 const PROTECTED_ABSENT: &str = ".codex";
 
 /// Files of our home that hold credentials.
@@ -90,7 +92,7 @@ impl Sandbox {
                 sandbox.grant_read(&surroundings.find(&root));
             }
         }
-        sandbox.protect_absent(surroundings);
+        sandbox.protect_configuration(surroundings);
         sandbox.conceal(surroundings.home);
         Some(sandbox)
     }
@@ -111,13 +113,24 @@ impl Sandbox {
         }
     }
 
-    /// What must not come to be in the workspace.
-    pub(super) fn protect_absent(&mut self, surroundings: Surroundings) {
-        if let Some(Root { path: cwd, .. }) = surroundings.find(surroundings.cwd).root
-            && let Some(root) = self.writable.iter_mut().find(|root| root.path == cwd)
-        {
-            let absent = cwd.join(PROTECTED_ABSENT);
-            root.absent.extend((!is_there(&absent)).then_some(absent));
+    /// Keeps commands from writing configuration that the next start would read: in the workspace, in other work trees
+    /// that are roots, and in trusted projects.
+    pub(super) fn protect_configuration(&mut self, surroundings: Surroundings) {
+        let mut folders: Vec<PathBuf> =
+            surroundings.find(surroundings.cwd).root.map(|root| root.path).into_iter().collect();
+        let roots = self.writable.iter().map(|root| &root.path).filter(|root| **root != *Path::new("/"));
+        folders.extend(roots.clone().filter(|root| is_there(&root.join(".git"))).cloned());
+        let inside = |project: &&PathBuf| roots.clone().any(|root| project.starts_with(root));
+        folders.extend(surroundings.trusted.iter().filter(inside).filter_map(|project| project.canonicalize().ok()));
+        for folder in folders {
+            let Some(Layer::Writable(WritableRoot { path: around, .. })) = self.innermost(&folder) else { continue };
+            let around = around.clone();
+            let Some(root) = self.writable.iter_mut().find(|root| root.path == around) else { continue };
+            let path = folder.join(PROTECTED_ABSENT);
+            let kept = if is_there(&path) { &mut root.protected } else { &mut root.absent };
+            if around != Path::new("/") && !kept.contains(&path) {
+                kept.push(path);
+            }
         }
     }
 
@@ -336,6 +349,22 @@ mod tests {
         ] {
             assert_eq!(sandbox.can_write(&path), expected, "{}", path.display());
         }
+    }
+
+    #[test]
+    fn configuration_of_work_trees_and_trusted_projects_is_protected_before_it_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let [cwd, tree, plain, trusted] = ["cwd", "tree", "plain", "plain/trusted"].map(|name| base.join(name));
+        for path in [&cwd, &tree.join(".git"), &plain, &trusted] {
+            fs::create_dir_all(path).unwrap();
+        }
+        let projects = [trusted.clone(), base.join("plain/missing"), base.clone()];
+        let surroundings = Surroundings { trusted: &projects, ..Surroundings::new(&cwd) };
+        let sandbox = Sandbox::new(&workspace(&[&tree, &plain]), surroundings).unwrap();
+        let absent: Vec<_> = sandbox.writable.iter().flat_map(|root| &root.absent).collect();
+        assert_eq!(absent, [&cwd.join(".codex"), &tree.join(".codex"), &trusted.join(".codex")]);
+        assert!(!sandbox.can_write(&trusted.join(".codex/config.toml")) && sandbox.can_write(&plain.join(".codex/x")));
     }
 
     #[test]

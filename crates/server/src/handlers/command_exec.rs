@@ -175,7 +175,9 @@ fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<
     let server = Environment::of_this_process();
     let tmpdir = server.get("TMPDIR").map(PathBuf::from);
     let home: &Path = &cx.app.sources.home;
-    let surroundings = Surroundings { tmpdir: tmpdir.as_deref(), home: Some(home), ..Surroundings::new(&here) };
+    let trusted = settings.config.trusted_projects();
+    let surroundings =
+        Surroundings { tmpdir: tmpdir.as_deref(), home: Some(home), trusted: &trusted, ..Surroundings::new(&here) };
     let mut sandbox = confined.sandbox(surroundings);
     let withheld = sandbox.as_ref().filter(|sandbox| sandbox.confines_files());
     let withheld = withheld.map(|_| settings.config.credential_variables());
