@@ -50,7 +50,10 @@ mod tests {
         create_dir_all(wide.join("a/b")).unwrap();
         let file = wide.join("a/b/file");
         write(&file, "new").unwrap();
-        assert_eq!([&wide, &wide.join("a"), &wide.join("a/b"), &file].map(|path| mode(path)), [0o755, 0o700, 0o700, 0o600]);
+        assert_eq!(
+            [&wide, &wide.join("a"), &wide.join("a/b"), &file].map(|path| mode(path)),
+            [0o755, 0o700, 0o700, 0o600]
+        );
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         write(&file, "x").unwrap();
         assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"x".to_vec(), 0o644));

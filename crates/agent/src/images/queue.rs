@@ -8,7 +8,9 @@ static DECODER: Semaphore = Semaphore::const_new(1);
 
 /// Runs blocking work when no other runs and returns what it returns. Cancel-safe: dropped while it waits, it gives
 /// its place in the queue up; dropped later, the work goes on and the next one waits for its end.
-pub(super) async fn one_at_a_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+pub(super) async fn one_at_a_time<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
     // The semaphore is never closed; without a permit the work would merely not be alone.
     let permit = DECODER.acquire().await.ok();
     spawn_blocking(move || {

@@ -61,6 +61,8 @@ fn append(file: &Path, line: &str) -> Result<(), AmendError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::{NetworkDecision, NetworkProtocol};
     use super::*;
 
