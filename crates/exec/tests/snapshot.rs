@@ -113,7 +113,8 @@ async fn a_variable_that_the_policy_excludes_comes_back_neither_from_the_server_
         let excluded = ["SERVER_SECRET", "RC_SECRET=", "API_TOKEN"];
         assert!(!excluded.iter().any(|name| kept.contains(&format!("export {name}"))), "{policy}: {kept}");
         let env = loomd_exec::environment(&user.env, &toml::from_str(policy).unwrap(), Default::default());
-        let command = Command { env, ..user.command(shown) };
+        let mut command = user.command(shown);
+        command.env = env;
         assert_eq!(output(&snapshot.apply(command, None, &BTreeMap::new())).await, expected, "{policy}");
     }
 }

@@ -69,8 +69,7 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         item_id: item_id.into(),
-        // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
-        reason: (turn.settings.approval_policy == AskForApproval::OnFailure).then(|| RETRY.into()),
+        reason: reason(&turn.settings.approval_policy, plan),
         grant_root: None,
         started_at_ms: Timestamp::now().as_millisecond(),
     };
@@ -91,6 +90,18 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         }
         Some(FileChangeApprovalDecision::Decline) | None => Err(Denial::Declined(DECLINED.into())),
     }
+}
+
+/// Why somebody is asked, where the changes alone do not tell.
+fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
+    // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
+    if *policy == AskForApproval::OnFailure {
+        return Some(RETRY.into());
+    }
+    let elsewhere = plan.touched().filter(|touched| touched.path != touched.target);
+    let links: Vec<_> =
+        elsewhere.map(|touched| format!("{} is {}", touched.path.display(), touched.target.display())).collect();
+    (!links.is_empty()).then(|| format!("links are followed: {}", links.join(", ")))
 }
 
 /// What an approval for the session covers: the path, as long as it resolves to the same file. [`Plan::apply`]

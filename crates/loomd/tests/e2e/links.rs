@@ -43,7 +43,9 @@ async fn a_session_approval_of_a_patch_ends_when_the_path_resolves_to_another_fi
         server.start_turn(&thread, "go").await;
     };
     begin(0, 1).await;
-    let (id, _) = server.server_request(ASK).await;
+    let (id, params) = server.server_request(ASK).await;
+    let reason = format!("links are followed: {} is {}", link.display(), one.display());
+    assert_eq!(params["reason"], reason.as_str());
     server.respond(&id, json!({ "decision": "acceptForSession" })).await;
     server.turn_completed(&thread).await;
     server.forget();

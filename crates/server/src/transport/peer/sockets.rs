@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 
@@ -95,7 +95,7 @@ fn look_up(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Socket>> {
     }
     // A socket for both kinds of addresses has IPv4 addresses in another form. Not every machine has this list.
     let mapped = |address: SocketAddr| match address.ip() {
-        IpAddr::V4(ip) => SocketAddr::new(Ipv6Addr::from(ip.to_ipv6_mapped()).into(), address.port()),
+        IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
         IpAddr::V6(_) => address,
     };
     match fs::read_to_string("/proc/self/net/tcp6") {
