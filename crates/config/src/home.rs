@@ -60,6 +60,8 @@ fn canonical(path: &Path) -> io::Result<AbsolutePathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// `<dir>` stands for a fresh folder that holds the folders `a` and `b`, the file `f` and the link `l` to `a`.
