@@ -97,7 +97,7 @@ async fn what_the_policy_sets_or_we_force_outlives_it() {
 
 #[tokio::test]
 async fn a_variable_that_the_policy_excludes_comes_back_neither_from_the_server_nor_from_start_up_files() {
-    let mut user = User::new("export RC_SECRET=rc OTHER='two\nlines' MY_KEY=rc PATH=\"$PATH:/rc\"");
+    let mut user = User::new("export RC_SECRET=rc OTHER='two\nlines' MY_KEY=rc PATH=/usr/bin:/bin:/rc");
     for name in ["SERVER_SECRET", "API_TOKEN", "GIVEN"] {
         user.env.set(name, "from-the-server");
     }
