@@ -1,9 +1,8 @@
 //! Where credentials are kept: `auth.json` in the home, or nothing but memory. There is no keyring: who asks for
 //! nothing else cannot store credentials, and who would also take the file gets it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -70,9 +69,9 @@ impl Storage {
     /// time goes on without: its owner is stuck, or there is no place for it.
     pub async fn lock(&self) -> Option<File> {
         let folder = self.path.parent().filter(|_| self.kind != CliCredentialsStore::Ephemeral)?.join("loomd");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        loomd_private::create_dir_all(&folder).ok()?;
+        let mut options = loomd_private::options();
+        options.read(true).write(true).create(true).truncate(false);
         let file = options.open(folder.join("auth.lock")).ok()?;
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
@@ -93,9 +92,9 @@ impl Storage {
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
-    fs::create_dir_all(folder)?;
+    loomd_private::create_dir_all(folder)?;
     let temporary = folder.join(format!(".auth.json.{}", uuid::Uuid::now_v7().simple()));
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).and_then(|mut file| {
+    let written = loomd_private::options().write(true).create_new(true).open(&temporary).and_then(|mut file| {
         file.write_all(text)?;
         file.sync_all()
     });

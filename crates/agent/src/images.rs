@@ -1,5 +1,8 @@
 //! Pictures on disk, as models take them: a data URL, scaled down where it is larger than a model looks
-//! at. Everything here reads and computes while the caller waits, so call it from `spawn_blocking`.
+//! at. They are read and decoded off the async workers, one at a time per process, and only after the size that
+//! their header gives was found to be within limits.
+
+mod queue;
 
 use std::collections::VecDeque;
 use std::fs;
@@ -30,7 +33,13 @@ const MAX_HEIGHT: u32 = 768;
 /// No camera makes larger files that a model would take.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Small files can unpack to enormous pictures. This is 64 megapixels with four bytes each.
+/// Small files can unpack to enormous pictures. Checked before anything is decoded.
+const MAX_PIXELS: u64 = 64_000_000;
+
+/// The longest side: scaling needs memory for whole rows.
+const MAX_SIDE: u32 = 65_535;
+
+/// What a decoder may allocate: four bytes per pixel.
 const MAX_DECODED_BYTES: u64 = 256 << 20;
 
 const JPEG_QUALITY: u8 = 85;
@@ -69,7 +78,20 @@ pub enum ViewError {
 impl Images {
     /// A `localImage` input as parts of a message: the picture, or why it is not there. `number` counts the
     /// pictures of a request from 1.
-    pub fn local_image(&self, path: &Path, number: usize) -> Vec<ContentItem> {
+    pub async fn local_image(self: &Arc<Self>, path: PathBuf, number: usize) -> Vec<ContentItem> {
+        let images = Arc::clone(self);
+        let parts = queue::one_at_a_time(move || images.attached(&path, number)).await;
+        parts.unwrap_or_else(|_| vec![ContentItem::InputText { text: "an image could not be read".into() }])
+    }
+
+    /// The data URL of a picture that the model wants to see.
+    pub async fn view(self: &Arc<Self>, path: PathBuf) -> Result<Arc<str>, ViewError> {
+        let (images, shown) = (Arc::clone(self), path.clone());
+        let failed = |_| Err(ViewError::Process { path: shown, reason: "the decoder failed".into() });
+        queue::one_at_a_time(move || images.look_at(&path)).await.unwrap_or_else(failed)
+    }
+
+    fn attached(&self, path: &Path, number: usize) -> Vec<ContentItem> {
         match self.attach(path) {
             Ok(url) => labelled(&format!("<image name=[Image #{number}]>"), &url).into(),
             Err(error) => vec![ContentItem::InputText { text: error.to_string() }],
@@ -77,7 +99,7 @@ impl Images {
     }
 
     /// The data URL of a picture that the user attached.
-    pub fn attach(&self, path: &Path) -> Result<Arc<str>, AttachError> {
+    fn attach(&self, path: &Path) -> Result<Arc<str>, AttachError> {
         let bytes = read(path).map_err(|source| AttachError::Read { path: path.into(), source })?;
         self.data_url(&bytes).map_err(|error| match (error, other_type(path)) {
             (BadImage::NoFormat, Some(media_type)) => AttachError::Unsupported { path: path.into(), media_type },
@@ -85,8 +107,7 @@ impl Images {
         })
     }
 
-    /// The data URL of a picture that the model wants to see.
-    pub fn view(&self, path: &Path) -> Result<Arc<str>, ViewError> {
+    fn look_at(&self, path: &Path) -> Result<Arc<str>, ViewError> {
         let metadata = fs::metadata(path).map_err(|source| ViewError::Locate { path: path.into(), source })?;
         if !metadata.is_file() {
             return Err(ViewError::NotAFile { path: path.into() });
@@ -129,6 +150,11 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 enum BadImage {
     #[error("it is not a PNG, JPEG, GIF or WebP image")]
     NoFormat,
+    #[error(
+        "it has {width} x {height} pixels; at most {} megapixels and {MAX_SIDE} pixels per side can be decoded",
+        MAX_PIXELS / 1_000_000
+    )]
+    TooLarge { width: u32, height: u32 },
     #[error("{0}")]
     Codec(#[from] image::ImageError),
 }
@@ -161,6 +187,10 @@ fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, Orientatio
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    if width.max(height) > MAX_SIDE || u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(BadImage::TooLarge { width, height });
+    }
     limits.reserve(decoder.total_bytes())?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((DynamicImage::from_decoder(decoder)?, orientation))
@@ -300,6 +330,40 @@ mod tests {
         assert_eq!(sent(&small).2, small);
     }
 
+    /// The start of a PNG of this size, with nothing behind its header.
+    fn png_header(width: u32, height: u32) -> Vec<u8> {
+        let mut chunk = b"IHDR".to_vec();
+        chunk.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
+        chunk.extend([8, 2, 0, 0, 0]);
+        let mut crc = !0_u32;
+        for byte in &chunk {
+            crc ^= u32::from(*byte);
+            (0..8).for_each(|_| crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 });
+        }
+        [b"\x89PNG\r\n\x1a\n\0\0\0\x0d", &chunk[..], &(!crc).to_be_bytes(), b"\0\0\0\0IDAT\x35\xaf\x06\x1e"].concat()
+    }
+
+    #[test]
+    fn the_size_in_the_header_is_checked_before_anything_is_decoded() {
+        for (width, height) in [(50_000, 50_000), (8_001, 8_000), (65_536, 1), (1, u32::MAX >> 1)] {
+            let expected = format!(
+                "it has {width} x {height} pixels; at most 64 megapixels and 65535 pixels per side can be decoded"
+            );
+            assert_eq!(convert(&png_header(width, height)).unwrap_err().to_string(), expected);
+        }
+        // Within the limits it is decoded, and found to be broken.
+        let broken = convert(&png_header(8_000, 8_000)).unwrap_err().to_string();
+        assert!(!broken.contains("megapixels"), "{broken}");
+    }
+
+    #[test]
+    fn a_pipe_is_refused_without_waiting_for_its_other_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("a.png");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+        assert_eq!(read(&pipe).unwrap_err().to_string(), "not a regular file");
+    }
+
     #[test]
     fn what_cannot_be_attached_is_explained() {
         let folder = tempfile::tempdir().unwrap();
@@ -316,14 +380,14 @@ mod tests {
             let at = path.display();
             let images = Images::default();
             assert_eq!(
-                images.view(&path).unwrap_err().to_string(),
+                images.look_at(&path).unwrap_err().to_string(),
                 format!("unable to process image at `{at}`: {view}")
             );
             let expected = match note {
                 "cannot" => format!("Codex cannot attach image at `{at}`: {view}."),
                 _ => format!("Image located at `{at}` is invalid: {view}"),
             };
-            assert_eq!(images.local_image(&path, 1), [ContentItem::InputText { text: expected }]);
+            assert_eq!(images.attached(&path, 1), [ContentItem::InputText { text: expected }]);
         }
     }
 
@@ -336,14 +400,14 @@ mod tests {
             "Codex could not read the local image at `/missing.png`: No such file or directory (os error 2)"
         );
         assert_eq!(
-            images.view(missing).unwrap_err().to_string(),
+            images.look_at(missing).unwrap_err().to_string(),
             "unable to locate image at `/missing.png`: No such file or directory (os error 2)"
         );
         assert_eq!(
             images.attach(Path::new("/")).unwrap_err().to_string(),
             "Codex could not read the local image at `/`: Is a directory (os error 21)"
         );
-        assert_eq!(images.view(Path::new("/")).unwrap_err().to_string(), "image path `/` is not a file");
+        assert_eq!(images.look_at(Path::new("/")).unwrap_err().to_string(), "image path `/` is not a file");
     }
 
     #[test]
@@ -355,7 +419,7 @@ mod tests {
         let images = Images::default();
         let image_url = images.attach(&path).unwrap().to_string();
         assert_eq!(
-            images.local_image(&path, 2),
+            images.attached(&path, 2),
             [text("<image name=[Image #2]>"), ContentItem::InputImage { image_url }, text("</image>")]
         );
         let image_url = "https://example.test/a.png".to_owned();

@@ -5,12 +5,22 @@ use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem, UserInput};
 use loomd_store::rollout::{ByteRange, TextElement, UserMessage};
+use tokio_util::sync::CancellationToken;
 
 use crate::conversation::message_of;
 use crate::images::{self, Images};
 
-/// All inputs of one request become one message of the user.
-pub(crate) async fn user_message(input: &[UserInput], cwd: &str, images: &Arc<Images>) -> ResponseItem {
+/// Stands for an image of a turn that was interrupted before its turn in the queue came.
+const NOT_READ: &str = "image content omitted because the turn was interrupted";
+
+/// All inputs of one request become one message of the user. Once `cancel` is cancelled, images are no longer
+/// waited for.
+pub(crate) async fn user_message(
+    input: &[UserInput],
+    cwd: &str,
+    images: &Arc<Images>,
+    cancel: &CancellationToken,
+) -> ResponseItem {
     let mut content = Vec::with_capacity(input.len());
     let mut number = 0;
     for part in input {
@@ -22,7 +32,8 @@ pub(crate) async fn user_message(input: &[UserInput], cwd: &str, images: &Arc<Im
             }
             UserInput::LocalImage { path } => {
                 number += 1;
-                content.extend(local_image(images, resolve(cwd, path), number).await);
+                let image = cancel.run_until_cancelled(images.local_image(resolve(cwd, path), number)).await;
+                content.extend(image.unwrap_or_else(|| vec![text_part(NOT_READ)]));
             }
             UserInput::Audio { .. } | UserInput::LocalAudio { .. } => {
                 content.push(text_part("audio content omitted because it is not supported here"));
@@ -40,12 +51,6 @@ pub(crate) fn text(input: &[UserInput]) -> String {
         _ => None,
     });
     words.collect()
-}
-
-async fn local_image(images: &Arc<Images>, path: PathBuf, number: usize) -> Vec<ContentItem> {
-    let images = Arc::clone(images);
-    let read = tokio::task::spawn_blocking(move || images.local_image(&path, number)).await;
-    read.unwrap_or_else(|_| vec![text_part("an image could not be read")])
 }
 
 /// The same input as the rollout keeps it for showing.

@@ -1,38 +1,49 @@
 //! What the user's login shell is like, remembered for a thread, so that its commands need not run the
 //! start-up files each time. It is found out beside the first command and used from then on.
+//!
+//! Only commands in the thread's own sandbox take part. One that the user lets out of it runs the start-up files
+//! itself: what a sandboxed shell says of them is not to be trusted there.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loomd_config::Feature;
-use loomd_exec::{Command, Snapshot, snapshot_folder};
+use loomd_exec::sandbox::Sandbox;
+use loomd_exec::{Command, Snapshot, SnapshotRequest, snapshot_folder};
 
-use crate::network::ALLOW_LOCAL_BINDING;
-use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::guard;
+use crate::network::{ALLOW_LOCAL_BINDING, Route};
+use crate::tools::ToolCx;
 
 #[derive(Default)]
 pub(crate) struct ShellMemory(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Where it was looked at, or is being looked at.
-    cwd: Option<PathBuf>,
+    /// Where, and in which sandbox, the shell was looked at, or is being looked at.
+    place: Option<Place>,
     snapshot: Option<Snapshot>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Place {
+    cwd: PathBuf,
+    sandbox: Option<Sandbox>,
 }
 
 impl ShellMemory {
     /// The command with the start-up files replaced by what is known of them, if anything is.
-    pub fn apply(&self, turn: &TurnCx, services: &Arc<Services>, command: Command) -> Command {
-        if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) {
+    pub fn apply(&self, cx: &ToolCx, route: &Route, command: Command) -> Command {
+        let turn = &cx.turn;
+        if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) || !is_own(cx, route) {
             return command;
         }
+        let place = Place { cwd: command.cwd.clone(), sandbox: route.sandbox().cloned() };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.cwd.as_ref() != Some(&command.cwd) {
-            state.cwd = Some(command.cwd.clone());
-            state.snapshot = None;
+        if state.place.as_ref() != Some(&place) {
+            *state = State { place: Some(place.clone()), snapshot: None };
             drop(state);
-            self.look(turn, services, command.cwd.clone());
+            self.look(cx, place);
             return command;
         }
         let mut set = turn.profile.config.config.shell_environment_policy.set.clone().unwrap_or_default();
@@ -41,24 +52,40 @@ impl ShellMemory {
             set.extend(loomd_proxy::variables(0, None).into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         match &state.snapshot {
-            Some(snapshot) => snapshot.apply(command, &set),
+            Some(snapshot) => snapshot.apply(command, route.sandbox(), &set),
             None => command,
         }
     }
 
-    fn look(&self, turn: &TurnCx, services: &Arc<Services>, cwd: PathBuf) {
-        let (state, services, thread_id) = (Arc::downgrade(&self.0), Arc::clone(services), turn.thread_id.clone());
+    fn look(&self, cx: &ToolCx, place: Place) {
+        let (state, services) = (Arc::downgrade(&self.0), Arc::clone(&cx.services));
+        let (thread_id, profile) = (cx.turn.thread_id.clone(), Arc::clone(&cx.turn.profile));
         tokio::spawn(async move {
-            let folder = snapshot_folder(&services.home);
-            let taken = Snapshot::take(&folder, &thread_id, services.shell(), &cwd, &services.environment).await;
+            let taken = Snapshot::take(SnapshotRequest {
+                folder: &snapshot_folder(&services.home),
+                thread_id: &thread_id,
+                shell: services.shell(),
+                cwd: place.cwd.clone(),
+                environment: &services.environment,
+                policy: &profile.config.config.shell_environment_policy,
+                sandbox: place.sandbox.clone(),
+                helper: None,
+            })
+            .await;
             if let Some(state) = state.upgrade() {
                 let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-                if state.cwd.as_ref() == Some(&cwd) {
+                if state.place.as_ref() == Some(&place) {
                     state.snapshot = taken;
                 }
             }
         });
     }
+}
+
+/// Whether the command is confined as all commands of the thread are.
+fn is_own(cx: &ToolCx, route: &Route) -> bool {
+    let sandbox = guard::sandbox(&cx.turn, &cx.guard, &cx.services);
+    Route::of_model(cx, sandbox.as_ref()).is_ok_and(|own| own.sandbox() == route.sandbox())
 }
 
 fn is_login(command: &Command) -> bool {

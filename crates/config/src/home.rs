@@ -2,8 +2,8 @@
 //! home is read here.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use loomd_protocol::AbsolutePathBuf;
 use thiserror::Error;
@@ -18,7 +18,9 @@ pub fn find_home(env: impl Fn(&str) -> Option<OsString>) -> Result<AbsolutePathB
         }
     }
     let home = PathBuf::from(set("HOME").ok_or(HomeError::Unknown)?).join(".codex");
-    fs::create_dir_all(&home).and_then(|()| canonical(&home)).map_err(|error| HomeError::Unusable { path: home, error })
+    loomd_private::create_dir_all(&home)
+        .and_then(|()| canonical(&home))
+        .map_err(|error| HomeError::Unusable { path: home, error })
 }
 
 /// The configuration file of the whole machine; it need not exist.
@@ -58,6 +60,8 @@ fn canonical(path: &Path) -> io::Result<AbsolutePathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// `<dir>` stands for a fresh folder that holds the folders `a` and `b`, the file `f` and the link `l` to `a`.

@@ -50,21 +50,14 @@ pub fn environment(server: &Environment, policy: &ShellEnvironmentPolicy, reques
         Inherit::Core => env.0.retain(|name, _| CORE.iter().any(|core| core == name)),
         Inherit::None => env.0.clear(),
     }
-    if policy.ignore_default_excludes == Some(false) {
-        env.0.retain(|name, _| !SECRETS.iter().any(|secret| matches(secret, name)));
-    }
-    if let Some(exclude) = &policy.exclude {
-        env.0.retain(|name, _| !exclude.iter().any(|pattern| matches(pattern, name)));
-    }
+    env.0.retain(|name, _| !is_excluded(policy, name));
     if let Some(withheld) = request.withheld {
         env.0.retain(|name, _| !withheld.contains(name));
     }
     for (name, value) in policy.set.iter().flatten() {
         env.set(name, value);
     }
-    if let Some(only) = policy.include_only.as_ref().filter(|only| !only.is_empty()) {
-        env.0.retain(|name, _| only.iter().any(|pattern| matches(pattern, name)));
-    }
+    env.0.retain(|name, _| is_included(policy, name));
     if let Some(id) = request.thread_id {
         env.set(THREAD_ID, id);
     }
@@ -77,6 +70,23 @@ pub fn environment(server: &Environment, policy: &ShellEnvironmentPolicy, reques
         }
     }
     env
+}
+
+/// Whether a command may have a variable of this name that neither the server's environment nor the policy gave it:
+/// what the policy excludes, or does not include, must not come from anywhere else.
+pub(crate) fn permits(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
+    let set = policy.set.as_ref().is_some_and(|set| set.contains_key(name));
+    (set || !is_excluded(policy, name)) && is_included(policy, name)
+}
+
+fn is_excluded(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
+    let secret = policy.ignore_default_excludes == Some(false) && SECRETS.iter().any(|secret| matches(secret, name));
+    secret || policy.exclude.iter().flatten().any(|pattern| matches(pattern, name))
+}
+
+fn is_included(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
+    let only = policy.include_only.as_ref().filter(|only| !only.is_empty());
+    only.is_none_or(|only| only.iter().any(|pattern| matches(pattern, name)))
 }
 
 /// Whether a name fits a pattern of `*` and `?`, whatever the case.

@@ -39,13 +39,15 @@ pub use error::{Error, Result};
 pub use git::ConfinedGit;
 pub use helper::run_if_helper;
 pub use heredoc::Heredoc;
-pub use process::{Exit, Input, Output, Process, Size, Started, Stdio, Terminal};
+pub use process::{
+    Exit, Holder, Input, Output, Process, Size, Started, Stdio, Terminal, is_in_own_sandbox, socket_holder,
+};
 pub use quote::join;
 pub use run::{Finished, Limits, Outcome, Stream, run, run_with_input};
 pub use safety::{is_dangerous, is_known_safe};
 pub use script::{Script, script_of};
 pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};
 pub use shell::{LoginRefused, Shell, ShellKind, login};
-pub use snapshot::{Snapshot, remove_stale_snapshots, snapshot_folder};
+pub use snapshot::{Snapshot, SnapshotRequest, remove_stale_snapshots, snapshot_folder};
 pub use supervise::{Sink, Supervision, supervise};
 pub use text::{TextChunks, to_text};

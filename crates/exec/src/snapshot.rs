@@ -1,22 +1,31 @@
 //! What a user's shell is like once its start-up files have run, kept in a file, so that each command need not
 //! run them again. Only a convenience: whatever goes wrong, commands run in a login shell as without it.
+//!
+//! A command may have written the start-up files, where it may write to the user's home. So a snapshot is taken in a
+//! sandbox and serves only commands in the same one: they would have run those files themselves, with the same rights.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use loomd_config::config_toml::ShellEnvironmentPolicy;
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::{NETWORK_DISABLED, SESSION, THREAD_ID};
-use crate::{Command, Environment, Limits, Outcome, RETAINED_BYTES, Shell, ShellKind, run};
+use crate::environment::{NETWORK_DISABLED, SESSION, THREAD_ID, permits};
+use crate::sandbox::Sandbox;
+use crate::{
+    Command, Environment, EnvironmentRequest, Limits, Outcome, RETAINED_BYTES, Shell, ShellKind, environment, run,
+};
 
 /// Start-up files may do anything, also wait for a network.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Stands before what we asked for, because start-up files may print too.
 const MARKER: &str = "# shell snapshot";
+
+/// Exported variables that say where and how deep a shell runs, not what the user's shell is like.
+const OF_ONE_SHELL: &[&str] = &["OLDPWD", "PWD", "SHLVL", "_"];
 
 /// A file that a shell can read to be like the user's. Removed when dropped.
 #[derive(Debug)]
@@ -24,6 +33,25 @@ pub struct Snapshot {
     path: PathBuf,
     shell: Shell,
     cwd: PathBuf,
+    sandbox: Option<Sandbox>,
+}
+
+/// Whose shell a snapshot is of, and how its start-up files are run.
+#[derive(Clone, Debug)]
+pub struct SnapshotRequest<'a> {
+    /// Where snapshots are kept.
+    pub folder: &'a Path,
+    pub thread_id: &'a str,
+    pub shell: &'a Shell,
+    pub cwd: PathBuf,
+    /// The server's environment.
+    pub environment: &'a Environment,
+    /// What of it, and of what start-up files export, commands may have.
+    pub policy: &'a ShellEnvironmentPolicy,
+    /// The sandbox of the commands that the snapshot is for.
+    pub sandbox: Option<Sandbox>,
+    /// See [`Sandbox::wrap`].
+    pub helper: Option<&'a Path>,
 }
 
 /// Where snapshots are kept in the home directory.
@@ -33,18 +61,23 @@ pub fn snapshot_folder(home: &Path) -> PathBuf {
 
 impl Snapshot {
     /// Runs the user's shell once and keeps what it is like; `None` when that does not work out.
-    pub async fn take(folder: &Path, thread_id: &str, shell: &Shell, cwd: &Path, env: &Environment) -> Option<Self> {
-        let shell_path = shell.path.to_str()?;
-        let dump = dump_script(shell.kind)?;
-        let finished = run_quietly([shell_path, "-lc", &dump], cwd, env).await?;
+    pub async fn take(request: SnapshotRequest<'_>) -> Option<Self> {
+        let shell_path = request.shell.path.to_str()?;
+        let dump = dump_script(request.shell.kind)?;
+        let finished = request.run([shell_path, "-lc", &dump]).await?;
         let text = String::from_utf8(finished).ok()?;
         let (_, text) = text.split_once(MARKER)?;
+        // A zero byte ends the shell's own words, and each variable behind them.
+        let mut parts = text.split('\0');
+        let text = parts.next()?;
+        let exports: String = parts.filter_map(|variable| export(variable, request.policy)).collect();
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
-        let path = folder.join(format!("{thread_id}.{nanos}.sh"));
-        write(&path, &format!("{MARKER}{text}")).ok()?;
+        let path = request.folder.join(format!("{}.{nanos}.sh", request.thread_id));
+        write(&path, &format!("{MARKER}{text}{exports}")).ok()?;
         // From here on the file is removed however this ends.
-        let snapshot = Self { path, shell: shell.clone(), cwd: cwd.to_owned() };
-        run_quietly([shell_path, "-c", "set -e; . \"$0\"", snapshot.path.to_str()?], cwd, env).await?;
+        let shell = request.shell.clone();
+        let snapshot = Self { path, shell, cwd: request.cwd.clone(), sandbox: request.sandbox.clone() };
+        request.run([shell_path, "-c", "set -e; . \"$0\"", snapshot.path.to_str()?]).await?;
         Some(snapshot)
     }
 
@@ -53,9 +86,12 @@ impl Snapshot {
     }
 
     /// The command with the start-up files replaced by the snapshot, if it is one that a login shell of the same
-    /// kind runs in the same folder; any other as it is. `set` names what the user's policy sets: that, and what
+    /// kind runs in the same folder and `sandbox`; any other as it is. `set` names what the user's policy sets: that, and what
     /// we force on commands ourselves, outlives the snapshot.
-    pub fn apply(&self, command: Command, set: &BTreeMap<String, String>) -> Command {
+    pub fn apply(&self, command: Command, sandbox: Option<&Sandbox>, set: &BTreeMap<String, String>) -> Command {
+        if sandbox != self.sandbox.as_ref() {
+            return command;
+        }
         let script = match &command.argv[..] {
             [shell, flag, script] if Path::new(shell) == self.shell.path && flag == "-lc" => script.clone(),
             _ => return command,
@@ -107,30 +143,43 @@ fn is_name(name: &str) -> bool {
 
 fn dump_script(kind: ShellKind) -> Option<String> {
     let (startup, dump) = match kind {
-        ShellKind::Bash => ("$HOME/.bashrc", "declare -f; set +o; alias -p; export -p"),
-        ShellKind::Zsh => ("${ZDOTDIR:-$HOME}/.zshrc", "functions; setopt | sed 's/^/setopt /'; alias -L; export -p"),
-        ShellKind::Sh => ("${ENV:-/dev/null}", "set +o; alias; export -p"),
+        ShellKind::Bash => ("$HOME/.bashrc", "declare -f; set +o; alias -p"),
+        ShellKind::Zsh => ("${ZDOTDIR:-$HOME}/.zshrc", "functions; setopt | sed 's/^/setopt /'; alias -L"),
+        ShellKind::Sh => ("${ENV:-/dev/null}", "set +o; alias"),
         ShellKind::PowerShell => return None,
     };
-    // A folder is where a command runs, not what the user's shell is like.
-    let unset = "unset OLDPWD; export -n PWD 2>/dev/null || typeset +x PWD 2>/dev/null || true";
-    Some(format!("if [ -r \"{startup}\" ]; then . \"{startup}\"; fi >/dev/null 2>&1\necho '{MARKER}'\n{unset}\n{dump}"))
+    let startup = format!("if [ -r \"{startup}\" ]; then . \"{startup}\"; fi >/dev/null 2>&1");
+    // Each shell prints exported variables in its own way; with zero bytes between them there is nothing to parse.
+    Some(format!("{startup}\necho '{MARKER}'\n{dump}\nprintf '\\0'\n/usr/bin/env -0"))
 }
 
-async fn run_quietly<const N: usize>(argv: [&str; N], cwd: &Path, env: &Environment) -> Option<Vec<u8>> {
-    let command = Command::new(argv, cwd, env.clone());
-    let limits = Limits { timeout: Some(TIMEOUT), retained: RETAINED_BYTES };
-    let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await.ok()?;
-    let whole =
-        matches!(finished.outcome, Outcome::Ended(exit) if exit.code() == 0) && finished.stdout.len() < RETAINED_BYTES;
-    whole.then_some(finished.stdout)
+/// A line that exports a variable, unless the policy keeps it from commands.
+fn export(variable: &str, policy: &ShellEnvironmentPolicy) -> Option<String> {
+    let (name, value) = variable.split_once('=')?;
+    let wanted = is_name(name) && !OF_ONE_SHELL.contains(&name) && permits(policy, name);
+    wanted.then(|| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
+}
+
+impl SnapshotRequest<'_> {
+    /// What a program prints, if it does its work in time.
+    async fn run<const N: usize>(&self, argv: [&str; N]) -> Option<Vec<u8>> {
+        let request = EnvironmentRequest::default();
+        let command = Command::new(argv, &self.cwd, environment(self.environment, self.policy, request));
+        let command = match &self.sandbox {
+            Some(sandbox) => sandbox.wrap(&command, self.helper).ok()?,
+            None => command,
+        };
+        let limits = Limits { timeout: Some(TIMEOUT), retained: RETAINED_BYTES };
+        let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await.ok()?;
+        let done = matches!(finished.outcome, Outcome::Ended(exit) if exit.code() == 0);
+        (done && finished.stdout.len() < RETAINED_BYTES).then_some(finished.stdout)
+    }
 }
 
 /// Only its owner may read it: exported variables may be secrets.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        loomd_private::create_dir_all(folder)?;
     }
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    loomd_private::options().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }

@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{
-    Command, Environment, Limits, Shell, ShellKind, Snapshot, remove_stale_snapshots, run, snapshot_folder,
+    Command, Environment, Limits, Shell, ShellKind, Snapshot, SnapshotRequest, remove_stale_snapshots, run,
+    snapshot_folder,
 };
+use loomd_protocol::SandboxPolicy;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+/// A program whose `main` calls `run_if_helper`.
+const HELPER: &str = env!("CARGO_BIN_EXE_exec-fixture");
 
 struct User {
     home: TempDir,
@@ -32,7 +38,21 @@ impl User {
     }
 
     async fn snapshot(&self) -> Option<Snapshot> {
-        Snapshot::take(&self.folder(), "T", &self.shell, Path::new("/"), &self.env).await
+        self.snapshot_with("", None).await
+    }
+
+    async fn snapshot_with(&self, policy: &str, sandbox: Option<Sandbox>) -> Option<Snapshot> {
+        Snapshot::take(SnapshotRequest {
+            folder: &self.folder(),
+            thread_id: "T",
+            shell: &self.shell,
+            cwd: "/".into(),
+            environment: &self.env,
+            policy: &toml::from_str(policy).unwrap(),
+            sandbox,
+            helper: Some(Path::new(HELPER)),
+        })
+        .await
     }
 
     fn command(&self, script: &str) -> Command {
@@ -54,6 +74,7 @@ async fn a_command_finds_what_the_start_up_files_exported() {
     let snapshot = user.snapshot().await.unwrap();
     let command = snapshot.apply(
         user.command("echo \"$FROM_RC|$FROM_PROFILE|$GIVEN|$PWD|$0\"; printf '%s\\n' 'it'\\''s'"),
+        None,
         &BTreeMap::new(),
     );
     assert_eq!(output(&command).await, format!("a \"b\" $c|p|changed|/|{}\nit's\n", user.shell.path.display()));
@@ -69,9 +90,54 @@ async fn what_the_policy_sets_or_we_force_outlives_it() {
     for (name, value) in [("SET", "policy"), ("TERM", "dumb"), ("CODEX_THREAD_ID", "T")] {
         command.env.set(name, value);
     }
-    let command = snapshot.apply(command, &BTreeMap::from([("SET".into(), "policy".into())]));
+    let command = snapshot.apply(command, None, &BTreeMap::from([("SET".into(), "policy".into())]));
     assert_eq!(output(&command).await, "policy dumb rc T\n");
     assert!(!command.argv.iter().any(|word| word.contains("policy")), "values are not on the command line");
+}
+
+#[tokio::test]
+async fn a_variable_that_the_policy_excludes_comes_back_neither_from_the_server_nor_from_start_up_files() {
+    let mut user = User::new("export RC_SECRET=rc OTHER='two\nlines' MY_KEY=rc PATH=/usr/bin:/bin:/rc");
+    for name in ["SERVER_SECRET", "API_TOKEN", "GIVEN"] {
+        user.env.set(name, "from-the-server");
+    }
+    let shown = "env | grep -E '^(RC_SECRET|SERVER_SECRET|API_TOKEN|MY_KEY|GIVEN|OTHER|PATH)=|^lines' | LC_ALL=C sort";
+    for (policy, expected) in [
+        ("exclude = ['*_SECRET', 'given', 'API_*']", "MY_KEY=rc\nOTHER=two\nPATH=/usr/bin:/bin:/rc\nlines\n"),
+        ("ignore_default_excludes = false", "GIVEN=from-the-server\nOTHER=two\nPATH=/usr/bin:/bin:/rc\nlines\n"),
+        ("include_only = ['PATH', 'HOME', 'GIVEN']", "GIVEN=from-the-server\nPATH=/usr/bin:/bin:/rc\n"),
+        ("inherit = 'core'\nexclude = ['RC_*', 'MY*']", "OTHER=two\nPATH=/usr/bin:/bin:/rc\nlines\n"),
+    ] {
+        let snapshot = user.snapshot_with(policy, None).await.unwrap();
+        let kept = fs::read_to_string(snapshot.path()).unwrap();
+        let excluded = ["SERVER_SECRET", "RC_SECRET=", "API_TOKEN"];
+        assert!(!excluded.iter().any(|name| kept.contains(&format!("export {name}"))), "{policy}: {kept}");
+        let env = loomd_exec::environment(&user.env, &toml::from_str(policy).unwrap(), Default::default());
+        let mut command = user.command(shown);
+        command.env = env;
+        assert_eq!(output(&snapshot.apply(command, None, &BTreeMap::new())).await, expected, "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn start_up_files_run_in_the_sandbox_of_the_commands_that_the_snapshot_is_for() {
+    let outside = tempfile::tempdir().unwrap();
+    let planted = format!("touch {}/escaped; export FROM_RC=rc", outside.path().display());
+    let user = User::new(&planted);
+    let policy = SandboxPolicy::ReadOnly { access: Default::default(), network_access: false };
+    let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap();
+    let snapshot = user.snapshot_with("", Some(sandbox.clone())).await.unwrap();
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    let command = user.command("echo $FROM_RC");
+    let within = snapshot.apply(command.clone(), Some(&sandbox), &BTreeMap::new());
+    let within = sandbox.wrap(&within, Some(Path::new(HELPER))).unwrap();
+    assert_eq!(output(&within).await, "rc\n");
+    // What a confined shell says is not sourced by a command that is confined less.
+    let mut wider = sandbox.clone();
+    wider.grant_network();
+    for other in [None, Some(&wider)] {
+        assert_eq!(snapshot.apply(command.clone(), other, &BTreeMap::new()), command);
+    }
 }
 
 #[tokio::test]
@@ -83,7 +149,7 @@ async fn other_commands_are_left_alone() {
     let plain = Command::new(user.shell.argv("true", false), "/", user.env.clone());
     let other = Command::new(["/bin/sh", "-lc", "true"], "/", user.env.clone());
     for command in [elsewhere, plain, other] {
-        assert_eq!(snapshot.apply(command.clone(), &BTreeMap::new()), command);
+        assert_eq!(snapshot.apply(command.clone(), None, &BTreeMap::new()), command);
     }
 }
 

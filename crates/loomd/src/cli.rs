@@ -193,6 +193,10 @@ pub struct Auth {
     /// How far clocks may differ when signed tokens are checked [default: 30]
     #[arg(long = "ws-max-clock-skew-seconds", value_name = "SECONDS")]
     max_clock_skew_seconds: Option<u64>,
+    /// Let every websocket client in that can connect, also those of other users and, beyond the loopback, other
+    /// machines
+    #[arg(long)]
+    allow_unauthenticated: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -214,6 +218,7 @@ impl From<Auth> for auth::Flags {
             issuer: auth.issuer,
             audience: auth.audience,
             max_clock_skew_seconds: auth.max_clock_skew_seconds,
+            allow_unauthenticated: auth.allow_unauthenticated,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writing down what a provider answers, as a scenario that the rehearsal can play. Secrets are taken out of
 //! it first: the credentials of the provider, and what looks like a key.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,11 +116,7 @@ fn without_keys(text: &str, start: &str) -> String {
 
 /// Only the user may read it: it holds what was said.
 fn open(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    loomd_private::options().append(true).create(true).open(path)
 }
 
 /// The lines of one answer.

@@ -3,9 +3,13 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, Mode, OFlags};
+
 use crate::files::{File, Files, FilesMut, MAX_FILE_BYTES, missing};
+use crate::place::Place;
 
 /// The files of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,149 +47,123 @@ impl FilesMut for Disk {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         let place = Place::of(path)?;
         // A link is replaced like nothing: it was not there, or led nowhere, when the path was resolved.
-        let old = fs::symlink_metadata(&place.path).ok().filter(|old| !old.is_symlink());
+        let old = place.existing()?.filter(|old| !old.is_symlink());
         if old.as_ref().is_some_and(|old| !old.is_file()) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        match replacement(&place.path, bytes, mode, old.as_ref()) {
-            Ok(Some(file)) => file.persist(&place.path).map(drop).map_err(|error| error.error),
+        match replacement(&place, bytes, mode, old.as_ref()) {
+            Ok(Some(draft)) => draft.persist(),
             // Replacing the file would lose something about it, or is not allowed where writing to it is.
-            Ok(None) => overwrite(&place.path, bytes),
+            Ok(None) => overwrite(&place, bytes, old.as_ref()),
             Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
-                overwrite(&place.path, bytes)
+                overwrite(&place, bytes, old.as_ref())
             }
             Err(error) => Err(error),
         }
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(&Place::of(path)?.path)
+        Place::of(path)?.unlink(AtFlags::empty())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(&Place::of(path)?.path)
+        Place::of(path)?.create_dir()
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(&Place::of(path)?.path)
+        Place::of(path)?.unlink(AtFlags::REMOVEDIR)
     }
 }
 
-/// A path that cannot be led elsewhere. Changes are made by this process, which no sandbox holds back, while
-/// commands in a sandbox may be running: were one of them to put a link in the place of a folder that was
-/// looked at, we would write where it must not. So the folder is opened, links refused, and named by that.
-struct Place {
-    path: PathBuf,
-    /// The path holds as long as this.
-    #[cfg(target_os = "linux")]
-    _folder: Option<std::os::fd::OwnedFd>,
-}
-
-impl Place {
-    #[cfg(target_os = "linux")]
-    fn of(path: &Path) -> io::Result<Self> {
-        use std::os::fd::AsRawFd;
-
-        use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-        use rustix::io::Errno;
-
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::ErrorKind::IsADirectory.into());
-        };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            Ok(folder) if Path::new(OPEN_FILES).is_dir() => {
-                let path = Path::new(OPEN_FILES).join(folder.as_raw_fd().to_string()).join(name);
-                Ok(Self { path, _folder: Some(folder) })
-            }
-            // Kernels and containers that do not have what this needs.
-            Ok(_) | Err(Errno::NOSYS | Errno::PERM) => Ok(Self { path: path.into(), _folder: None }),
-            Err(error) => Err(error.into()),
-        }
+/// Writes into the file that is there, if it still is `old`. Never through a link, and never into a pipe.
+fn overwrite(place: &Place, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+    let mut file = place.open(OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
+    let now = file.metadata()?;
+    if !now.is_file() || old.map(identity) != Some(identity(&now)) {
+        return Err(io::Error::other("it was replaced while the patch was applied"));
     }
-
-    #[cfg(not(target_os = "linux"))]
-    fn of(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.into() })
-    }
-}
-
-#[cfg(target_os = "linux")]
-const OPEN_FILES: &str = "/proc/self/fd";
-
-/// Writes into the file that is there. Never through a link.
-fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true);
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-
-        use rustix::fs::OFlags;
-        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
-    }
-    let mut file = options.open(path)?;
-    // A command may have put a FIFO in its place by now.
-    loomd_regular::check(&file)?;
     file.set_len(0)?;
     file.write_all(bytes)
 }
 
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
 /// A finished file beside the old one. `None` when the old one has other names or another owner, which a
 /// new file would not have.
-fn replacement(
-    path: &Path,
+fn replacement<'a>(
+    place: &'a Place,
     bytes: &[u8],
     mode: Option<u32>,
     old: Option<&fs::Metadata>,
-) -> io::Result<Option<tempfile::NamedTempFile>> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".loomd-").suffix(".tmp");
-    #[cfg(unix)]
+) -> io::Result<Option<Draft<'a>>> {
+    let (mut file, draft) = Draft::create(place)?;
+    let owner = |it: &fs::Metadata| (it.uid(), it.gid());
+    if let Some(old) = old
+        && (old.nlink() > 1 || owner(old) != owner(&file.metadata()?))
     {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(NEW_FILE));
+        return Ok(None);
     }
-    // The error names a path that nobody knows.
-    let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, PermissionsExt};
-        let owner = |it: &fs::Metadata| (it.uid(), it.gid());
-        if let Some(old) = old
-            && (old.nlink() > 1 || owner(old) != owner(&file.as_file().metadata()?))
-        {
-            return Ok(None);
-        }
-        if let Some(mode) = mode.or(old.map(self::mode)) {
-            file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-        }
+    if let Some(mode) = mode.or(old.map(self::mode)) {
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
     }
-    #[cfg(not(unix))]
-    let _ = (mode, old);
     file.write_all(bytes)?;
-    Ok(Some(file))
+    Ok(Some(draft))
 }
 
+/// A file that is going to take the name of its place. Removed when dropped before.
+struct Draft<'a> {
+    place: &'a Place,
+    /// `None` once it has its final name.
+    name: Option<String>,
+}
+
+impl<'a> Draft<'a> {
+    fn create(place: &'a Place) -> io::Result<(fs::File, Self)> {
+        let mut attempts = 0;
+        loop {
+            let name = format!(".loomd-{:016x}.tmp", fastrand::u64(..));
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            match place.sibling(&name).open(flags, Mode::from_raw_mode(NEW_FILE)) {
+                Ok(file) => return Ok((file, Self { place, name: Some(name) })),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < ATTEMPTS => attempts += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes the name of the place, whatever has it, a link included.
+    fn persist(mut self) -> io::Result<()> {
+        if let Some(name) = &self.name {
+            self.place.take_name_of(name)?;
+        }
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            _ = self.place.sibling(name).unlink(AtFlags::empty());
+        }
+    }
+}
+
+/// Names that are tried for a draft.
+const ATTEMPTS: usize = 16;
+
 /// What a program asks for when it makes an ordinary file; the umask takes from it.
-#[cfg(unix)]
 const NEW_FILE: u32 = 0o666;
 
-#[cfg(unix)]
 fn mode(metadata: &fs::Metadata) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
     metadata.permissions().mode() & 0o7777
 }
 
-#[cfg(not(unix))]
-fn mode(_: &fs::Metadata) -> u32 {
-    0o644
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -239,7 +217,6 @@ mod tests {
         assert_eq!(resolve("broken", true), "broken");
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_link_that_appears_after_the_path_was_resolved_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
@@ -261,9 +238,32 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_in_the_place_of_a_file_is_neither_read_nor_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().canonicalize().unwrap().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(Disk.read(&pipe).unwrap_err().to_string(), "not a regular file");
+        let old = fs::metadata(folder.path()).unwrap();
+        assert!(overwrite(&Place::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
+    }
+
+    #[test]
+    fn only_the_file_that_was_looked_at_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "two"].map(|name| folder.path().canonicalize().unwrap().join(name));
+        fs::write(&one, "one").unwrap();
+        fs::write(&two, "two").unwrap();
+        let old = fs::metadata(&one).unwrap();
+        fs::rename(&two, &one).unwrap();
+        let error = overwrite(&Place::of(&one).unwrap(), b"new", Some(&old)).unwrap_err();
+        assert_eq!(error.to_string(), "it was replaced while the patch was applied");
+        assert_eq!(fs::read(&one).unwrap(), b"two");
+    }
+
+    #[test]
     fn only_ordinary_files_are_read() {
         let error = Disk.read(Path::new("/dev/null")).unwrap_err();
-        assert_eq!(error.to_string(), "is not a regular file");
+        assert_eq!(error.to_string(), "not a regular file");
         let error = Disk.read(Path::new("/")).unwrap_err();
         assert_eq!(error.to_string(), "Is a directory (os error 21)");
     }

@@ -11,6 +11,7 @@ mod files;
 mod intercept;
 mod lines;
 mod parse;
+mod place;
 mod plan;
 mod print;
 mod turn_diff;

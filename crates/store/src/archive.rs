@@ -45,7 +45,7 @@ pub(crate) fn delete(path: &Path) -> Result<()> {
 
 fn move_file(from: &Path, to: &Path) -> Result<()> {
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        loomd_private::create_dir_all(folder).map_err(Error::io(folder))?;
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from) {
         Ok(()) => Ok(()),

@@ -2,7 +2,7 @@
 //! with the operating system before the call returns and another writer cannot split it; what does not fit
 //! on the disk is taken back. No descriptor is kept between calls.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -63,12 +63,12 @@ pub(crate) fn append(
 }
 
 fn open(path: &Path, expect: Expect) -> io::Result<File> {
-    let mut options = OpenOptions::new();
+    let mut options = loomd_private::options();
     options.read(true).append(true).create(expect == Expect::Any);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && expect == Expect::Any => {
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+                loomd_private::create_dir_all(folder)?;
             }
             options.open(path)
         }

@@ -2,7 +2,7 @@
 //! holder; the file names the holder and a token that grows with every holder, so that a writer whose lease
 //! was taken over is told so instead of writing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -91,12 +91,12 @@ fn lease_path(home: &Path, id: ThreadId) -> PathBuf {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
+    let mut options = loomd_private::options();
     options.read(true).write(true).create(true).truncate(false);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+                loomd_private::create_dir_all(folder)?;
             }
             options.open(path)
         }

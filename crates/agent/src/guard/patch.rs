@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use loomd_patch::Plan;
+use loomd_patch::{Plan, Touched};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams,
     FileChangeRequestApprovalResponse, ServerRequest,
@@ -33,14 +33,15 @@ const DECLINED: &str = "patch rejected by user";
 pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
-    let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched.path)));
+    let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched)));
     if *policy == AskForApproval::Untrusted {
         return if remembered() { PatchClearance::Free } else { PatchClearance::Ask };
     }
     let inside = match sandbox(turn, &cx.guard, &cx.services) {
         None => true,
         Some(sandbox) => {
-            plan.touched().all(|touched| sandbox.can_write(touched.path) && sandbox.can_write(touched.target))
+            // What gets changed is the target, with links refused on the way to it.
+            plan.touched().all(|touched| sandbox.can_write(touched.path) && sandbox.can_write_resolved(touched.target))
         }
     };
     match policy {
@@ -68,8 +69,7 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         item_id: item_id.into(),
-        // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
-        reason: (turn.settings.approval_policy == AskForApproval::OnFailure).then(|| RETRY.into()),
+        reason: reason(&turn.settings.approval_policy, plan),
         grant_root: None,
         started_at_ms: Timestamp::now().as_millisecond(),
     };
@@ -81,9 +81,7 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
     match answer.map(|answer| answer.decision) {
         Some(FileChangeApprovalDecision::Accept) => Ok(()),
         Some(FileChangeApprovalDecision::AcceptForSession) => {
-            for file in &files {
-                cx.guard.remember(key(file));
-            }
+            plan.touched().for_each(|touched| cx.guard.remember(key(touched)));
             Ok(())
         }
         Some(FileChangeApprovalDecision::Cancel) => {
@@ -94,6 +92,21 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
     }
 }
 
-fn key(path: &std::path::Path) -> String {
-    format!("file {}", path.display())
+/// Why somebody is asked, where the changes alone do not tell.
+fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
+    // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
+    if *policy == AskForApproval::OnFailure {
+        return Some(RETRY.into());
+    }
+    let elsewhere = plan.touched().filter(|touched| touched.path != touched.target);
+    let links: Vec<_> =
+        elsewhere.map(|touched| format!("{} is {}", touched.path.display(), touched.target.display())).collect();
+    (!links.is_empty()).then(|| format!("links are followed: {}", links.join(", ")))
+}
+
+/// What an approval for the session covers: the path, as long as it resolves to the same file. [`Plan::apply`]
+/// changes nothing once the path resolves to another one.
+fn key(touched: Touched<'_>) -> String {
+    // Quoted, so that no path can pass for two.
+    format!("file {:?} at {:?}", touched.path, touched.target)
 }

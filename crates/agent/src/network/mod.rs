@@ -128,6 +128,10 @@ impl Route {
         Self { sandbox: None, managed: None, network_disabled: cx.turn.settings.sandbox == restricted }
     }
 
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
     pub fn network_disabled(&self) -> bool {
         self.network_disabled
     }

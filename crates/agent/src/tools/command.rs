@@ -107,7 +107,7 @@ async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>) -> 
     let turn = &cx.turn;
     let laid = route.and_then(|route| {
         let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, &route, false));
-        let command = cx.shell_memory.apply(turn, &cx.services, command);
+        let command = cx.shell_memory.apply(cx, &route, command);
         route.lay(cx, command)
     });
     let (command, line) = match laid {

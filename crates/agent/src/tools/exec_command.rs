@@ -177,7 +177,8 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let laid = Route::of_model(cx, clearance.sandbox.as_ref()).and_then(|route| {
         let env = command::environment(cx, &route, true);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
-        route.lay(cx, cx.shell_memory.apply(turn, &cx.services, program))
+        let program = cx.shell_memory.apply(cx, &route, program);
+        route.lay(cx, program)
     });
     let program = match laid {
         Ok((program, line)) => {

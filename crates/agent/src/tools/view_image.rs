@@ -1,7 +1,5 @@
 //! `view_image`: the model looks at an image file.
 
-use std::sync::Arc;
-
 use loomd_model::ToolSpec;
 use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, InputModality, ThreadItem};
 use loomd_store::rollout::{Event, ViewImageToolCall};
@@ -47,10 +45,7 @@ impl Tool for ViewImage {
             if guard::sandbox(turn, &cx.guard, &cx.services).is_some_and(|sandbox| !sandbox.can_read(&path)) {
                 return Err(format!("unable to read image at `{shown}`: the sandbox does not allow it"));
             }
-            let images = Arc::clone(&cx.services.images);
-            let viewed = tokio::task::spawn_blocking(move || images.view(&path)).await;
-            let viewed = viewed.map_err(|_| format!("unable to process image at `{shown}`"))?;
-            let image_url = viewed.map_err(|error| error.to_string())?;
+            let image_url = cx.services.images.view(path).await.map_err(|error| error.to_string())?;
             let item = ThreadItem::ImageView { id: call.id.clone(), path: shown.clone() };
             turn.started(item.clone()).await;
             let event = Event::ViewImageToolCall(ViewImageToolCall { call_id: call.id.clone(), path: shown });

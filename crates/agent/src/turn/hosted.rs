@@ -94,8 +94,9 @@ impl Turn {
         let bytes = base64::engine::general_purpose::STANDARD.decode(result).ok()?;
         let folder = self.services.home.join("generated_images").join(plain(&self.cx.thread_id));
         let path: PathBuf = folder.join(format!("{}.png", plain(id)));
-        tokio::fs::create_dir_all(&folder).await.ok()?;
-        tokio::fs::write(&path, bytes).await.ok()?;
+        let target = path.clone();
+        let kept = move || loomd_private::create_dir_all(folder).and_then(|()| loomd_private::write(target, bytes));
+        tokio::task::spawn_blocking(kept).await.ok()?.ok()?;
         Some(path.to_string_lossy().into_owned())
     }
 }

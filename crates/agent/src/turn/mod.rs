@@ -321,7 +321,7 @@ impl Turn {
     /// Writes down what the user said and shows it.
     async fn take_input(&mut self, input: Vec<UserInput>) {
         let id = Uuid::new_v4().to_string();
-        let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images).await;
+        let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
         let stored = input::stored(&input, id.clone());
         self.conversation.push(&item);
         if self.scope.records {

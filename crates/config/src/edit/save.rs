@@ -1,9 +1,9 @@
 //! Replacing a file as a whole, one writer at a time. Programs of this kind take a lock; other programs do
 //! not, so what they wrote in the meantime is noticed and kept.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The mode of a file that did not exist: it may hold secrets.
-const PRIVATE: u32 = 0o600;
+const PRIVATE: u32 = loomd_private::FILE;
 
 /// How many links may lead to the file.
 const MAX_LINKS: usize = 40;
@@ -28,9 +28,9 @@ impl Lock {
     /// The lock of a home.
     pub fn take(home: &Path) -> io::Result<Self> {
         let folder = home.join("loomd");
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        loomd_private::create_dir_all(&folder)?;
         let path = folder.join("config.lock");
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(PRIVATE).open(path)?;
+        let file = loomd_private::options().read(true).write(true).create(true).truncate(false).open(path)?;
         let start = Instant::now();
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -67,7 +67,7 @@ pub(super) enum Saved {
 pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Result<Saved> {
     let path = target(path);
     let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
-    fs::create_dir_all(folder)?;
+    loomd_private::create_dir_all(folder)?;
     let mode = fs::metadata(&path).map_or(PRIVATE, |metadata| metadata.permissions().mode() & 0o7777);
     let temporary = Temporary::create(folder, text, mode)?;
     if before.is_none() {
@@ -116,7 +116,7 @@ struct Temporary(PathBuf);
 impl Temporary {
     fn create(folder: &Path, text: &str, mode: u32) -> io::Result<Self> {
         let path = folder.join(format!(".config.toml.{}", uuid::Uuid::now_v7().simple()));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path)?;
+        let mut file = loomd_private::options().write(true).create_new(true).open(&path)?;
         let temporary = Self(path);
         file.write_all(text.as_bytes())?;
         file.set_permissions(fs::Permissions::from_mode(mode))?;

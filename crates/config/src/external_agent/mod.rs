@@ -136,10 +136,13 @@ impl Scope {
             ItemType::Skills => skills::copy(&self.skills, &self.skills_target)?,
             ItemType::AgentsMd => {
                 if let Some((_, text)) = self.instructions()? {
-                    if let Some(folder) = self.instructions_target.parent() {
-                        fs::create_dir_all(folder)?;
+                    let (target, text) = (&self.instructions_target, text::renamed(&text));
+                    if target.starts_with(&places.home) {
+                        loomd_private::create_dir_all(&places.home)?;
+                        loomd_private::write(target, text)?;
+                    } else {
+                        fs::write(target, text)?;
                     }
-                    fs::write(&self.instructions_target, text::renamed(&text))?;
                 }
             }
             // Nothing of it can be taken over.

@@ -2,6 +2,7 @@
 //! output means and how much of it is kept is for callers to say.
 
 mod child;
+mod confined;
 mod guard;
 mod kill;
 mod launch;
@@ -14,9 +15,11 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub use confined::{Holder, is_in_own_sandbox, socket_holder};
 pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
+use crate::helper::SANDBOX;
 use crate::{Command, Result};
 
 /// A program that leads a session and a process group of its own. Dropped before it ended, it is killed with
@@ -26,6 +29,8 @@ pub struct Process {
     child: child::Child,
     ended: AsyncFd<OwnedFd>,
     terminal: Option<Terminal>,
+    /// Present when it is sandboxed.
+    _counted: Option<confined::Counted>,
 }
 
 /// A program that has just been started, with our ends of what it is connected to.
@@ -59,10 +64,11 @@ impl Exit {
 impl Process {
     pub async fn start(command: &Command, stdio: Stdio) -> Result<Started> {
         let (ours, theirs) = stdio::connect(stdio)?;
+        let counted = (command.arg0.as_deref() == Some(SANDBOX)).then(confined::Counted::new);
         let launch = launch::Launch::new(command, theirs, ours.terminal.is_some())?;
         let child = child::start(launch).await?;
         let ended = watch::watch(child.pidfd()?, Interest::READABLE)?;
-        let process = Self { child, ended, terminal: ours.terminal };
+        let process = Self { child, ended, terminal: ours.terminal, _counted: counted };
         Ok(Started { process, stdin: ours.stdin, stdout: ours.stdout, stderr: ours.stderr })
     }
 

@@ -1,6 +1,6 @@
 //! Adding a rule that a user has just agreed to. Files are only ever appended to, under a lock.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,9 +44,9 @@ pub fn append_network_rule(file: &Path, rule: &NetworkRule) -> Result<(), AmendE
 fn append(file: &Path, line: &str) -> Result<(), AmendError> {
     let write = || -> io::Result<()> {
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder)?;
+            loomd_private::create_dir_all(folder)?;
         }
-        let mut opened: File = OpenOptions::new().read(true).append(true).create(true).open(file)?;
+        let mut opened: File = loomd_private::options().read(true).append(true).create(true).open(file)?;
         opened.lock()?;
         let mut text = String::new();
         opened.read_to_string(&mut text)?;
@@ -61,6 +61,8 @@ fn append(file: &Path, line: &str) -> Result<(), AmendError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::{NetworkDecision, NetworkProtocol};
     use super::*;
 

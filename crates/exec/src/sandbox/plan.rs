@@ -215,8 +215,12 @@ impl Sandbox {
 
     /// Whether a command could write to this path, which need not exist.
     pub fn can_write(&self, path: &Path) -> bool {
-        let Some(path) = real(path) else { return false };
-        match self.innermost(&path) {
+        real(path).is_some_and(|path| self.can_write_resolved(&path))
+    }
+
+    /// The same for a path without links. It is not resolved again, so the answer is about exactly this path.
+    pub fn can_write_resolved(&self, path: &Path) -> bool {
+        match self.innermost(path) {
             Some(Layer::Writable(root)) => {
                 !root.protected.iter().chain(&root.absent).any(|kept| path.starts_with(kept))
             }

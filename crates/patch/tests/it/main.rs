@@ -8,6 +8,7 @@ mod intercepting;
 mod memory;
 mod planning;
 mod properties;
+mod swapping;
 mod turn_diff;
 
 use std::path::Path;

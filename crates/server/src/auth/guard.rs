@@ -37,6 +37,10 @@ impl Guard {
         Ok(Self { policy, secret })
     }
 
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Whether there is a file to read again.
     pub fn has_secret_file(&self) -> bool {
         self.policy.has_secret_file()
@@ -86,7 +90,7 @@ impl Guard {
 
 fn load(policy: &Policy) -> Result<Secret, AuthError> {
     Ok(match policy {
-        Policy::Open => Secret::None,
+        Policy::Open | Policy::OpenToAll => Secret::None,
         Policy::CapabilityToken(Token::Sha256(digest)) => Secret::Digest(*digest),
         Policy::CapabilityToken(Token::File(file)) => Secret::Digest(Sha256::digest(read_secret(file)?).into()),
         Policy::SignedBearerToken { secret_file, .. } => {

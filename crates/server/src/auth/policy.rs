@@ -21,14 +21,23 @@ pub struct Flags {
     pub issuer: Option<String>,
     pub audience: Option<String>,
     pub max_clock_skew_seconds: Option<u64>,
+    pub allow_unauthenticated: bool,
 }
 
 /// What an upgrade request must show. The secrets are still in their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
+    /// Nothing; so only processes of the same user may connect.
     Open,
+    /// Nothing, whoever it is: `--allow-unauthenticated`.
+    OpenToAll,
     CapabilityToken(Token),
-    SignedBearerToken { secret_file: PathBuf, issuer: Option<String>, audience: Option<String>, skew_seconds: i64 },
+    SignedBearerToken {
+        secret_file: PathBuf,
+        issuer: Option<String>,
+        audience: Option<String>,
+        skew_seconds: i64,
+    },
 }
 
 impl Policy {
@@ -50,6 +59,8 @@ pub enum Token {
 pub enum AuthError {
     #[error("websocket auth flags require `--ws-auth capability-token` or `--ws-auth signed-bearer-token`")]
     NoMode,
+    #[error("`--allow-unauthenticated` and `--ws-auth` exclude each other")]
+    TwoAnswers,
     #[error("`--ws-token-file` is required when `--ws-auth capability-token` is set")]
     NoToken,
     #[error("`--ws-token-file` and `--ws-token-sha256` exclude each other")]
@@ -83,7 +94,9 @@ impl Flags {
             || self.max_clock_skew_seconds.is_some();
         match self.mode {
             None if signed_only || self.token_file.is_some() || self.token_sha256.is_some() => Err(AuthError::NoMode),
+            None if self.allow_unauthenticated => Ok(Policy::OpenToAll),
             None => Ok(Policy::Open),
+            Some(_) if self.allow_unauthenticated => Err(AuthError::TwoAnswers),
             Some(Mode::CapabilityToken) => {
                 if signed_only {
                     return Err(AuthError::SignedOnly);

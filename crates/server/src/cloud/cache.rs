@@ -1,9 +1,8 @@
 //! Requirements that were fetched lately, in a file of the home. The signature is there so that nobody takes
 //! an edited file for what the organisation said; it is no defence against somebody who means to cheat.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -58,7 +57,7 @@ pub(super) fn write(home: &Path, member: &Member, contents: Option<&str>) -> io:
     let signature = STANDARD.encode(signer.finalize().into_bytes());
     let text = serde_json::to_vec_pretty(&Cached { signed_payload: payload, signature })?;
     let temporary = home.join(format!("cloud-requirements-cache.{}.tmp", std::process::id()));
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?.write_all(&text)?;
+    loomd_private::write(&temporary, text)?;
     fs::rename(&temporary, file(home))
 }
 

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use loomd_agent::Source;
@@ -60,7 +59,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
 /// Each report is a folder, named so that the latest is the last.
 fn keep(folder: &Path, report: &str, attachments: &[PathBuf]) -> io::Result<()> {
     let own = folder.join(Uuid::now_v7().to_string());
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&own)?;
+    loomd_private::create_dir_all(&own)?;
     create(&own.join("report.json"))?.write_all(report.as_bytes())?;
     for (number, path) in attachments.iter().enumerate() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -78,7 +77,7 @@ fn attach(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
+    loomd_private::options().write(true).create_new(true).open(path)
 }
 
 fn forget_oldest(folder: &Path) -> io::Result<()> {

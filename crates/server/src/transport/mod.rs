@@ -2,10 +2,12 @@
 
 mod in_process;
 mod lines;
+mod peer;
 mod stdio;
 mod websocket;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,6 +30,12 @@ pub enum ServeError {
     Auth(#[from] AuthError),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(
+        "refusing to listen on ws://{0} without authentication, because other machines can reach it; use `--ws-auth \
+         capability-token --ws-token-file PATH` or `--ws-auth signed-bearer-token --ws-shared-secret-file PATH`, or \
+         `--allow-unauthenticated` to let everybody in"
+    )]
+    Unauthenticated(SocketAddr),
     #[error("{} is in use by another server", .0.display())]
     SocketInUse(PathBuf),
     #[error("{} exists and is not a socket", .0.display())]
@@ -62,6 +70,9 @@ async fn serve_until(
     let ours = Arc::clone(&app);
     match listen {
         ListenUrl::Stdio => stdio::serve(app, stop).await?,
+        ListenUrl::Websocket(address) if policy == Policy::Open && !address.ip().to_canonical().is_loopback() => {
+            return Err(ServeError::Unauthenticated(address));
+        }
         ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,
         ListenUrl::Unix(path) => {
             let path = path.unwrap_or_else(|| app.sources.home.join(CONTROL_SOCKET));
@@ -73,8 +84,14 @@ async fn serve_until(
     Ok(())
 }
 
-/// Serves websocket clients of a listener that the caller brings, without authentication, until `stop`
-/// is cancelled.
+/// Serves websocket clients of a listener that the caller brings, without authentication and whoever they are, until
+/// `stop` is cancelled.
 pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop: CancellationToken) {
-    websocket::serve_on(listener, app, Arc::new(Guard::open()), "websocket", stop).await;
+    let entrance = websocket::Entrance {
+        peer: |_| peer::Peer::Trusted,
+        admission: peer::Admission::Everybody,
+        guard: Arc::new(Guard::open()),
+        transport: "websocket",
+    };
+    websocket::serve_on(listener, app, entrance, stop).await;
 }

@@ -1,7 +1,7 @@
 //! Any number of clients on a websocket listener (TCP or unix socket), a JSON object per text frame,
 //! and the health probes beside them.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,18 +21,21 @@ use futures_util::future::join;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::ServeError;
+use super::peer::{Admission, Peer};
 use crate::app::App;
-use crate::auth::Guard;
+use crate::auth::{Guard, Policy};
 use crate::connection::{self, Inbound, Source};
 use crate::limits;
 use crate::outbox::{End, Outbox, WhenFull};
@@ -45,6 +48,11 @@ pub(super) async fn serve_tcp(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let listener = TcpListener::bind(address).await?;
+    let admission = match guard.policy() {
+        Policy::Open => Admission::SameUser,
+        Policy::OpenToAll => Admission::Everybody,
+        Policy::CapabilityToken(_) | Policy::SignedBearerToken { .. } => Admission::Authenticated,
+    };
     let guard = Arc::new(guard);
     let reload = match guard.has_secret_file() {
         true => Some(tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(&guard)))),
@@ -55,7 +63,8 @@ pub(super) async fn serve_tcp(
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    serve_on(listener, app, guard, "websocket", stop).await;
+    let entrance = Entrance { peer: Peer::of_tcp, admission, guard, transport: "websocket" };
+    serve_on(listener, app, entrance, stop).await;
     if let Some(reload) = reload {
         reload.abort();
     }
@@ -65,18 +74,28 @@ pub(super) async fn serve_tcp(
 pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationToken) -> Result<(), ServeError> {
     let (listener, _removed_at_the_end) = bind_unix(&path).await?;
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
-    serve_on(listener, app, Arc::new(Guard::open()), "unix", stop).await;
+    // The mode of the socket keeps other users out.
+    let (admission, guard) = (Admission::Everybody, Arc::new(Guard::open()));
+    serve_on(listener, app, Entrance { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
     Ok(())
 }
 
+/// How a listener tells which clients it serves.
+pub(super) struct Entrance<L: Listener> {
+    pub peer: fn(&L::Io) -> Peer,
+    pub admission: Admission,
+    pub guard: Arc<Guard>,
+    pub transport: &'static str,
+}
+
 /// Accepts clients until told to stop, then waits for them to leave.
-pub(crate) async fn serve_on<L: Listener>(
+pub(super) async fn serve_on<L: Listener>(
     mut listener: L,
     app: Arc<App>,
-    guard: Arc<Guard>,
-    transport: &'static str,
+    entrance: Entrance<L>,
     stop: CancellationToken,
 ) {
+    let Entrance { peer, admission, guard, transport } = entrance;
     let clients = TaskTracker::new();
     let door = Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
     let service = TowerToHyperService::new(router(door));
@@ -88,9 +107,16 @@ pub(crate) async fn serve_on<L: Listener>(
             () = stop.cancelled() => break,
         };
         let (io, _) = accepted;
-        let serving = http.serve_connection(TokioIo::new(io), service.clone()).with_upgrades();
-        let stop = stop.clone();
+        let peer = peer(&io);
+        let (service, http, stop) = (service.clone(), http.clone(), stop.clone());
         tokio::spawn(async move {
+            let checked = spawn_blocking(move || admission.check(peer)).await;
+            let admitted = Admitted(checked.unwrap_or(Err("the client could not be checked")));
+            let service = service_fn(move |mut request: hyper::Request<_>| {
+                request.extensions_mut().insert(admitted);
+                service.call(request)
+            });
+            let serving = http.serve_connection(TokioIo::new(io), service).with_upgrades();
             tokio::select! {
                 served = serving => {
                     if let Err(error) = served {
@@ -108,28 +134,33 @@ pub(crate) async fn serve_on<L: Listener>(
     }
 }
 
+/// Whether the peer of a connection may open a websocket; the error is the body of a 403.
+#[derive(Clone, Copy)]
+struct Admitted(Result<(), &'static str>);
+
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
-    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+    use std::os::unix::fs::FileTypeExt;
     if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        loomd_private::create_dir_all(folder)?;
     }
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => return Err(ServeError::NotASocket(path.to_owned())),
         Ok(_) if UnixStream::connect(path).await.is_ok() => return Err(ServeError::SocketInUse(path.to_owned())),
         _ => {}
     }
-    // It appears under its name when nobody else can open it any more.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
-    let listener = UnixListener::bind(&draft)?;
-    let placed = std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))
-        .and_then(|()| std::fs::rename(&draft, path));
-    if let Err(error) = placed {
-        _ = std::fs::remove_file(&draft);
-        return Err(error.into());
-    }
+    let socket = UnixSocket::new_stream()?;
+    // The file that it is bound to gets the mode of the socket, so nobody else can ever open it.
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(loomd_private::FILE)).map_err(io::Error::from)?;
+    socket.bind(&draft)?;
+    let placed = socket.listen(BACKLOG).and_then(|listener| std::fs::rename(&draft, path).map(|()| listener));
+    let listener = placed.inspect_err(|_| _ = std::fs::remove_file(&draft))?;
     Ok((listener, SocketFile { path: path.to_owned(), identity: identity(path) }))
 }
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// The socket's place in the file system, given up at the end unless another server has taken it.
 struct SocketFile {
@@ -166,7 +197,7 @@ fn announce(address: SocketAddr) {
 
 /// Nobody may be there to read it.
 fn print_to_stderr(text: &str) {
-    _ = std::io::stderr().write_all(text.as_bytes());
+    _ = io::stderr().write_all(text.as_bytes());
 }
 
 async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
@@ -213,6 +244,10 @@ async fn upgrade(State(door): State<Door>, request: Request) -> Response {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
+    if let Some(Admitted(Err(reason))) = parts.extensions.get() {
+        debug!(reason, "refused a client");
+        return (StatusCode::FORBIDDEN, *reason).into_response();
+    }
     if let Err(reason) = door.guard.check(&parts.headers) {
         debug!(reason, "refused a websocket");
         return Response::builder()

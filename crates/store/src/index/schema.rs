@@ -51,7 +51,7 @@ CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT R
 /// Opens the index, making it anew if need be. Where no file can be kept, it lives in memory.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(folder) = path.parent() {
-        let _ = std::fs::create_dir_all(folder);
+        let _ = loomd_private::create_dir_all(folder);
     }
     match patient_open(path) {
         Ok(connection) => return Ok(connection),
@@ -114,6 +114,9 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 fn try_open(path: &Path) -> rusqlite::Result<Connection> {
+    // SQLite would create the file readable for everybody, and gives its log the mode of the file. Only a new file is
+    // opened here: closing a second descriptor of it would drop the locks of this process.
+    let _ = loomd_private::options().write(true).create_new(true).open(path);
     prepare(Connection::open(path)?)
 }
 

@@ -1,0 +1,141 @@
+//! Who is at the other end of a connection, as the kernel tells it, and whether a listener serves them. What clients
+//! say of themselves is the matter of [`Guard`](crate::auth::Guard).
+
+mod sockets;
+
+use std::net::SocketAddr;
+
+use loomd_exec::Holder;
+use tokio::net::{TcpStream, UnixStream};
+use tracing::debug;
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peer {
+    Tcp {
+        local: SocketAddr,
+        remote: SocketAddr,
+    },
+    /// Its process when it connected; `None` when that is out of our sight, as none of our own ever is.
+    Unix(Option<u32>),
+    /// A connection that the caller of `serve_on` vouches for.
+    Trusted,
+    /// One that has ended already.
+    Gone,
+}
+
+impl Peer {
+    pub fn of_tcp(stream: &TcpStream) -> Self {
+        match (stream.local_addr(), stream.peer_addr()) {
+            (Ok(local), Ok(remote)) => Self::Tcp { local: canonical(local), remote: canonical(remote) },
+            _ => Self::Gone,
+        }
+    }
+
+    pub fn of_unix(stream: &UnixStream) -> Self {
+        match stream.peer_cred() {
+            Ok(peer) => Self::Unix(peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0)),
+            Err(_) => Self::Gone,
+        }
+    }
+}
+
+/// An IPv4 address as such, also on a listener for both kinds.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Which peers a listener serves. None ever serves a process in a sandbox of this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Processes of our own user and of root: there is no authentication.
+    SameUser,
+    /// Whoever can connect, and show what authentication asks for.
+    Authenticated,
+    /// Whoever can connect.
+    Everybody,
+}
+
+const OTHER_USER: &str = "the client belongs to another user; use `--ws-auth`, or `--allow-unauthenticated`";
+const UNKNOWN_USER: &str = "it is unknown whose client this is; use `--ws-auth`, or `--allow-unauthenticated`";
+const SANDBOXED: &str = "the client runs in a sandbox of this server";
+const UNKNOWN_PROCESS: &str = "it is unknown whether the client runs in a sandbox of this server";
+const GONE: &str = "the client is gone";
+
+impl Admission {
+    /// Whether a peer is served; the error is the body of a 403. Blocks.
+    pub fn check(self, peer: Peer) -> Result<(), &'static str> {
+        match peer {
+            Peer::Trusted | Peer::Unix(None) => Ok(()),
+            Peer::Gone => Err(GONE),
+            Peer::Unix(Some(pid)) => match loomd_exec::is_in_own_sandbox(pid) {
+                Ok(false) => Ok(()),
+                Ok(true) => Err(SANDBOXED),
+                Err(_) => Err(UNKNOWN_PROCESS),
+            },
+            Peer::Tcp { local, remote } => self.check_tcp(local, remote),
+        }
+    }
+
+    fn check_tcp(self, local: SocketAddr, remote: SocketAddr) -> Result<(), &'static str> {
+        let own = rustix::process::geteuid().as_raw();
+        let socket = match sockets::other_end(local, remote) {
+            Ok(Some(socket)) => socket,
+            // From another machine or network namespace, where no sandbox of ours is.
+            Ok(None) if self != Self::SameUser => return Ok(()),
+            Ok(None) => return Err(UNKNOWN_USER),
+            Err(error) => {
+                debug!(%error, "the sockets of this machine cannot be listed");
+                return if self == Self::SameUser { Err(UNKNOWN_USER) } else { Ok(()) };
+            }
+        };
+        // Whoever sent something and closed the socket would not read the answer, but be obeyed.
+        let Some(inode) = socket.inode else { return Err(GONE) };
+        if self == Self::SameUser && socket.user != own && socket.user != ROOT {
+            return Err(OTHER_USER);
+        }
+        match loomd_exec::socket_holder(inode) {
+            Holder::OwnSandbox => Err(SANDBOXED),
+            // Our sandboxes run as our user. What other users have open may be out of our sight.
+            Holder::Unknown if socket.user == own && self != Self::Authenticated => Err(UNKNOWN_PROCESS),
+            Holder::Unknown | Holder::Other => Ok(()),
+        }
+    }
+}
+
+const ROOT: u32 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (client, listener.accept().await.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_client_of_the_same_user_is_served_until_it_closes_its_end() {
+        let (client, accepted) = pair().await;
+        let peer = Peer::of_tcp(&accepted);
+        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Everybody] {
+            assert_eq!(admission.check(peer), Ok(()));
+        }
+        drop(client);
+        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Everybody] {
+            assert!(admission.check(peer).is_err(), "{admission:?}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_is_not_of_this_machine_is_served_only_where_users_do_not_matter() {
+        let [local, remote] = ["127.0.0.1:1", "127.0.0.1:2"].map(|address| address.parse().unwrap());
+        let peer = Peer::Tcp { local, remote };
+        assert_eq!(Admission::SameUser.check(peer), Err(UNKNOWN_USER));
+        assert_eq!(
+            [Admission::Authenticated, Admission::Everybody].map(|admission| admission.check(peer)),
+            [Ok(()); 2]
+        );
+    }
+}
