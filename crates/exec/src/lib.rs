@@ -27,7 +27,10 @@ mod sessions;
 mod shell;
 mod snapshot;
 mod supervise;
+mod suspects;
 mod text;
+mod trust;
+mod word;
 
 pub use actions::command_actions;
 pub use capture::{Head, HeadTail, RETAINED_BYTES};
@@ -47,3 +50,5 @@ pub use shell::{LoginRefused, Shell, ShellKind, login};
 pub use snapshot::{Snapshot, remove_stale_snapshots, snapshot_folder};
 pub use supervise::{Sink, Supervision, supervise};
 pub use text::{TextChunks, to_text};
+pub use trust::{Origin, Trust};
+pub use word::Word;
