@@ -16,6 +16,8 @@ mod environment;
 mod error;
 mod helper;
 mod heredoc;
+#[cfg(test)]
+mod oracle;
 mod process;
 mod quote;
 pub mod rules;

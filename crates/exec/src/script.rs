@@ -130,13 +130,13 @@ impl Parser<'_> {
                     if inside.chars().any(is_unfit) {
                         return None;
                     }
+                    word.push(Piece::Quote);
                     inside.chars().for_each(|c| word.push(Piece::Quoted(c)));
-                    word.quote();
                     self.rest = rest;
                 }
                 '"' => {
                     self.rest = chars.as_str();
-                    word.quote();
+                    word.push(Piece::Quote);
                     self.double_quoted(&mut word)?;
                 }
                 '\\' => {
@@ -236,8 +236,7 @@ pub(crate) fn is_assignment(word: &str) -> bool {
 /// A sequence in braces is expanded; `==` and `=~` belong to tests.
 fn is_argument(word: &Word) -> bool {
     let text = word.text();
-    let sequence = text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
-    word.is_quoted() || !(sequence || text == "==" || text == "=~")
+    !word.may_hold_sequence() && (word.is_quoted() || !matches!(text.as_str(), "==" | "=~"))
 }
 
 #[cfg(test)]
@@ -342,6 +341,8 @@ b""#,
             "zz ==",
             "zz a =~ b",
             "zz {1..3}",
+            "zz ''{1..3}",
+            "zz 'a'{_..a}yy{_..a}",
             "zz\rb",
             "zz\r\nyy",
             "zz\x0bb",

@@ -178,7 +178,7 @@ impl Reader<'_, '_> {
     }
 
     fn quoted(&mut self, text: &str) {
-        self.word.get_or_insert_default().quote();
+        self.push(Piece::Quote);
         text.chars().for_each(|c| self.push(Piece::Quoted(c)));
     }
 
@@ -268,7 +268,7 @@ impl Reader<'_, '_> {
     }
 
     fn double_quoted(&mut self) {
-        self.word.get_or_insert_default().quote();
+        self.push(Piece::Quote);
         while let Some(c) = self.next() {
             match c {
                 '"' => return,
@@ -374,7 +374,7 @@ impl Reader<'_, '_> {
 
     /// `$'…'`, with the escapes of C.
     fn ansi_quoted(&mut self) {
-        self.word.get_or_insert_default().quote();
+        self.push(Piece::Quote);
         while let Some(c) = self.next() {
             let c = match c {
                 '\'' => return,

@@ -5,12 +5,12 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pieces: Vec<Piece>,
-    /// Whether any of it was quoted or escaped: such a word is never dropped for being empty.
-    quoted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
+    /// The start of quoted text, which may be empty: a word with quotes is never dropped for being empty.
+    Quote,
     /// A character that stands for itself.
     Quoted(char),
     /// A character that was not quoted.
@@ -23,7 +23,7 @@ impl Piece {
     fn char(self) -> Option<char> {
         match self {
             Self::Quoted(c) | Self::Bare(c) => Some(c),
-            Self::Value { .. } => None,
+            Self::Quote | Self::Value { .. } => None,
         }
     }
 
@@ -35,25 +35,23 @@ impl Piece {
 impl Word {
     /// The word of an argument list, which no shell reads.
     pub fn literal(text: &str) -> Self {
-        Self { pieces: text.chars().map(Piece::Quoted).collect(), quoted: true }
+        Self { pieces: std::iter::once(Piece::Quote).chain(text.chars().map(Piece::Quoted)).collect() }
     }
 
     pub(crate) fn push(&mut self, piece: Piece) {
-        self.quoted |= matches!(piece, Piece::Quoted(_) | Piece::Value { quoted: true });
         self.pieces.push(piece);
     }
 
-    /// Notes that a part of it was quoted, which may be empty.
-    pub(crate) fn quote(&mut self) {
-        self.quoted = true;
-    }
-
+    /// Whether any of it was quoted or escaped.
     pub(crate) fn is_quoted(&self) -> bool {
-        self.quoted
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Quote | Piece::Quoted(_) | Piece::Value { quoted: true }))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+    /// Whether it may hold a sequence such as `{a..c}`. What bash makes of one can hold a backquote, and then it
+    /// is a substitution.
+    pub(crate) fn may_hold_sequence(&self) -> bool {
+        let sequence = |text: &str| text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
+        self.pieces.iter().any(|piece| piece.is_bare('{')) && sequence(&self.text())
     }
 
     /// The word after quote removal. A value that is not known is left out.
@@ -69,9 +67,16 @@ impl Word {
         equals || self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('{' | '*' | '?' | '[' | '~') | Piece::Value { .. }))
     }
 
+    /// Whether a shell may find files or a folder for it.
+    #[cfg(test)]
+    pub(crate) fn has_globs(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[' | '~')))
+    }
+
     /// Whether nothing at all is known of it.
     pub(crate) fn is_unknown(&self) -> bool {
-        !self.pieces.is_empty() && self.pieces.iter().all(|piece| matches!(piece, Piece::Value { .. }))
+        let mut pieces = self.pieces.iter().filter(|piece| **piece != Piece::Quote).peekable();
+        pieces.peek().is_some() && pieces.all(|piece| matches!(piece, Piece::Value { .. }))
     }
 
     /// Whether a shell may make several words of it.
@@ -81,19 +86,19 @@ impl Word {
 
     /// Whether a shell may make no word at all of it.
     pub(crate) fn may_vanish(&self) -> bool {
-        !self.quoted && self.pieces.iter().all(|piece| matches!(piece, Piece::Value { quoted: false }))
+        self.pieces.iter().all(|piece| matches!(piece, Piece::Value { quoted: false }))
     }
 
     /// What follows the last slash that is written in it.
     pub(crate) fn base_name(&self) -> Self {
         let start = self.pieces.iter().rposition(|piece| piece.char() == Some('/')).map_or(0, |at| at + 1);
-        Self { pieces: self.pieces[start..].to_vec(), quoted: self.quoted }
+        Self { pieces: self.pieces[start..].to_vec() }
     }
 
     /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
     /// when it says no; a bracket expression is taken for any character.
     pub(crate) fn can_be(&self, text: &str) -> bool {
-        if self.pieces.iter().all(|piece| piece.char().is_some()) && self.text() == text {
+        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.text() == text {
             return true;
         }
         let text: Vec<char> = text.chars().collect();
@@ -118,6 +123,7 @@ impl Word {
                 next
             };
             reached = match *first {
+                Piece::Quote => reached,
                 Piece::Value { .. } | Piece::Bare('~') => many(&reached, &|_| true),
                 Piece::Bare('*') => many(&reached, &|c| c != '/'),
                 Piece::Bare('?') => one(&reached, &|c| c != '/'),
@@ -138,9 +144,8 @@ impl Word {
     pub fn braces(&self) -> Option<Vec<Self>> {
         let mut left = MAX_BRACES;
         let words = expand(&self.pieces, &mut left)?;
-        let words = words.into_iter().map(|pieces| Self { pieces, quoted: self.quoted });
-        // A word that is empty and was never quoted is dropped.
-        Some(words.filter(|word| !word.is_empty() || word.quoted).collect())
+        // A word that is empty and has no quotes is dropped.
+        Some(words.into_iter().filter(|pieces| !pieces.is_empty()).map(|pieces| Self { pieces }).collect())
     }
 }
 
@@ -159,7 +164,14 @@ fn closing_bracket(pieces: &[Piece]) -> Option<usize> {
 fn expand(pieces: &[Piece], left: &mut usize) -> Option<Vec<Vec<Piece>>> {
     *left = left.checked_sub(1)?;
     let opening = pieces.iter().enumerate().filter(|(_, piece)| piece.is_bare('{')).map(|(at, _)| at);
-    let found = opening.filter_map(|open| Some((open, closing_brace(&pieces[open + 1..])? + open + 1))).next();
+    // A pair of braces at the start of a word is left alone, and after a blank that was quoted in some way.
+    let alone = |open: usize| pieces.get(open + 1).is_some_and(|piece| piece.is_bare('}'));
+    let after_blank = |open: usize| open > 0 && pieces[open - 1].char().is_some_and(char::is_whitespace);
+    let mut opening = opening.filter(|open| !(*open == 0 && alone(*open)));
+    let found = opening.find_map(|open| Some((open, closing_brace(&pieces[open + 1..])? + open + 1)));
+    if found.is_some_and(|(open, _)| alone(open) && after_blank(open)) {
+        return None;
+    }
     let Some((open, close)) = found else { return Some(vec![pieces.to_vec()]) };
     let inside = &pieces[open + 1..close];
     let middle = if inside.iter().any(|piece| piece.is_bare(',')) {
