@@ -5,7 +5,7 @@ use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 use crate::quote::join;
 use crate::rules::{Match, PrefixRule, RuleDecision, Rules};
-use crate::safety::{deletes, looks_only};
+use crate::safety::{Places, deletes, looks_only};
 use crate::script::{Script, base_name, script_of};
 use crate::suspects::{suspects, suspects_of};
 use crate::trust::{Origin, Trust};
@@ -137,6 +137,8 @@ struct Judged {
     words: Vec<Word>,
     /// In every way that a shell may read it.
     suspects: Vec<Vec<Word>>,
+    /// Where it may run.
+    places: Places,
 }
 
 struct Parts {
@@ -148,10 +150,15 @@ struct Parts {
 }
 
 fn split(command: &[String], trust: &Trust) -> Parts {
-    let whole = |words: Vec<Word>| vec![Judged { words, suspects: suspects(command) }];
+    let mut places = Places::new(trust.cwd);
+    let whole = |words: Vec<Word>| vec![Judged { words, suspects: suspects(command), places: Places::new(trust.cwd) }];
     match script_of(command, trust).map(Script::parse) {
         Some(Script::Plain(commands)) => {
-            let judged = |words: Vec<Word>| Judged { suspects: suspects_of(&words), words };
+            let judged = |words: Vec<Word>| {
+                let here = places.clone();
+                places.follow(&words);
+                Judged { suspects: suspects_of(&words), words, places: here }
+            };
             Parts { commands: commands.into_iter().map(judged).collect(), amendable: true, unseen: false }
         }
         Some(Script::Heredoc(heredoc)) => {
@@ -165,7 +172,7 @@ fn split(command: &[String], trust: &Trust) -> Parts {
 }
 
 fn judge<'a>(question: Question<'a>, command: &Judged, visible: bool) -> Part<'a> {
-    let known_safe = visible && looks_only(&command.words, &question.trust);
+    let known_safe = visible && looks_only(&command.words, &question.trust, &command.places);
     let restricting = question.rules.restricting(&command.suspects);
     let mut allowing = question.rules.allowing(&command.words, &question.trust);
     if wants_out(question) {

@@ -58,7 +58,8 @@ struct Delimiter<'a> {
 impl Delimiter<'_> {
     /// Whether the text ends with the script, and nothing in it is expanded; `None` when it does not end.
     fn ends(&self, body: &str) -> Option<bool> {
-        let is_end = |line: &str| if self.tabs { line.trim_start_matches('\t') == self.name } else { line == self.name };
+        let is_end =
+            |line: &str| if self.tabs { line.trim_start_matches('\t') == self.name } else { line == self.name };
         let lines: Vec<_> = body.split('\n').collect();
         let last = lines.iter().position(|line| is_end(line))?;
         // Where it is not quoted, a backslash joins lines before the end is looked for.
@@ -107,7 +108,8 @@ fn unquoted(text: &str) -> Option<(Word, &str)> {
     let (word, after) = text.split_at(end);
     let mut parser = Parser { rest: word };
     let word = parser.word()??;
-    (parser.rest.is_empty() && !word.is_quoted() && !word.expands() && !word.text().contains('\\')).then_some((word, after))
+    (parser.rest.is_empty() && !word.is_quoted() && !word.expands() && !word.text().contains('\\'))
+        .then_some((word, after))
 }
 
 #[cfg(test)]
@@ -121,7 +123,8 @@ mod tests {
             Script::Plain(_) => panic!("{script:?} has a here-document"),
             Script::Opaque => None,
         };
-        let expected = expected.map(|(words, redirected)| (words.iter().map(ToString::to_string).collect::<Vec<_>>(), redirected));
+        let expected =
+            expected.map(|(words, redirected)| (words.iter().map(ToString::to_string).collect::<Vec<_>>(), redirected));
         assert_eq!(found, expected, "{script:?}");
     }
 
@@ -163,7 +166,22 @@ mod tests {
 
     #[test]
     fn a_delimiter_that_is_not_one_name_is_opaque() {
-        for delimiter in ["\\EOF", "\\\\EOF", "\"'EOF'\"", "\"EOF'", "'EOF\"", "E\\OF", "E'O'F", "''EOF", "'EOF''", "'E F'", "-", "E.F", "E$F", "\"\\EOF\""] {
+        for delimiter in [
+            "\\EOF",
+            "\\\\EOF",
+            "\"'EOF'\"",
+            "\"EOF'",
+            "'EOF\"",
+            "E\\OF",
+            "E'O'F",
+            "''EOF",
+            "'EOF''",
+            "'E F'",
+            "-",
+            "E.F",
+            "E$F",
+            "\"\\EOF\"",
+        ] {
             check(&format!("zz <<{delimiter}\nrm x\nEOF\n{delimiter}\n'EOF'\n\\EOF"), None);
             check(&format!("zz <<{delimiter}\nx\nEOF"), None);
         }
@@ -171,7 +189,20 @@ mod tests {
 
     #[test]
     fn a_command_behind_a_redirection_is_opaque() {
-        for rest in ["2>&1;rm x", "2>&1&rm x", "2>&1|rm", ">&2;rm", "2>&$x", "2>&1x", "2>&-;rm", ">a;rm", "&>a", ">|a", "<>a", ">(rm)"] {
+        for rest in [
+            "2>&1;rm x",
+            "2>&1&rm x",
+            "2>&1|rm",
+            ">&2;rm",
+            "2>&$x",
+            "2>&1x",
+            "2>&-;rm",
+            ">a;rm",
+            "&>a",
+            ">|a",
+            "<>a",
+            ">(rm)",
+        ] {
             check(&format!("zz <<EOF {rest}\nx\nEOF"), None);
             check(&format!("zz {rest} <<EOF\nx\nEOF"), None);
         }

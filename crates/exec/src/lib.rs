@@ -14,12 +14,14 @@ mod command;
 mod decide;
 mod environment;
 mod error;
+mod git_environment;
 mod helper;
 mod heredoc;
 #[cfg(test)]
 mod oracle;
 mod process;
 mod quote;
+mod repository;
 pub mod rules;
 mod run;
 mod safety;

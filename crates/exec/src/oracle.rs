@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::Script;
 use crate::script::{Operator, SimpleCommand, plain};
 use crate::word::Word;
-use crate::Script;
 
 /// How many lines are tried when nobody says otherwise.
 const LINES: usize = 20_000;
@@ -24,60 +24,327 @@ const NEWLINE: &str = "<newline>";
 
 /// Names of commands, many of them builtins. None of them is a program.
 const NAMES: &[&str] = &[
-    "zz", "yy", "xx", "git", "find", "rm", "ls", "cd", "echo", "exit", "exec", "set", "true", "false", "test", "read",
-    "printf", "trap", "source", ":", ".", "./zz", "/x/bin/rm", "a-b", "z.z", "z+", "return", "break", "shift", "z\\\nz",
+    "zz",
+    "yy",
+    "xx",
+    "git",
+    "find",
+    "rm",
+    "ls",
+    "cd",
+    "echo",
+    "exit",
+    "exec",
+    "set",
+    "true",
+    "false",
+    "test",
+    "read",
+    "printf",
+    "trap",
+    "source",
+    ":",
+    ".",
+    "./zz",
+    "/x/bin/rm",
+    "a-b",
+    "z.z",
+    "z+",
+    "return",
+    "break",
+    "shift",
+    "z\\\nz",
 ];
 /// Names that begin something else, or nothing.
 const WILD_NAMES: &[&str] = &[
-    "if", "then", "do", "time", "!", "[", "[[", "]]", "{", "}", "case", "for", "while", "function", "select", "export", "eval", "alias", "let", "coproc",
-    "in", "x=1", "x=", "x+=1", "x[0]=1", "x[a b]=1", "1", "'zz'", "\\zz", "z\"z\"", "z*", "{zz,yy}", "~", "~/zz", "a[b", "i\\\nf", "f()", "-", "=zz", "''",
+    "if", "then", "do", "time", "!", "[", "[[", "]]", "{", "}", "case", "for", "while", "function", "select", "export",
+    "eval", "alias", "let", "coproc", "in", "x=1", "x=", "x+=1", "x[0]=1", "x[a b]=1", "1", "'zz'", "\\zz", "z\"z\"",
+    "z*", "{zz,yy}", "~", "~/zz", "a[b", "i\\\nf", "f()", "-", "=zz", "''",
 ];
 /// What arguments are put together of.
 const PIECES: &[&str] = &[
-    "a", "b", "-exec", "-delete", "-rf", "--", "x=1", "=", "~", "~/x", "a~b", "x=~", ":~", "*", "?", "[a]", "[!a]", "[",
-    "]", "a*", "-exe?", "-e*", "{a,b}", "{a,}", "{,}", "{}", "{a}", "{", "}", "{a,b{c,d}}", "a{b,c}d", "{{a,b}", "{a,b}}",
-    "{,a}{b,c}", "{a\\,b,c}", "{'a,b',c}", "{a..}", "x{a,b", "{},a}", "{{},a}", "{a,{}", "{a,b}{", 
-    ",", "..", ",}", "{,",
-    "'a b'", "''", "\"\"", "\"a b\"", "\"a'b\"", "'a\"b'", "\"\\\"\"", "\"\\a\"", "\"\\\\\"", "'\\'", "\\ ", "\\a", "\\\\",
-    "\\'", "\\\"", "\\{a,b}", "{a,b\\}", "\\*", "\"*\"", "'{a,b}'", "\"{\"a,b}", "{a\",\"b}", "\"~\"", "'it'\\''s'", "\\\n", "a#b", "\\#",
-    "!", "!!", "^a^b", "%1", "@", "+", ".", "/", "é", "😀", "\u{a0}", "\u{2003}", "\u{feff}", "\u{3000}", "\"\x02\"",
-    "'\n'", "\"\n\"", "\"\\\n\"", "'$x'", "\\$x", "\"\\$x\"", "1", "12", "a=b", "a[0]=1", "a[b", "a+=1", "in", "do", "then", "]]", "-",
-    "--x=*", "--y={a,b}", "é*", "a\\*b", "a\\?*", "[\\]]", "\\[a]", "[a\\]", "\\;", "\\&", "\\|", "\\<", "\\(", "'\r'", "\"\t\"", "\\\t", "'#'",
-    "if", "{a,*}", "{*,~}", "a\"\"", "\"\"\"\"", "-{e,x}ec", "'`zz`'", "\\`", "é\\é", "'\u{85}'",
+    "a",
+    "b",
+    "-exec",
+    "-delete",
+    "-rf",
+    "--",
+    "x=1",
+    "=",
+    "~",
+    "~/x",
+    "a~b", "HEAD~1", "@{u}", "''~", "x=''~", "x\\=~", "a:~",
+    "x=~",
+    ":~",
+    "*",
+    "?",
+    "[a]",
+    "[!a]",
+    "[",
+    "]",
+    "a*",
+    "-exe?",
+    "-e*",
+    "{a,b}",
+    "{a,}",
+    "{,}",
+    "{}",
+    "{a}",
+    "{",
+    "}",
+    "{a,b{c,d}}",
+    "a{b,c}d",
+    "{{a,b}",
+    "{a,b}}",
+    "{,a}{b,c}",
+    "{a\\,b,c}",
+    "{'a,b',c}",
+    "{a..}",
+    "x{a,b",
+    "{},a}",
+    "{{},a}",
+    "{a,{}",
+    "{a,b}{",
+    ",",
+    "..",
+    ",}",
+    "{,",
+    "'a b'",
+    "''",
+    "\"\"",
+    "\"a b\"",
+    "\"a'b\"",
+    "'a\"b'",
+    "\"\\\"\"",
+    "\"\\a\"",
+    "\"\\\\\"",
+    "'\\'",
+    "\\ ",
+    "\\a",
+    "\\\\",
+    "\\'",
+    "\\\"",
+    "\\{a,b}",
+    "{a,b\\}",
+    "\\*",
+    "\"*\"",
+    "'{a,b}'",
+    "\"{\"a,b}",
+    "{a\",\"b}",
+    "\"~\"",
+    "'it'\\''s'",
+    "\\\n",
+    "a#b",
+    "\\#",
+    "!",
+    "!!",
+    "^a^b",
+    "%1",
+    "@",
+    "+",
+    ".",
+    "/",
+    "é",
+    "😀",
+    "\u{a0}",
+    "\u{2003}",
+    "\u{feff}",
+    "\u{3000}",
+    "\"\x02\"",
+    "'\n'",
+    "\"\n\"",
+    "\"\\\n\"",
+    "'$x'",
+    "\\$x",
+    "\"\\$x\"",
+    "1",
+    "12",
+    "a=b",
+    "a[0]=1",
+    "a[b",
+    "a+=1",
+    "in",
+    "do",
+    "then",
+    "]]",
+    "-",
+    "--x=*",
+    "--y={a,b}",
+    "é*",
+    "a\\*b",
+    "a\\?*",
+    "[\\]]",
+    "\\[a]",
+    "[a\\]",
+    "\\;",
+    "\\&",
+    "\\|",
+    "\\<",
+    "\\(",
+    "'\r'",
+    "\"\t\"",
+    "\\\t",
+    "'#'",
+    "if",
+    "{a,*}",
+    "{*,~}",
+    "a\"\"",
+    "\"\"\"\"",
+    "-{e,x}ec",
+    "'`zz`'",
+    "\\`",
+    "é\\é",
+    "'\u{85}'",
 ];
 /// What makes a line opaque, as a rule.
 const WILD_PIECES: &[&str] = &[
-    "#", "==", "=~", "{1..3}", "{a..c}", "''{c..c}", "''{a..3}", "''{a..C}", "\"\"{01..3}", "{a b,c}", "\\\r", "\u{85}", "\x01", "\x7f", "\x0b", "\x0c", "\r", "\x1b", "\x02", "'\x01'",
-    "'\x7f'", "\"\x01\"", "$", "$x", "${x}", "$(zz)", "`zz`", "$'a'", "$\"a\"", "\"$x\"", "\"`zz`\"", "(", ")", "()", "<", ">", "2>&1", ">f", "<f",
-    "<<<a", "<(zz)", "&", "|&", ";;", "'", "\"", "\\", "&>f", ">|f", "\"$\"", "a$", "@(a|b)", "!(a)",
+    "#",
+    "==",
+    "=~",
+    "{1..3}",
+    "{a..c}",
+    "''{c..c}",
+    "''{a..3}",
+    "''{a..C}",
+    "\"\"{01..3}",
+    "{a b,c}",
+    "\\\r",
+    "\u{85}",
+    "\x01",
+    "\x7f",
+    "\x0b",
+    "\x0c",
+    "\r",
+    "\x1b",
+    "\x02",
+    "'\x01'",
+    "'\x7f'",
+    "\"\x01\"",
+    "$",
+    "$x",
+    "${x}",
+    "$(zz)",
+    "`zz`",
+    "$'a'",
+    "$\"a\"",
+    "\"$x\"",
+    "\"`zz`\"",
+    "(",
+    ")",
+    "()",
+    "<",
+    ">",
+    "2>&1",
+    ">f",
+    "<f",
+    "<<<a",
+    "<(zz)",
+    "&",
+    "|&",
+    ";;",
+    "'",
+    "\"",
+    "\\",
+    "&>f",
+    ">|f",
+    "\"$\"",
+    "a$",
+    "@(a|b)",
+    "!(a)",
 ];
 const BLANKS: &[&str] = &[" ", "  ", "\t", " \t ", " \\\n", "\\\n ", " \\\n "];
 const WILD_BLANKS: &[&str] = &["\\\n", "\r", "\u{a0}", "\x0b", "\x0c"];
 const OPERATORS: &[&str] = &[
-    ";", "; ", " && ", "&&", " || ", "||", " | ", "|", "\n", "\n\n", " ;\n", "&&\n", "|\n\t", "||\\\n", ";\\\n", "\n \\\n",
+    ";", "; ", " && ", "&&", " || ", "||", " | ", "|", "\n", "\n\n", " ;\n", "&&\n", "|\n\t", "||\\\n", ";\\\n",
+    "\n \\\n",
 ];
-const WILD_OPERATORS: &[&str] =
-    &["|\\\n|", "&\\\n&", ";;", "; ;", "&", " & ", "|&", " # c\n", "\n# c\n", "\r\n", "\n&& ", ";|", "&&;", "| |", " #\\\n"];
+const WILD_OPERATORS: &[&str] = &[
+    "|\\\n|", "&\\\n&", ";;", "; ;", "&", " & ", "|&", " # c\n", "\n# c\n", "\r\n", "\n&& ", ";|", "&&;", "| |",
+    " #\\\n",
+];
 const DELIMITERS: &[&str] = &["EOF", "'EOF'", "\"EOF\""];
 const WILD_DELIMITERS: &[&str] = &[
-    "\\EOF", "\\\\EOF", "\"'EOF'\"", "\"EOF'", "E\"OF\"", "'E'OF", "E\\OF", "''EOF", "EOF''", "E-F", "$EOF", "EOF;zz", "EOF#",
-    "EOF\\", "EOF\\\n", "{EOF,x}", "EO*", "'EOF';zz", "'EOF'>f", "EOF\\ ", "$'EOF'", "\"E\\OF\"", "'EOF\n'", "EOF\u{a0}",
+    "\\EOF",
+    "\\\\EOF",
+    "\"'EOF'\"",
+    "\"EOF'",
+    "E\"OF\"",
+    "'E'OF",
+    "E\\OF",
+    "''EOF",
+    "EOF''",
+    "E-F",
+    "$EOF",
+    "EOF;zz",
+    "EOF#",
+    "EOF\\",
+    "EOF\\\n",
+    "{EOF,x}",
+    "EO*",
+    "'EOF';zz",
+    "'EOF'>f",
+    "EOF\\ ",
+    "$'EOF'",
+    "\"E\\OF\"",
+    "'EOF\n'",
+    "EOF\u{a0}",
 ];
 const AFTER: &[&str] = &["", " a", " >f", " 2>&1", " <f", " b >g c", " >&2", " >>f", "\t", " > f a", " 1>f 2>g", " f"];
 const WILD_AFTER: &[&str] = &[
-    " 2>&1;zz", ";zz", " | zz", " && zz", " {a,b}", " *", " 'a'", " # c", " \\\n a", " &", " 2>&1a", " >&f", " >f;zz", " &>f", " 2>&-",
-    " >a>b", " a>b", " >f&zz", " >\\f", " 2 >f", " >", " <<A", "\r", " <&0", " >&2;zz",
+    " 2>&1;zz", ";zz", " | zz", " && zz", " {a,b}", " *", " 'a'", " # c", " \\\n a", " &", " 2>&1a", " >&f", " >f;zz",
+    " &>f", " 2>&-", " >a>b", " a>b", " >f&zz", " >\\f", " 2 >f", " >", " <<A", "\r", " <&0", " >&2;zz",
 ];
-const BODIES: &[&str] = &["", "x\n", "\tx\n", "EOF \n", " EOF\n", "'EOF'\n", "zz a\n", "'\n", "EOF'\n", "\"EOF\"\n", "EOFx\n", "#\n", "\tEOFx\n"];
+const BODIES: &[&str] = &[
+    "",
+    "x\n",
+    "\tx\n",
+    "EOF \n",
+    " EOF\n",
+    "'EOF'\n",
+    "zz a\n",
+    "'\n",
+    "EOF'\n",
+    "\"EOF\"\n",
+    "EOFx\n",
+    "#\n",
+    "\tEOFx\n",
+];
 const WILD_BODIES: &[&str] = &[
-    "$x\n", "$(zz)\n", "E\\\nOF\nzz b\n", "\tEOF\nzz\n", "\\EOF\n", "`zz`\n", "EOF\r\n", "a\\\n", "\\\\\n", "EOF\nzz\n", "\\\nEOF\nzz\n", "x\\\nEOF\n",
-    "EOF\\\n\nzz\n", "$(zz\nEOF\n", "${x:-\nEOF\nzz\n",
+    "$x\n",
+    "$(zz)\n",
+    "E\\\nOF\nzz b\n",
+    "\tEOF\nzz\n",
+    "\\EOF\n",
+    "`zz`\n",
+    "EOF\r\n",
+    "a\\\n",
+    "\\\\\n",
+    "EOF\nzz\n",
+    "\\\nEOF\nzz\n",
+    "x\\\nEOF\n",
+    "EOF\\\n\nzz\n",
+    "$(zz\nEOF\n",
+    "${x:-\nEOF\nzz\n",
 ];
 const ENDINGS: &[&str] = &["EOF", "EOF\n", "EOF\n\n", "EOF\n \t\n"];
-const WILD_ENDINGS: &[&str] = &["\tEOF\n", "EOF\nzz c\n", "'EOF'\n", "EOF\\\n", "\\EOF\n", "EOF\n\u{a0}", "", "EOF \n", "EOF\n#\n", "EOF;zz", "EOF\n\\\n", "EOF\n;"];
+const WILD_ENDINGS: &[&str] = &[
+    "\tEOF\n",
+    "EOF\nzz c\n",
+    "'EOF'\n",
+    "EOF\\\n",
+    "\\EOF\n",
+    "EOF\n\u{a0}",
+    "",
+    "EOF \n",
+    "EOF\n#\n",
+    "EOF;zz",
+    "EOF\n\\\n",
+    "EOF\n;",
+];
 
 /// Files that globs find.
-const FILES: &[&str] = &["-exec", "-delete", "-rf", "a", "b", "ab", "a b", "*", "?", "[a]", "{a,b}", "aXb", "push", "f"];
+const FILES: &[&str] =
+    &["-exec", "-delete", "-rf", "a", "b", "ab", "a b", "*", "?", "[a]", "{a,b}", "aXb", "push", "f"];
 
 /// A small generator of numbers, always the same ones.
 struct Numbers(u64);
@@ -134,9 +401,13 @@ impl Generator {
             for _ in 0..self.numbers.below(3) {
                 line.push_str(self.numbers.of(&[" a", " -rf", " --x", " é", " a=b", " 1", " -"]));
             }
-            let sign = if self.wild { self.numbers.of(&["<<", " 2<<", " <<<", "\t<<-\t", " <<\\\n"]) } else { self.numbers.of(&[" <<", " <<-", " << "]) };
+            let sign = if self.wild {
+                self.numbers.of(&["<<", " 2<<", " <<<", "\t<<-\t", " <<\\\n"])
+            } else {
+                self.numbers.of(&[" <<", " <<-", " << "])
+            };
             let (delimiter, after) = (self.of(DELIMITERS, WILD_DELIMITERS), self.of(AFTER, WILD_AFTER));
-            let _ = write!(line, "{sign}{delimiter}{after}\n");
+            let _ = writeln!(line, "{sign}{delimiter}{after}");
             for _ in 0..self.numbers.below(3) {
                 line.push_str(self.of(BODIES, WILD_BODIES));
             }
@@ -228,7 +499,9 @@ fn all_agree(kind: Kind, expected: &[&[Word]], ran: &[Vec<String>]) -> bool {
 fn fits(expected: &[Option<Word>], ran: &[String]) -> bool {
     match expected.split_first() {
         None => ran.is_empty(),
-        Some((Some(word), rest)) if !word.has_globs() => ran.split_first().is_some_and(|(first, ran)| *first == word.text() && fits(rest, ran)),
+        Some((Some(word), rest)) if !word.has_globs() => {
+            ran.split_first().is_some_and(|(first, ran)| *first == word.text() && fits(rest, ran))
+        }
         Some((_, rest)) => (0..=ran.len()).any(|taken| fits(rest, &ran[taken..])),
     }
 }
@@ -247,9 +520,16 @@ fn run(shell: &str, kind: Kind, folder: &Path, lines: &[&str], status: u8) -> Ve
             let _ = writeln!(script, "rec() {{ {record}; builtin return {status}; }}");
             let _ = writeln!(script, "command_not_found_handle() {{ rec \"$@\"; }}");
             for name in NAMES.iter().filter(|name| !name.contains('\n')) {
-                let _ = writeln!(script, "builtin eval {} 2>&8", quoted(&format!("function {name} {{ rec {} \"$@\"; }}", quoted(name))));
+                let _ = writeln!(
+                    script,
+                    "builtin eval {} 2>&8",
+                    quoted(&format!("function {name} {{ rec {} \"$@\"; }}", quoted(name)))
+                );
             }
-            let _ = writeln!(script, "for name in $(compgen -b); do case $name in builtin|printf) ;; *) builtin eval \"function $name {{ rec $name \\\"\\$@\\\"; }}\" 2>&8;; esac; done");
+            let _ = writeln!(
+                script,
+                "for name in $(compgen -b); do case $name in builtin|printf) ;; *) builtin eval \"function $name {{ rec $name \\\"\\$@\\\"; }}\" 2>&8;; esac; done"
+            );
             let _ = writeln!(script, "function printf {{ rec printf \"$@\"; }}");
         }
         Kind::Posix => {
@@ -302,7 +582,8 @@ fn differences(shell: &str, kind: Kind, folder: &Path, lines: &[&str]) -> Vec<St
             let expected = expected.run(status);
             let left = ran.get(index).cloned().unwrap_or_default();
             if !all_agree(kind, &expected, &left) {
-                let expected: Vec<Vec<_>> = expected.iter().map(|words| words.iter().map(Word::text).collect()).collect();
+                let expected: Vec<Vec<_>> =
+                    expected.iter().map(|words| words.iter().map(Word::text).collect()).collect();
                 wrong.push(format!("{line:?}\n  expected {expected:?}\n  ran      {:?}", ran.get(index)));
             }
         }
@@ -337,7 +618,8 @@ fn check(shell: &str, kind: Kind, seed: u64, total: usize) {
         };
         let lines: Vec<_> = lines.iter().map(String::as_str).filter(fit).collect();
         for line in &lines {
-            let form = if matches!(Expected::of(line), Some(Expected::Heredoc(_))) { "here-documents" } else { "plain" };
+            let form =
+                if matches!(Expected::of(line), Some(Expected::Heredoc(_))) { "here-documents" } else { "plain" };
             *read.entry(form).or_default() += 1;
         }
         // What one batch does to the files must not matter to the next.

@@ -1,7 +1,10 @@
 //! Commands that are known to change nothing, and commands that are known to destroy things. Everything else
 //! is neither; what then happens is for the approval policy to say.
 
+use std::path::{Component, Path, PathBuf};
+
 use crate::actions::is_lines;
+use crate::repository::is_inert;
 use crate::script::{Script, base_name, script_of};
 use crate::suspects::{WRAPPERS, suspects};
 use crate::trust::Trust;
@@ -9,11 +12,69 @@ use crate::word::Word;
 
 /// Whether a command, and every command of a plain script, only looks at things.
 pub fn is_known_safe(argv: &[String], trust: &Trust) -> bool {
+    let mut places = Places::new(trust.cwd);
     match script_of(argv, trust).map(Script::parse) {
-        Some(Script::Plain(commands)) => commands.iter().all(|command| looks_only(command, trust)),
+        Some(Script::Plain(commands)) => commands.iter().all(|command| {
+            let safe = looks_only(command, trust, &places);
+            places.follow(command);
+            safe
+        }),
         Some(_) => false,
-        None => looks_only(&argv.iter().map(|word| Word::literal(word)).collect::<Vec<_>>(), trust),
+        None => looks_only(&argv.iter().map(|word| Word::literal(word)).collect::<Vec<_>>(), trust, &places),
     }
+}
+
+/// The folders that a command of a script may run in: where the script began, and wherever `cd` may have led.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// `None`: anywhere.
+    folders: Option<Vec<PathBuf>>,
+}
+
+impl Places {
+    const MAX: usize = 16;
+
+    pub fn new(cwd: &Path) -> Self {
+        Self { folders: Some(vec![cwd.to_owned()]) }
+    }
+
+    /// Takes note of a command, after which the others run.
+    pub fn follow(&mut self, words: &[Word]) {
+        if words.first().is_none_or(|program| program.text() != "cd") {
+            return;
+        }
+        let folder = match words {
+            [_, folder] if !folder.expands() => Some(folder.text()),
+            _ => None,
+        };
+        let folder = folder.filter(|folder| !folder.is_empty() && !folder.starts_with('-'));
+        self.folders = self.folders.take().zip(folder).and_then(|(mut folders, folder)| {
+            let there: Vec<_> = folders.iter().map(|place| place.join(&folder)).collect();
+            // A shell goes up from a folder by the name it has, others by where it is.
+            folders.extend(there.iter().map(|place| without_dots(place)).collect::<Vec<_>>());
+            folders.extend(there);
+            folders.sort();
+            folders.dedup();
+            (folders.len() <= Self::MAX).then_some(folders)
+        });
+    }
+
+    /// Whether a check holds in every one of them, with this folder taken from there.
+    fn all(&self, folder: &Path, check: &dyn Fn(&Path) -> bool) -> bool {
+        self.folders.as_ref().is_some_and(|folders| folders.iter().all(|place| check(&place.join(folder))))
+    }
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
 }
 
 /// Whether a command, or any that it may run, deletes without asking.
@@ -22,7 +83,7 @@ pub fn is_dangerous(argv: &[String]) -> bool {
 }
 
 /// Whether a command, or every command of the plain script that it runs, only looks at things.
-pub(crate) fn looks_only(words: &[Word], trust: &Trust) -> bool {
+pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
     let texts: Vec<String> = words.iter().map(Word::text).collect();
     if words.first().is_none_or(Word::expands) || !trust.is_trusted(&texts[0]) {
         return false;
@@ -30,12 +91,19 @@ pub(crate) fn looks_only(words: &[Word], trust: &Trust) -> bool {
     let expands = words.iter().any(Word::expands);
     // A script in a script is looked into too, and no deeper.
     match script_of(&texts, trust).filter(|_| !expands).map(Script::parse) {
-        Some(Script::Plain(commands)) => commands.iter().all(|words| program_looks_only(words, trust)),
-        _ => program_looks_only(words, trust),
+        Some(Script::Plain(commands)) => {
+            let mut places = places.clone();
+            commands.iter().all(|words| {
+                let safe = program_looks_only(words, trust, &places);
+                places.follow(words);
+                safe
+            })
+        }
+        _ => program_looks_only(words, trust, places),
     }
 }
 
-fn program_looks_only(words: &[Word], trust: &Trust) -> bool {
+fn program_looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
     let expands = words.iter().any(Word::expands);
     let words: Vec<String> = words.iter().map(Word::text).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -59,7 +127,7 @@ fn program_looks_only(words: &[Word], trust: &Trust) -> bool {
         "base64" => !words.iter().any(|word| base64_writes(word)),
         "find" => !words.iter().any(|word| FIND_ACTS.contains(word)),
         "rg" => !words.iter().any(|word| ripgrep_runs(word)),
-        "git" => git_looks_only(words),
+        "git" => git_looks_only(words, places),
         "sed" => match words {
             ["-n", lines] => is_lines(lines),
             ["-n", lines, file] => is_lines(lines) && !file.starts_with('-'),
@@ -95,24 +163,28 @@ fn ripgrep_runs(word: &str) -> bool {
     short || word == "--search-zip" || is_option(word, "--pre") || is_option(word, "--hostname-bin")
 }
 
-fn git_looks_only(words: &[&str]) -> bool {
+fn git_looks_only(words: &[&str], places: &Places) -> bool {
     const ELSEWHERE: &[&str] =
         &["--config-env", "--exec-path", "--git-dir", "--namespace", "--super-prefix", "--work-tree"];
-    const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate"];
+    const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate", "--show-signature"];
     // Configuration can name programs to run; git takes it anywhere before the command.
     if words.iter().any(|word| word.starts_with("-c") || ELSEWHERE.iter().any(|option| is_option(word, option))) {
         return false;
     }
     let mut rest = words;
+    let mut folder = PathBuf::new();
     let (command, arguments) = loop {
         match rest {
-            ["-C", _, after @ ..] => rest = after,
+            ["-C", inner, after @ ..] => {
+                folder.push(inner);
+                rest = after;
+            }
             [option, after @ ..] if option.starts_with('-') => rest = after,
             [command, after @ ..] => break (*command, after),
             [] => return false,
         }
     };
-    match command {
+    let harmless = match command {
         "status" | "log" | "diff" | "show" => {
             !arguments.iter().any(|word| RUNS.iter().any(|option| abbreviates(word, option)))
         }
@@ -123,7 +195,8 @@ fn git_looks_only(words: &[&str]) -> bool {
             ) || word.starts_with("--format=")
         }),
         _ => false,
-    }
+    };
+    harmless && places.all(&folder, &is_inert)
 }
 
 /// Ways to write that `rm` shall not ask, for a word that may become any of them.
@@ -154,7 +227,7 @@ mod tests {
     use super::*;
 
     fn trust() -> Trust<'static> {
-        let cwd = std::path::Path::new("/workspace");
+        let cwd = Path::new("/workspace");
         Trust { search: "/usr/bin:/bin", cwd, login_shell: None, can_write: &|path| path.starts_with("/workspace") }
     }
 
@@ -308,9 +381,7 @@ mod tests {
         ] {
             assert!(is_dangerous(&script(text)), "{text}");
         }
-        for text in
-            ["rm x", "rm -r x", "rm -- -f", "rmdir x", "echo rm -rf x", "sudo ls", "xargs", "git rm -f x"]
-        {
+        for text in ["rm x", "rm -r x", "rm -- -f", "rmdir x", "echo rm -rf x", "sudo ls", "xargs", "git rm -f x"] {
             assert!(!is_dangerous(&script(text)), "{text}");
         }
         assert!(is_dangerous(&["rm", "-rf", "x"].map(str::to_owned)));

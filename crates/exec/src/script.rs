@@ -209,8 +209,44 @@ fn is_unfit(c: char) -> bool {
 /// Words that begin something else than a command of that name, in bash, dash or zsh, or after which words are
 /// read by other rules.
 pub(crate) const RESERVED: &[&str] = &[
-    "!", "-", "[", "[[", "]]", "alias", "case", "coproc", "declare", "do", "done", "elif", "else", "end", "esac", "eval", "export", "fi", "float", "for", "foreach",
-    "function", "if", "in", "integer", "let", "local", "nocorrect", "noglob", "readonly", "repeat", "select", "then", "time", "typeset", "unset", "unsetenv", "until",
+    "!",
+    "-",
+    "[",
+    "[[",
+    "]]",
+    "alias",
+    "case",
+    "coproc",
+    "declare",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "eval",
+    "export",
+    "fi",
+    "float",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "integer",
+    "let",
+    "local",
+    "nocorrect",
+    "noglob",
+    "readonly",
+    "repeat",
+    "select",
+    "then",
+    "time",
+    "typeset",
+    "unset",
+    "unsetenv",
+    "until",
     "while",
 ];
 
@@ -221,7 +257,7 @@ pub(crate) fn is_command_name(word: &Word) -> bool {
         && !word.expands()
         && !is_assignment(&text)
         && !RESERVED.contains(&text.as_str())
-        && !text.contains('}')
+        && !text.contains(['{', '}', '~'])
         && !text.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -356,7 +392,8 @@ b""#,
     #[test]
     fn the_script_of_a_shell_is_found() {
         let login_shell = Some(Path::new("/home/me/bin/zsh"));
-        let trust = Trust { search: "/bin", cwd: Path::new("/w"), login_shell, can_write: &|path| path.starts_with("/w") };
+        let trust =
+            Trust { search: "/bin", cwd: Path::new("/w"), login_shell, can_write: &|path| path.starts_with("/w") };
         let check = |argv: &[&str], expected: Option<&str>| {
             let argv: Vec<_> = argv.iter().map(ToString::to_string).collect();
             assert_eq!(script_of(&argv, &trust), expected, "{argv:?}");

@@ -53,7 +53,24 @@ fn expanded(word: &Word) -> Vec<Word> {
 
 /// Programs, and builtins of shells, that run the command in their arguments.
 pub(crate) const WRAPPERS: &[&str] = &[
-    "sudo", "doas", "env", "nohup", "command", "exec", "builtin", "nice", "ionice", "setsid", "stdbuf", "time", "timeout", "xargs", "busybox", "noglob", "nocorrect", "-",
+    "sudo",
+    "doas",
+    "env",
+    "nohup",
+    "command",
+    "exec",
+    "builtin",
+    "nice",
+    "ionice",
+    "setsid",
+    "stdbuf",
+    "time",
+    "timeout",
+    "xargs",
+    "busybox",
+    "noglob",
+    "nocorrect",
+    "-",
 ];
 
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
@@ -213,7 +230,8 @@ impl Reader<'_, '_> {
         // A number in front is the descriptor, as is a name in braces.
         let numbered = self.word.as_ref().is_some_and(|word| {
             let text = word.text();
-            !word.is_quoted() && (text.chars().all(|c| c.is_ascii_digit()) || text.starts_with('{') && text.ends_with('}'))
+            !word.is_quoted()
+                && (text.chars().all(|c| c.is_ascii_digit()) || text.starts_with('{') && text.ends_with('}'))
         });
         if numbered {
             self.word = None;
@@ -249,7 +267,15 @@ impl Reader<'_, '_> {
             if script {
                 read(&body, self.depth + 1, self.found);
             } else if !delimiter.is_quoted() {
-                let inside = Reader { rest: &body, depth: self.depth + 1, found: self.found, words: Vec::new(), word: None, target: None, bodies: Vec::new() };
+                let inside = Reader {
+                    rest: &body,
+                    depth: self.depth + 1,
+                    found: self.found,
+                    words: Vec::new(),
+                    word: None,
+                    target: None,
+                    bodies: Vec::new(),
+                };
                 inside.read_text();
             }
         }
@@ -415,5 +441,23 @@ impl Reader<'_, '_> {
 
 /// Words after which a command begins.
 fn is_keyword(text: &str) -> bool {
-    RESERVED.contains(&text) && !matches!(text, "[" | "alias" | "eval" | "declare" | "export" | "float" | "integer" | "let" | "local" | "readonly" | "typeset" | "unset" | "unsetenv" | "-" | "nocorrect" | "noglob")
+    RESERVED.contains(&text)
+        && !matches!(
+            text,
+            "[" | "alias"
+                | "eval"
+                | "declare"
+                | "export"
+                | "float"
+                | "integer"
+                | "let"
+                | "local"
+                | "readonly"
+                | "typeset"
+                | "unset"
+                | "unsetenv"
+                | "-"
+                | "nocorrect"
+                | "noglob"
+        )
 }

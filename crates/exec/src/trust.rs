@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 
 /// Where the programs of the system are.
-const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+const SYSTEM: &[&str] =
+    &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
 /// What is needed to tell a program of the system or the user from one that a sandboxed command may have put
 /// in its place.

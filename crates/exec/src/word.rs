@@ -50,7 +50,8 @@ impl Word {
     /// Whether it may hold a sequence such as `{a..c}`. What bash makes of one can hold a backquote, and then it
     /// is a substitution.
     pub(crate) fn may_hold_sequence(&self) -> bool {
-        let sequence = |text: &str| text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
+        let sequence =
+            |text: &str| text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
         self.pieces.iter().any(|piece| piece.is_bare('{')) && sequence(&self.text())
     }
 
@@ -59,18 +60,29 @@ impl Word {
         self.pieces.iter().filter_map(|piece| piece.char()).collect()
     }
 
-    /// Whether a shell may replace the word by something other than [`text`](Self::text): it has an unquoted
-    /// brace, glob or tilde, or the value of a parameter, or begins with `=` (as zsh finds programs). A word that
-    /// does not expand is passed on exactly as its text.
+    /// Whether a shell may replace the word by something other than [`text`](Self::text): it has an unquoted glob,
+    /// a brace with a comma or `..`, a tilde where shells look for one (`HEAD~1` has none), the value of a
+    /// parameter, or it begins with `=` (as zsh finds programs). A word that does not expand is passed on exactly
+    /// as its text.
     pub fn expands(&self) -> bool {
         let equals = matches!(self.pieces[..], [Piece::Bare('='), _, ..]);
-        equals || self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('{' | '*' | '?' | '[' | '~') | Piece::Value { .. }))
+        let brace = self.pieces.iter().any(|piece| piece.is_bare('{'));
+        let separated = |pair: &[Piece]| pair.contains(&Piece::Bare(',')) || pair == [Piece::Bare('.'); 2];
+        let braces = brace && self.pieces.windows(2).any(separated);
+        let globs = |piece: &Piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { .. });
+        equals || braces || self.has_tilde() || self.pieces.iter().any(globs)
+    }
+
+    /// Whether it has a tilde that may stand for a folder: at the start, or where a value may begin.
+    fn has_tilde(&self) -> bool {
+        let after = |pair: &[Piece]| matches!(pair, [Piece::Bare('=' | ':') | Piece::Quoted('=' | ':'), Piece::Bare('~')]);
+        matches!(self.pieces[..], [Piece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
     }
 
     /// Whether a shell may find files or a folder for it.
     #[cfg(test)]
     pub(crate) fn has_globs(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[' | '~')))
+        self.has_tilde() || self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[')))
     }
 
     /// Whether nothing at all is known of it.
@@ -230,12 +242,17 @@ fn alternatives(pieces: &[Piece]) -> Vec<&[Piece]> {
 
 /// `1..3` or `a..c`. Anything less simple is not known.
 fn sequence(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
-    let text: Option<String> = pieces.iter().map(|piece| if let Piece::Bare(c) = piece { Some(*c) } else { None }).collect();
+    let text: Option<String> =
+        pieces.iter().map(|piece| if let Piece::Bare(c) = piece { Some(*c) } else { None }).collect();
     let text = text?;
     let (from, to) = text.split_once("..")?;
     let values: Vec<String> = match (letter(from), letter(to)) {
         (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
-            between(i64::from(from as u32), i64::from(to as u32))?.into_iter().filter_map(|n| char::from_u32(u32::try_from(n).ok()?)).map(String::from).collect()
+            between(i64::from(from as u32), i64::from(to as u32))?
+                .into_iter()
+                .filter_map(|n| char::from_u32(u32::try_from(n).ok()?))
+                .map(String::from)
+                .collect()
         }
         _ => between(number(from)?, number(to)?)?.into_iter().map(|n| n.to_string()).collect(),
     };

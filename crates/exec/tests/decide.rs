@@ -274,7 +274,8 @@ fn a_rule_does_not_free_a_name_that_the_workspace_can_decide() {
 fn a_rule_about_a_program_in_the_workspace_saves_the_question_but_not_the_sandbox() {
     let case = Case { approval: AskForApproval::Untrusted, rules: MYTOOL, ..Case::default() };
     case.check_argv(&["./local", "x"], allow(false, &[]));
-    Case { escalated: true, rules: MYTOOL, ..Case::default() }.check_argv(&["./local", "x"], ask(None, &["./local", "x"]));
+    Case { escalated: true, rules: MYTOOL, ..Case::default() }
+        .check_argv(&["./local", "x"], ask(None, &["./local", "x"]));
 }
 
 #[test]
@@ -416,12 +417,27 @@ fn no_rule_is_proposed_for_words_that_expand() {
 
 #[test]
 fn dangerous_commands_are_seen_however_they_are_written() {
-    for script in ["/bin/r[m] -rf x", "r''m -rf x", "\\rm -rf x", "$'rm' -rf x", "rm -{r,f} x", "rm -r{f,} x", "{rm,-rf,x}", "rm -rf $x", "rm -rf x > y", "/???/?? -rf x", "rm *", "$SUDO rm -rf x", "x=$(rm -rf y)"] {
+    for script in [
+        "/bin/r[m] -rf x",
+        "r''m -rf x",
+        "\\rm -rf x",
+        "$'rm' -rf x",
+        "rm -{r,f} x",
+        "rm -r{f,} x",
+        "{rm,-rf,x}",
+        "rm -rf $x",
+        "rm -rf x > y",
+        "/???/?? -rf x",
+        "rm *",
+        "$SUDO rm -rf x",
+        "x=$(rm -rf y)",
+    ] {
         let command = loomd_exec::join(&["bash", "-lc", script]);
         let expected = forbid(&format!("`{command}` rejected: blocked by policy"));
         Case { approval: AskForApproval::Never, rules: "", ..Case::default() }.check(script, expected);
     }
-    for script in ["rm *.o", "rm $x", "rm \"$x\" a", "echo rm -rf x > y", "$x -rf y", "cat > f <<'EOF'\nrm -rf x\nEOF"] {
+    for script in ["rm *.o", "rm $x", "rm \"$x\" a", "echo rm -rf x > y", "$x -rf y", "cat > f <<'EOF'\nrm -rf x\nEOF"]
+    {
         let command = ["bash", "-lc", script].map(str::to_owned);
         assert!(!loomd_exec::is_dangerous(&command), "{script:?}");
     }

@@ -102,7 +102,8 @@ impl PrefixRule {
         if !tried.insert((at, next, shown)) {
             return false;
         }
-        let candidate = |alternative: &&String| word.can_be(alternative) || at == 0 && word.base_name().can_be(alternative);
+        let candidate =
+            |alternative: &&String| word.can_be(alternative) || at == 0 && word.base_name().can_be(alternative);
         if let Some(alternative) = alternatives.iter().find(candidate) {
             let shown = shown || !word.is_unknown();
             found.push(alternative);
