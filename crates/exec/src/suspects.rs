@@ -7,9 +7,7 @@ use crate::script::{RESERVED, is_assignment};
 use crate::word::{Piece, Word};
 
 /// How deep scripts in scripts are read.
-const MAX_DEPTH: usize = 8;
-/// How many commands are looked at.
-const MAX_COMMANDS: usize = 10_000;
+const MAX_DEPTH: usize = 32;
 
 /// The commands that an argument list may run: itself, the one that it wraps, and those of the script that it
 /// hands to a shell, however that shell is called.
@@ -26,7 +24,7 @@ pub(crate) fn suspects_of(words: &[Word]) -> Vec<Vec<Word>> {
 
 /// Adds a command in every way that shells may read it.
 fn add(words: Vec<Word>, depth: usize, found: &mut Vec<Vec<Word>>) {
-    if words.is_empty() || depth > MAX_DEPTH || found.len() > MAX_COMMANDS {
+    if words.is_empty() || depth > MAX_DEPTH {
         return;
     }
     if let Some(wrapped) = wrapped(&words) {
@@ -152,8 +150,7 @@ impl Reader<'_, '_> {
                     self.end_command();
                     self.skip_bodies();
                 }
-                ';' | '(' | ')' => self.end_command(),
-                '|' => self.end_command(),
+                ';' | '(' | ')' | '|' => self.end_command(),
                 '&' if self.rest.starts_with('>') => self.end_word(),
                 '&' => self.end_command(),
                 '#' if self.word.is_none() => {
@@ -161,7 +158,7 @@ impl Reader<'_, '_> {
                 }
                 '<' | '>' if self.rest.starts_with('(') => {
                     self.rest = &self.rest[1..];
-                    let inside = self.until_closed('(', ')');
+                    let inside = self.until_closed(')');
                     self.substitution(&inside, true);
                 }
                 '<' | '>' => self.redirection(c),
@@ -326,14 +323,19 @@ impl Reader<'_, '_> {
             }
             Some('(') => {
                 self.rest = chars.as_str();
-                let inside = self.until_closed('(', ')');
+                let inside = self.until_closed(')');
                 self.substitution(&inside, quoted);
             }
             Some('{') => {
                 self.rest = chars.as_str();
-                let inside = self.until_closed('{', '}');
+                let inside = self.until_closed('}');
                 // What it expands to by default may be substituted.
                 self.substitution(&inside, quoted && !inside.contains('@'));
+            }
+            Some('[') => {
+                self.rest = chars.as_str();
+                let inside = self.until_closed(']');
+                self.substitution(&inside, quoted);
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -369,13 +371,13 @@ impl Reader<'_, '_> {
         self.substitution(&script, quoted);
     }
 
-    /// The text up to the sign that closes what was opened, with quotes and inner ones passed over.
-    fn until_closed(&mut self, open: char, close: char) -> String {
-        let mut level = 0;
-        let mut quote = None;
+    /// The text up to the sign that closes what was opened, with quotes and inner substitutions passed over.
+    fn until_closed(&mut self, close: char) -> String {
+        let mut closing = vec![close];
+        let (mut quote, mut escaped, mut before) = (None, false, '\0');
         let mut end = self.rest.len();
-        let mut escaped = false;
         for (at, c) in self.rest.char_indices() {
+            let dollar = std::mem::replace(&mut before, c) == '$';
             if std::mem::take(&mut escaped) {
                 continue;
             }
@@ -384,11 +386,14 @@ impl Reader<'_, '_> {
                 ('\'' | '"', None) => quote = Some(c),
                 (c, Some(by)) if c == by => quote = None,
                 (_, Some('\'')) => {}
-                (c, _) if c == open => level += 1,
-                (c, _) if c == close && level > 0 => level -= 1,
-                (c, _) if c == close => {
-                    end = at;
-                    break;
+                ('(', _) if dollar || closing.last() == Some(&')') => closing.push(')'),
+                ('{', _) if dollar => closing.push('}'),
+                (c, _) if closing.last() == Some(&c) => {
+                    closing.pop();
+                    if closing.is_empty() {
+                        end = at;
+                        break;
+                    }
                 }
                 _ => {}
             }

@@ -66,16 +66,19 @@ impl Word {
     /// as its text.
     pub fn expands(&self) -> bool {
         let equals = matches!(self.pieces[..], [Piece::Bare('='), _, ..]);
-        let brace = self.pieces.iter().any(|piece| piece.is_bare('{'));
-        let separated = |pair: &[Piece]| pair.contains(&Piece::Bare(',')) || pair == [Piece::Bare('.'); 2];
-        let braces = brace && self.pieces.windows(2).any(separated);
         let globs = |piece: &Piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { .. });
-        equals || braces || self.has_tilde() || self.pieces.iter().any(globs)
+        equals || self.expands_braces() || self.has_tilde() || self.pieces.iter().any(globs)
+    }
+
+    fn expands_braces(&self) -> bool {
+        let separated = |pair: &[Piece]| pair.contains(&Piece::Bare(',')) || pair == [Piece::Bare('.'); 2];
+        self.pieces.contains(&Piece::Bare('{')) && self.pieces.windows(2).any(separated)
     }
 
     /// Whether it has a tilde that may stand for a folder: at the start, or where a value may begin.
     fn has_tilde(&self) -> bool {
-        let after = |pair: &[Piece]| matches!(pair, [Piece::Bare('=' | ':') | Piece::Quoted('=' | ':'), Piece::Bare('~')]);
+        let after =
+            |pair: &[Piece]| matches!(pair, [Piece::Bare('=' | ':') | Piece::Quoted('=' | ':'), Piece::Bare('~')]);
         matches!(self.pieces[..], [Piece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
     }
 
@@ -110,6 +113,10 @@ impl Word {
     /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
     /// when it says no; a bracket expression is taken for any character.
     pub(crate) fn can_be(&self, text: &str) -> bool {
+        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. } | Piece::Bare('*' | '?' | '[' | '~'))) {
+            return self.pieces.iter().filter_map(|piece| piece.char()).eq(text.chars());
+        }
+        // Globs that match no file stay as they are.
         if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.text() == text {
             return true;
         }
@@ -136,7 +143,13 @@ impl Word {
             };
             reached = match *first {
                 Piece::Quote => reached,
-                Piece::Value { .. } | Piece::Bare('~') => many(&reached, &|_| true),
+                Piece::Value { .. } => many(&reached, &|_| true),
+                Piece::Bare('~') => {
+                    // What follows says whose folder it is.
+                    let name = rest.iter().position(|piece| piece.char() == Some('/')).unwrap_or(rest.len());
+                    pieces = &rest[name..];
+                    many(&reached, &|_| true)
+                }
                 Piece::Bare('*') => many(&reached, &|c| c != '/'),
                 Piece::Bare('?') => one(&reached, &|c| c != '/'),
                 Piece::Bare('[') => match closing_bracket(rest) {
@@ -154,6 +167,10 @@ impl Word {
 
     /// The words that bash and zsh make of its braces; `None` where that is not known exactly.
     pub fn braces(&self) -> Option<Vec<Self>> {
+        // A name before a brace would go on with what the brace becomes.
+        if self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.expands_braces() {
+            return None;
+        }
         let mut left = MAX_BRACES;
         let words = expand(&self.pieces, &mut left)?;
         // A word that is empty and has no quotes is dropped.
