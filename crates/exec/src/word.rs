@@ -111,7 +111,7 @@ impl Word {
     }
 
     /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
-    /// when it says no; a bracket expression is taken for any character.
+    /// when it says no; a bracket expression is taken for any text, as it stays when it matches no file.
     pub(crate) fn can_be(&self, text: &str) -> bool {
         if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. } | Piece::Bare('*' | '?' | '[' | '~'))) {
             return self.pieces.iter().filter_map(|piece| piece.char()).eq(text.chars());
@@ -155,7 +155,7 @@ impl Word {
                 Piece::Bare('[') => match closing_bracket(rest) {
                     Some(end) => {
                         pieces = &rest[end + 1..];
-                        one(&reached, &|c| c != '/')
+                        many(&reached, &|_| true)
                     }
                     None => one(&reached, &|c| c == '['),
                 },
