@@ -1,12 +1,15 @@
 //! Whether a command may run, must be asked about, or must not run: rules first, then what is known about
-//! the command, then the approval policy. Pure: nobody is asked here and nothing runs.
+//! the command, then the approval policy. Nobody is asked here and nothing runs; only [`Trust`] looks at files.
 
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 use crate::quote::join;
 use crate::rules::{Match, PrefixRule, RuleDecision, Rules};
-use crate::safety::{is_dangerous, is_known_safe};
-use crate::script::{Script, script_of};
+use crate::safety::{Places, deletes, looks_only};
+use crate::script::{Script, base_name, script_of};
+use crate::suspects::{suspects, suspects_of};
+use crate::trust::{Origin, Trust};
+use crate::word::Word;
 
 /// What is to be decided about.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +20,8 @@ pub struct Question<'a> {
     /// Whether the command wants more than the sandbox gives.
     pub escalated: bool,
     pub rules: &'a Rules,
+    /// Which programs are what their names say.
+    pub trust: Trust<'a>,
     /// The rule that the model would like to have.
     pub prefix_rule: Option<&'a [String]>,
 }
@@ -26,6 +31,8 @@ pub enum Decision {
     Allow {
         /// Rules vouch for all of it, so it needs no sandbox.
         unsandboxed: bool,
+        /// It runs unasked under any policy because parts of it are known to change nothing.
+        known_safe: bool,
         /// The rule to propose should the sandbox get in its way.
         amendment: Option<Vec<String>>,
     },
@@ -42,20 +49,32 @@ pub enum Decision {
 
 /// One command of a script.
 struct Part<'a> {
-    words: Vec<String>,
+    words: Vec<Word>,
     matches: Vec<Match<'a>>,
     decision: RuleDecision,
     by_rule: bool,
+    /// Whether a rule vouches for it, and for a program that nobody can replace.
+    freed: bool,
     known_safe: bool,
 }
 
 pub fn decide(question: Question) -> Decision {
-    let Parts { commands, amendable, unseen } = split(question.command);
-    let parts: Vec<_> = commands.iter().map(|words| judge(question, words, amendable)).collect();
+    let Parts { commands, amendable, unseen } = split(question.command, &question.trust);
+    let parts: Vec<_> = commands.iter().map(|command| judge(question, command, amendable)).collect();
     let strictest = parts.iter().map(|part| part.decision).max().unwrap_or(RuleDecision::Prompt);
+    let vouched = parts.iter().all(|part| part.by_rule || part.known_safe);
+    let shell = question.command.first().map(|program| question.trust.origin(program));
+    let unsandboxed = !unseen && parts.iter().all(|part| part.freed) && shell == Some(Origin::Fixed);
+    // Rules about some parts of what wants to leave the sandbox do not let the rest leave it.
+    let partly = wants_out(question) && !unsandboxed && vouched && parts.iter().any(|part| part.by_rule);
     match strictest {
         RuleDecision::Forbidden => Decision::Forbid { reason: forbidden_reason(question.command, &parts) },
-        RuleDecision::Prompt => {
+        RuleDecision::Allow if !partly => Decision::Allow {
+            unsandboxed,
+            known_safe: vouched && parts.iter().any(|part| part.known_safe && !part.by_rule),
+            amendment: amendment(question, &parts, amendable, RuleDecision::Allow),
+        },
+        RuleDecision::Prompt | RuleDecision::Allow => {
             let rule = parts.iter().any(|part| part.by_rule && part.decision == RuleDecision::Prompt);
             if let Some(refusal) = cannot_ask(question.approval, rule) {
                 return Decision::Forbid { reason: refusal.into() };
@@ -63,13 +82,17 @@ pub fn decide(question: Question) -> Decision {
             let amendment = if rule { None } else { amendment(question, &parts, amendable, RuleDecision::Prompt) };
             Decision::Ask { reason: prompt_reason(question.command, &parts), amendment }
         }
-        RuleDecision::Allow => Decision::Allow {
-            unsandboxed: !unseen
-                && parts.iter().any(|part| part.by_rule)
-                && parts.iter().all(|part| part.by_rule || part.known_safe),
-            amendment: amendment(question, &parts, amendable, RuleDecision::Allow),
-        },
     }
+}
+
+/// Whether the command is to leave the sandbox by asking.
+fn wants_out(question: Question) -> bool {
+    question.escalated && !is_open(question.sandbox) && matches!(question.approval, AskForApproval::OnRequest)
+}
+
+/// Whether there is no sandbox to leave.
+fn is_open(sandbox: &SandboxPolicy) -> bool {
+    matches!(sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
 
 /// Why a command that asks for more than the sandbox gives is refused out of hand: under most policies nobody
@@ -92,50 +115,88 @@ pub fn refuse_escalation(approval: &AskForApproval, verb: &str) -> Option<String
 }
 
 /// What makes two commands the same for an approval that is remembered: the words of a single plain command,
-/// else the flag and text of the script.
-pub fn approval_key(command: &[String]) -> Vec<String> {
-    match script_of(command) {
-        Some(script) => match Script::parse(script) {
-            Script::Plain(mut commands) if commands.len() == 1 => commands.remove(0),
-            _ => vec![command[1].clone(), script.to_owned()],
-        },
-        None => command.to_vec(),
+/// else the flag and text of the script. Words that a shell expands are not the same as those words quoted.
+pub fn approval_key(command: &[String], trust: &Trust) -> Vec<String> {
+    let Some(script) = script_of(command, trust) else { return command.to_vec() };
+    match Script::parse(script) {
+        Script::Plain(commands) if commands.len() == 1 && !expands(&commands[0]) => texts(&commands[0]),
+        _ => vec![command[1].clone(), script.to_owned()],
     }
 }
 
+fn expands(words: &[Word]) -> bool {
+    words.iter().any(Word::expands)
+}
+
+fn texts(words: &[Word]) -> Vec<String> {
+    words.iter().map(Word::text).collect()
+}
+
+/// A command that is judged by itself.
+struct Judged {
+    words: Vec<Word>,
+    /// In every way that a shell may read it.
+    suspects: Vec<Vec<Word>>,
+    /// Where it may run.
+    places: Places,
+}
+
 struct Parts {
-    commands: Vec<Vec<String>>,
+    commands: Vec<Judged>,
     /// Whether a rule about a part's words would say what the part does.
     amendable: bool,
     /// Whether something happens that no words tell, such as writing to a file.
     unseen: bool,
 }
 
-fn split(command: &[String]) -> Parts {
-    match script_of(command).map(Script::parse) {
-        Some(Script::Plain(commands)) => Parts { commands, amendable: true, unseen: false },
-        Some(Script::Heredoc(heredoc)) => {
-            Parts { commands: vec![heredoc.words], amendable: false, unseen: heredoc.redirected }
+fn split(command: &[String], trust: &Trust) -> Parts {
+    let mut places = Places::new(trust.cwd);
+    let whole = |words: Vec<Word>| vec![Judged { words, suspects: suspects(command), places: Places::new(trust.cwd) }];
+    match script_of(command, trust).map(Script::parse) {
+        Some(Script::Plain(commands)) => {
+            let judged = |words: Vec<Word>| {
+                let here = places.clone();
+                places.follow(&words);
+                Judged { suspects: suspects_of(&words), words, places: here }
+            };
+            Parts { commands: commands.into_iter().map(judged).collect(), amendable: true, unseen: false }
         }
-        Some(Script::Opaque) | None => Parts { commands: vec![command.to_vec()], amendable: true, unseen: false },
+        Some(Script::Heredoc(heredoc)) => {
+            Parts { commands: whole(heredoc.words), amendable: false, unseen: heredoc.redirected }
+        }
+        Some(Script::Opaque) | None => {
+            let words = command.iter().map(|word| Word::literal(word)).collect();
+            Parts { commands: whole(words), amendable: true, unseen: false }
+        }
     }
 }
 
-fn judge<'a>(question: Question<'a>, words: &'a [String], visible: bool) -> Part<'a> {
-    let matches = question.rules.matches(words);
-    let known_safe = visible && is_known_safe(words);
-    let ruled = matches.iter().map(|found| found.rule.decision).max();
-    let decision = ruled.unwrap_or_else(|| by_policy(question, words, known_safe));
-    Part { words: words.to_vec(), by_rule: ruled.is_some(), matches, decision, known_safe }
+fn judge<'a>(question: Question<'a>, command: &Judged, visible: bool) -> Part<'a> {
+    let known_safe = visible && looks_only(&command.words, &question.trust, &command.places);
+    let restricting = question.rules.restricting(&command.suspects);
+    let mut allowing = question.rules.allowing(&command.words, &question.trust);
+    if wants_out(question) {
+        // Who may replace the program may not take it out of the sandbox.
+        allowing.retain(|found| found.fixed);
+    }
+    let ruled = restricting.iter().chain(&allowing).map(|found| found.rule.decision).max();
+    Part {
+        words: command.words.clone(),
+        decision: ruled.unwrap_or_else(|| by_policy(question, &command.suspects, known_safe)),
+        by_rule: ruled.is_some(),
+        freed: restricting.is_empty() && allowing.iter().any(|found| found.fixed),
+        matches: restricting.into_iter().chain(allowing).collect(),
+        known_safe,
+    }
 }
 
 /// What happens to a command that no rule speaks of.
-fn by_policy(question: Question, words: &[String], known_safe: bool) -> RuleDecision {
-    let open = matches!(question.sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. });
+fn by_policy(question: Question, suspects: &[Vec<Word>], known_safe: bool) -> RuleDecision {
+    let open = is_open(question.sandbox);
     if known_safe {
         return RuleDecision::Allow;
     }
-    if is_dangerous(words) {
+    if deletes(suspects) {
         return match question.approval {
             AskForApproval::Never if open => RuleDecision::Allow,
             AskForApproval::Never => RuleDecision::Forbidden,
@@ -194,24 +255,28 @@ fn prompt_reason(command: &[String], parts: &[Part]) -> Option<String> {
 /// The rule to propose: the model's, if it is fit, else one about the first part that nobody vouches for.
 fn amendment(question: Question, parts: &[Part], amendable: bool, decision: RuleDecision) -> Option<Vec<String>> {
     let ruled = parts.iter().any(|part| part.by_rule);
-    if let Some(words) = question.prefix_rule.filter(|words| !ruled && fit(words, parts)) {
+    if let Some(words) = question.prefix_rule.filter(|words| !ruled && fit(words, parts, &question.trust)) {
         return Some(words.to_vec());
     }
     let first = parts.iter().find(|part| !part.by_rule && !part.known_safe && part.decision == decision)?;
-    amendable.then(|| first.words.clone())
+    // A rule is about the words that a program gets, which are not known if they expand.
+    (amendable && !expands(&first.words)).then(|| texts(&first.words))
 }
 
 /// Whether a proposed rule says something and would be enough.
-fn fit(words: &[String], parts: &[Part]) -> bool {
+fn fit(words: &[String], parts: &[Part], trust: &Trust) -> bool {
     let mut rules = Rules::default();
     rules.add(PrefixRule::allow(words));
-    let open = |part: &Part| !rules.matches(&part.words).is_empty() || part.decision == RuleDecision::Allow;
+    let open = |part: &Part| !rules.allowing(&part.words, trust).is_empty() || part.decision == RuleDecision::Allow;
     !words.is_empty() && !says_too_little(words) && parts.iter().all(open)
 }
 
 /// Prefixes that would allow anything at all.
 fn says_too_little(words: &[String]) -> bool {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Some(program) = words.first_mut() {
+        *program = base_name(program);
+    }
     matches!(
         words[..],
         ["python" | "python3"]
@@ -221,8 +286,8 @@ fn says_too_little(words: &[String]) -> bool {
             | ["node" | "perl" | "ruby" | "php" | "lua" | "osascript"]
             | ["node" | "perl" | "ruby" | "lua", "-e"]
             | ["php", "-r"]
-            | ["bash" | "sh" | "zsh" | "/bin/bash" | "/bin/zsh" | "/bin/sh"]
-            | ["bash" | "sh" | "zsh" | "/bin/bash" | "/bin/zsh" | "/bin/sh", "-lc" | "-c"]
+            | ["bash" | "sh" | "zsh"]
+            | ["bash" | "sh" | "zsh", "-lc" | "-c"]
             | ["pwsh" | "powershell" | "powershell.exe" | "pwsh.exe"]
             | ["pwsh" | "powershell" | "powershell.exe" | "pwsh.exe", "-Command" | "-c"]
             | ["git" | "env" | "sudo"]

@@ -1,54 +1,133 @@
 //! Commands that are known to change nothing, and commands that are known to destroy things. Everything else
 //! is neither; what then happens is for the approval policy to say.
 
+use std::path::{Component, Path, PathBuf};
+
 use crate::actions::is_lines;
+use crate::repository::is_inert;
 use crate::script::{Script, base_name, script_of};
+use crate::suspects::{WRAPPERS, suspects};
+use crate::trust::Trust;
+use crate::word::Word;
 
 /// Whether a command, and every command of a plain script, only looks at things.
-pub fn is_known_safe(argv: &[String]) -> bool {
-    all(argv, &|words| looks_only(words)).unwrap_or(false)
-}
-
-/// Whether a command, or any command of a plain script, deletes without asking.
-pub fn is_dangerous(argv: &[String]) -> bool {
-    all(argv, &|words| !deletes(words)).is_some_and(|harmless| !harmless)
-}
-
-/// Applies a check to a command, or to each command of the script it runs; `None` for an opaque script.
-fn all(argv: &[String], check: &dyn Fn(&[&str]) -> bool) -> Option<bool> {
-    let run = |argv: &[String]| check(&argv.iter().map(String::as_str).collect::<Vec<_>>());
-    let Some(script) = script_of(argv) else { return Some(run(argv)) };
-    match Script::parse(script) {
-        // A script in a script is looked into too, and no deeper.
-        Script::Plain(commands) => Some(commands.iter().all(|command| match script_of(command).map(Script::parse) {
-            Some(Script::Plain(inner)) => inner.iter().all(|command| run(command)),
-            _ => run(command),
-        })),
-        Script::Heredoc(_) | Script::Opaque => None,
+pub fn is_known_safe(argv: &[String], trust: &Trust) -> bool {
+    let mut places = Places::new(trust.cwd);
+    match script_of(argv, trust).map(Script::parse) {
+        Some(Script::Plain(commands)) => commands.iter().all(|command| {
+            let safe = looks_only(command, trust, &places);
+            places.follow(command);
+            safe
+        }),
+        Some(_) => false,
+        None => looks_only(&argv.iter().map(|word| Word::literal(word)).collect::<Vec<_>>(), trust, &places),
     }
 }
 
-/// Where the programs that we know live; one of the same name elsewhere may be anything.
-const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin"];
+/// The folders that a command of a script may run in: where the script began, and wherever `cd` may have led.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// `None`: anywhere.
+    folders: Option<Vec<PathBuf>>,
+}
 
-fn looks_only(words: &[&str]) -> bool {
-    let [program, words @ ..] = words else { return false };
-    let name = match program.rsplit_once('/') {
-        Some((folder, name)) if SYSTEM.contains(&folder) => name,
-        Some(_) => return false,
-        None => program,
-    };
-    match name {
+impl Places {
+    const MAX: usize = 16;
+
+    pub fn new(cwd: &Path) -> Self {
+        Self { folders: Some(vec![cwd.to_owned()]) }
+    }
+
+    /// Takes note of a command, after which the others run.
+    pub fn follow(&mut self, words: &[Word]) {
+        if words.first().is_none_or(|program| program.text() != "cd") {
+            return;
+        }
+        let folder = match words {
+            [_, folder] if !folder.expands() => Some(folder.text()),
+            _ => None,
+        };
+        let folder = folder.filter(|folder| !folder.is_empty() && !folder.starts_with('-'));
+        self.folders = self.folders.take().zip(folder).and_then(|(mut folders, folder)| {
+            let there: Vec<_> = folders.iter().map(|place| place.join(&folder)).collect();
+            // A shell goes up from a folder by the name it has, others by where it is.
+            folders.extend(there.iter().map(|place| without_dots(place)).collect::<Vec<_>>());
+            folders.extend(there);
+            folders.sort();
+            folders.dedup();
+            (folders.len() <= Self::MAX).then_some(folders)
+        });
+    }
+
+    /// Whether a check holds in every one of them, with this folder taken from there.
+    fn all(&self, folder: &Path, check: &dyn Fn(&Path) -> bool) -> bool {
+        self.folders.as_ref().is_some_and(|folders| folders.iter().all(|place| check(&place.join(folder))))
+    }
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+/// Whether a command, or any that it may run, deletes without asking.
+pub fn is_dangerous(argv: &[String]) -> bool {
+    deletes(&suspects(argv))
+}
+
+/// Whether a command, or every command of the plain script that it runs, only looks at things.
+pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
+    let texts: Vec<String> = words.iter().map(Word::text).collect();
+    if words.first().is_none_or(Word::expands) || !trust.is_trusted(&texts[0]) {
+        return false;
+    }
+    let expands = words.iter().any(Word::expands);
+    // A script in a script is looked into too, and no deeper.
+    match script_of(&texts, trust).filter(|_| !expands).map(Script::parse) {
+        Some(Script::Plain(commands)) => {
+            let mut places = places.clone();
+            commands.iter().all(|words| {
+                let safe = program_looks_only(words, trust, &places);
+                places.follow(words);
+                safe
+            })
+        }
+        _ => program_looks_only(words, trust, places),
+    }
+}
+
+fn program_looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
+    let expands = words.iter().any(Word::expands);
+    let words: Vec<String> = words.iter().map(Word::text).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let [program, words @ ..] = &words[..] else { return false };
+    if !trust.is_trusted(program) {
+        return false;
+    }
+    match base_name(program) {
+        // No option or operand of these writes or starts anything, whatever a shell makes of them.
         "cat" | "cd" | "cut" | "echo" | "expr" | "false" | "grep" | "head" | "id" | "ls" | "nl" | "paste" | "pwd"
         | "rev" | "seq" | "stat" | "tail" | "tr" | "true" | "uname" | "wc" | "which" | "whoami" | "numfmt" | "tac" => {
             true
         }
+        _ if expands => false,
         // A second file would be written.
-        "uniq" => words.iter().filter(|word| !word.starts_with('-')).count() < 2,
-        "base64" => literal(words) && !words.iter().any(|word| word.starts_with("-o") || abbreviates(word, "--output")),
-        "find" => literal(words) && !words.iter().any(|word| FIND_ACTS.contains(word)),
-        "rg" => literal(words) && !words.iter().any(|word| ripgrep_runs(word)),
-        "git" => literal(words) && git_looks_only(words),
+        "uniq" => {
+            let options = words.iter().take_while(|word| **word != "--").count();
+            let operands = words[..options].iter().filter(|word| !word.starts_with('-') || **word == "-").count();
+            operands + words[options..].len().saturating_sub(1) < 2
+        }
+        "base64" => !words.iter().any(|word| base64_writes(word)),
+        "find" => !words.iter().any(|word| FIND_ACTS.contains(word)),
+        "rg" => !words.iter().any(|word| ripgrep_runs(word)),
+        "git" => git_looks_only(words, places),
         "sed" => match words {
             ["-n", lines] => is_lines(lines),
             ["-n", lines, file] => is_lines(lines) && !file.starts_with('-'),
@@ -58,12 +137,10 @@ fn looks_only(words: &[&str]) -> bool {
     }
 }
 
-/// Whether no word could turn into other options when a shell expands its braces.
-fn literal(words: &[&str]) -> bool {
-    !words.iter().any(|word| {
-        word.split_once('{').is_some_and(|(_, rest)| rest.contains('}') && rest.contains(',')) && !word.starts_with('{')
-            || word.starts_with("{-")
-    })
+/// Options of base64 that write to a file, alone or among others.
+fn base64_writes(word: &str) -> bool {
+    let short = word.strip_prefix('-').is_some_and(|flags| !flags.starts_with('-') && flags.contains('o'));
+    short || abbreviates(word, "--output")
 }
 
 /// The option, or any beginning of it, as git and others take it; with or without a value behind `=`.
@@ -86,24 +163,28 @@ fn ripgrep_runs(word: &str) -> bool {
     short || word == "--search-zip" || is_option(word, "--pre") || is_option(word, "--hostname-bin")
 }
 
-fn git_looks_only(words: &[&str]) -> bool {
+fn git_looks_only(words: &[&str], places: &Places) -> bool {
     const ELSEWHERE: &[&str] =
         &["--config-env", "--exec-path", "--git-dir", "--namespace", "--super-prefix", "--work-tree"];
-    const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate"];
+    const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate", "--show-signature"];
     // Configuration can name programs to run; git takes it anywhere before the command.
     if words.iter().any(|word| word.starts_with("-c") || ELSEWHERE.iter().any(|option| is_option(word, option))) {
         return false;
     }
     let mut rest = words;
+    let mut folder = PathBuf::new();
     let (command, arguments) = loop {
         match rest {
-            ["-C", _, after @ ..] => rest = after,
+            ["-C", inner, after @ ..] => {
+                folder.push(inner);
+                rest = after;
+            }
             [option, after @ ..] if option.starts_with('-') => rest = after,
             [command, after @ ..] => break (*command, after),
             [] => return false,
         }
     };
-    match command {
+    let harmless = match command {
         "status" | "log" | "diff" | "show" => {
             !arguments.iter().any(|word| RUNS.iter().any(|option| abbreviates(word, option)))
         }
@@ -114,30 +195,41 @@ fn git_looks_only(words: &[&str]) -> bool {
             ) || word.starts_with("--format=")
         }),
         _ => false,
-    }
+    };
+    harmless && places.all(&folder, &is_inert)
 }
 
-/// Programs that run another program.
-const WRAPPERS: &[&str] = &["sudo", "doas", "env", "nohup", "command", "exec", "builtin", "nice", "setsid", "xargs"];
+/// Ways to write that `rm` shall not ask, for a word that may become any of them.
+const FORCED: &[&str] = &["-f", "-rf", "-fr", "-Rf", "-fR", "-rfv", "-vrf", "-fv", "-vf", "--force"];
 
-fn deletes(words: &[&str]) -> bool {
-    let [program, words @ ..] = words else { return false };
-    let name = base_name(program);
-    if name == "rm" {
-        let mut options = words.iter().take_while(|word| **word != "--");
-        options.any(|word| *word == "--force" || word.starts_with('-') && !word.starts_with("--") && word.contains('f'))
-    } else if WRAPPERS.contains(&name) {
-        let own =
-            |word: &&&str| word.starts_with('-') || word.contains('=') || word.chars().all(|c| c.is_ascii_digit());
-        deletes(&words[words.iter().take_while(own).count()..])
-    } else {
-        false
-    }
+/// Whether one of these commands deletes without asking.
+pub(crate) fn deletes(suspects: &[Vec<Word>]) -> bool {
+    suspects.iter().any(|words| {
+        let wrapped = words.first().is_some_and(|program| WRAPPERS.contains(&base_name(&program.text())));
+        let starts = if wrapped { 0..words.len() } else { 0..1 };
+        starts.into_iter().any(|start| is_forced_deletion(&words[start..]))
+    })
+}
+
+fn is_forced_deletion(words: &[Word]) -> bool {
+    let Some((program, words)) = words.split_first() else { return false };
+    let forces = |word: &Word| {
+        let text = word.text();
+        let literal = text == "--force" || text.starts_with('-') && !text.starts_with("--") && text.contains('f');
+        literal || word.expands() && !word.is_unknown() && FORCED.iter().any(|forced| word.can_be(forced))
+    };
+    let is_rm = !program.is_unknown() && program.base_name().can_be("rm");
+    is_rm && words.iter().take_while(|word| word.text() != "--").any(forces)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn trust() -> Trust<'static> {
+        let cwd = Path::new("/workspace");
+        Trust { search: "/usr/bin:/bin", cwd, login_shell: None, can_write: &|path| path.starts_with("/workspace") }
+    }
 
     fn script(script: &str) -> Vec<String> {
         ["/bin/bash", "-lc", script].map(str::to_owned).to_vec()
@@ -184,8 +276,15 @@ mod tests {
             "bash -c ls",
             "sh -lc 'ls && cat a'",
             "ls {a,b}",
+            "cat ~/x *",
+            "uniq -",
+            "rg '*' a",
+            "git diff HEAD~1",
+            "git show 'HEAD@{1}'",
+            "git log @{u}",
+            "find . -name '*.rs'",
         ] {
-            assert!(is_known_safe(&script(text)), "{text}");
+            assert!(is_known_safe(&script(text), &trust()), "{text}");
             assert!(!is_dangerous(&script(text)), "{text}");
         }
     }
@@ -252,15 +351,37 @@ mod tests {
             "find . -ex{ec,} rm",
             "find . {-exec,rm}",
             "rg --pr{e,}=x a",
+            "find {.,-exec,touch,x,;}",
+            "find . -exe{c..c} x",
+            "find . -exe? x",
+            "find . *",
+            "find ~",
+            "rg a *",
+            "rg {a,--pre=x}",
+            "base64 *",
+            "base64 -do x",
+            "uniq *",
+            "uniq {a,b}",
+            "uniq -- -a -b",
+            "uniq - b",
+            "sed -n 1p *",
+            "sed -n {1p,-i}",
+            "git status *",
+            "git diff {a,--output=x}",
+            "git log --show-signature",
+            "./bash -c ls",
+            "/workspace/bash -c ls",
+            "l? x",
+            "{ls,x}",
             "cat <<EOF\nx\nEOF",
             "bash -c 'rm a'",
             "dash -c ls",
             "LS",
             "sudo ls",
         ] {
-            assert!(!is_known_safe(&script(text)), "{text}");
+            assert!(!is_known_safe(&script(text), &trust()), "{text}");
         }
-        assert!(!is_known_safe(&[]));
+        assert!(!is_known_safe(&[], &trust()));
     }
 
     #[test]
@@ -289,9 +410,7 @@ mod tests {
         ] {
             assert!(is_dangerous(&script(text)), "{text}");
         }
-        for text in
-            ["rm x", "rm -r x", "rm -- -f", "rmdir x", "echo rm -rf x", "sudo ls", "xargs", "git rm -f x", "rm -rf $x"]
-        {
+        for text in ["rm x", "rm -r x", "rm -- -f", "rmdir x", "echo rm -rf x", "sudo ls", "xargs", "git rm -f x"] {
             assert!(!is_dangerous(&script(text)), "{text}");
         }
         assert!(is_dangerous(&["rm", "-rf", "x"].map(str::to_owned)));

@@ -1,22 +1,31 @@
-//! Shell scripts that are nothing but plain commands: literal words, joined by `&&`, `||`, `;`, `|` and line
-//! ends. Whatever else a script does it is not taken apart, because what its words become is only known when
-//! it runs.
+//! Shell scripts that are nothing but plain commands: words joined by `&&`, `||`, `;`, `|` and line ends. Such a
+//! script is taken apart into exactly the commands that a shell runs; a word says itself whether the shell may
+//! still replace it. Any other script is opaque: what it runs is only known when it runs. [`suspects`](crate::suspects)
+//! is the other reading, for rules that forbid.
 
 use crate::heredoc::{Heredoc, heredoc};
+use crate::trust::Trust;
+use crate::word::{Piece, Word};
 
 /// What a command line turns out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Script {
     /// The words of each command, in order.
-    Plain(Vec<Vec<String>>),
+    Plain(Vec<Vec<Word>>),
     /// One command that is fed a here-document.
     Heredoc(Heredoc),
     /// Anything else.
     Opaque,
 }
 
-/// The script of `bash`, `zsh` or `sh` with `-c` or `-lc`, whatever the path of the shell.
-pub fn script_of(argv: &[String]) -> Option<&str> {
+/// The script of `bash`, `zsh` or `sh` with `-c` or `-lc`. `None` for a shell that is not trusted: it may read
+/// the script in any way it likes.
+pub fn script_of<'a>(argv: &'a [String], trust: &Trust) -> Option<&'a str> {
+    named_script_of(argv).filter(|_| trust.is_trusted(&argv[0]))
+}
+
+/// The script of a shell, whatever the path of the shell.
+pub(crate) fn named_script_of(argv: &[String]) -> Option<&str> {
     let [shell, flag, script] = argv else { return None };
     let known = matches!(base_name(shell), "bash" | "zsh" | "sh") && matches!(flag.as_str(), "-c" | "-lc");
     known.then_some(script)
@@ -28,60 +37,74 @@ pub(crate) fn base_name(path: &str) -> &str {
 
 impl Script {
     pub fn parse(script: &str) -> Self {
-        match (Parser { rest: script, piped: false }).plain() {
-            Some((commands, _)) => Self::Plain(commands),
+        match plain(script) {
+            Some(commands) => Self::Plain(commands.into_iter().map(|command| command.words).collect()),
             None => heredoc(script).map_or(Self::Opaque, Self::Heredoc),
         }
     }
 }
 
-/// The commands of a plain script, and whether any is connected to another by a pipe.
-pub(crate) fn plain(script: &str) -> Option<(Vec<Vec<String>>, bool)> {
-    Parser { rest: script, piped: false }.plain()
+/// A command of a plain script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SimpleCommand {
+    /// What connects it to the command before it.
+    pub operator: Operator,
+    pub words: Vec<Word>,
 }
 
-struct Parser<'a> {
-    rest: &'a str,
-    piped: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    /// `;`, a line end, or nothing at the start.
+    Then,
+    And,
+    Or,
+    Pipe,
 }
 
-/// A word and whether any of it was quoted or escaped.
-struct Word {
-    text: String,
-    quoted: bool,
+/// The commands of a plain script; `None` for any other.
+pub(crate) fn plain(script: &str) -> Option<Vec<SimpleCommand>> {
+    Parser { rest: script }.plain()
+}
+
+pub(crate) struct Parser<'a> {
+    pub rest: &'a str,
 }
 
 impl Parser<'_> {
-    fn plain(mut self) -> Option<(Vec<Vec<String>>, bool)> {
+    fn plain(mut self) -> Option<Vec<SimpleCommand>> {
         let mut commands = Vec::new();
+        let mut operator = Operator::Then;
         self.skip_blank(true);
         while !self.rest.is_empty() {
-            commands.push(self.command()?);
+            commands.push(SimpleCommand { operator, words: self.command()? });
             self.skip_blank(false);
-            if self.take("&&") || self.take("||") || self.take_pipe() {
+            let connected = [("&&", Operator::And), ("||", Operator::Or), ("|", Operator::Pipe)];
+            if let Some((_, found)) = connected.iter().find(|(sign, _)| self.take(sign)) {
+                operator = *found;
                 self.skip_blank(true);
                 if self.rest.is_empty() {
                     return None;
                 }
             } else if self.take(";") || self.rest.starts_with('\n') {
+                operator = Operator::Then;
                 self.skip_blank(true);
             } else if !self.rest.is_empty() {
                 return None;
             }
         }
-        (!commands.is_empty()).then_some((commands, self.piped))
+        (!commands.is_empty()).then_some(commands)
     }
 
-    fn command(&mut self) -> Option<Vec<String>> {
+    fn command(&mut self) -> Option<Vec<Word>> {
         let name = self.word()??;
-        if name.quoted || !is_command_name(&name.text) {
+        if !is_command_name(&name) {
             return None;
         }
-        let mut words = vec![name.text];
+        let mut words = vec![name];
         loop {
             self.skip_blank(false);
             match self.word()? {
-                Some(word) if is_argument(&word) => words.push(word.text),
+                Some(word) if is_argument(&word) => words.push(word),
                 Some(_) => return None,
                 None => return Some(words),
             }
@@ -89,8 +112,8 @@ impl Parser<'_> {
     }
 
     /// The next word, `Some(None)` where there is none, `None` where it is not a literal one.
-    fn word(&mut self) -> Option<Option<Word>> {
-        let mut word = Word { text: String::new(), quoted: false };
+    pub fn word(&mut self) -> Option<Option<Word>> {
+        let mut word = Word::default();
         let mut found = false;
         loop {
             let mut chars = self.rest.chars();
@@ -98,19 +121,23 @@ impl Parser<'_> {
             match c {
                 ' ' | '\t' | '\n' | ';' | '|' | '&' => break,
                 '<' | '>' | '(' | ')' | '$' | '`' => return None,
-                // These only look like blanks: to a shell they are part of a word.
-                '\r' | '\x0b' | '\x0c' | '\0' => return None,
+                // Some of these look like blanks, but a shell takes them for a part of a word; others have a
+                // meaning inside of some shells.
+                c if c.is_control() => return None,
                 '#' if !found => return None,
                 '\'' => {
                     let (inside, rest) = chars.as_str().split_once('\'')?;
-                    word.text.push_str(inside);
-                    word.quoted = true;
+                    if inside.chars().any(is_unfit) {
+                        return None;
+                    }
+                    word.push(Piece::Quote);
+                    inside.chars().for_each(|c| word.push(Piece::Quoted(c)));
                     self.rest = rest;
                 }
                 '"' => {
                     self.rest = chars.as_str();
-                    self.double_quoted(&mut word.text)?;
-                    word.quoted = true;
+                    word.push(Piece::Quote);
+                    self.double_quoted(&mut word)?;
                 }
                 '\\' => {
                     let escaped = chars.next()?;
@@ -118,11 +145,13 @@ impl Parser<'_> {
                     if escaped == '\n' {
                         continue;
                     }
-                    word.text.push(escaped);
-                    word.quoted = true;
+                    if is_unfit(escaped) {
+                        return None;
+                    }
+                    word.push(Piece::Quoted(escaped));
                 }
                 other => {
-                    word.text.push(other);
+                    word.push(Piece::Bare(other));
                     self.rest = chars.as_str();
                 }
             }
@@ -131,18 +160,20 @@ impl Parser<'_> {
         Some(found.then_some(word))
     }
 
-    fn double_quoted(&mut self, text: &mut String) -> Option<()> {
+    fn double_quoted(&mut self, word: &mut Word) -> Option<()> {
         let mut chars = self.rest.chars();
         loop {
             match chars.next()? {
                 '"' => break,
                 '$' | '`' => return None,
+                c if is_unfit(c) => return None,
                 '\\' => match chars.next()? {
                     '\n' => {}
-                    escaped @ ('"' | '\\' | '$' | '`') => text.push(escaped),
-                    other => text.extend(['\\', other]),
+                    escaped @ ('"' | '\\' | '$' | '`') => word.push(Piece::Quoted(escaped)),
+                    other if is_unfit(other) => return None,
+                    other => [Piece::Quoted('\\'), Piece::Quoted(other)].into_iter().for_each(|piece| word.push(piece)),
                 },
-                other => text.push(other),
+                other => word.push(Piece::Quoted(other)),
             }
         }
         self.rest = chars.as_str();
@@ -163,50 +194,100 @@ impl Parser<'_> {
     }
 
     fn take(&mut self, operator: &str) -> bool {
-        let rest = self.rest.strip_prefix(operator);
+        let rest = self.rest.strip_prefix(operator).filter(|rest| operator != "|" || !rest.starts_with('&'));
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
-
-    fn take_pipe(&mut self) -> bool {
-        let pipe = !self.rest.starts_with("|&") && self.take("|");
-        self.piped |= pipe;
-        pipe
-    }
 }
 
-/// Words that begin something else than a command of that name.
-const RESERVED: &[&str] = &[
-    "!", "[", "[[", "]]", "case", "coproc", "declare", "do", "done", "elif", "else", "esac", "export", "fi", "for",
-    "function", "if", "in", "local", "readonly", "select", "then", "time", "typeset", "unset", "unsetenv", "until",
+/// Characters that no shell is trusted with even in quotes: NUL cannot be passed on, and bash marks characters
+/// of its own with the other two.
+fn is_unfit(c: char) -> bool {
+    matches!(c, '\0' | '\x01' | '\x7f')
+}
+
+/// Words that begin something else than a command of that name, in bash, dash or zsh, or after which words are
+/// read by other rules.
+pub(crate) const RESERVED: &[&str] = &[
+    "!",
+    "-",
+    "[",
+    "[[",
+    "]]",
+    "alias",
+    "case",
+    "coproc",
+    "declare",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "eval",
+    "export",
+    "fi",
+    "float",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "integer",
+    "let",
+    "local",
+    "nocorrect",
+    "noglob",
+    "readonly",
+    "repeat",
+    "select",
+    "then",
+    "time",
+    "typeset",
+    "unset",
+    "unsetenv",
+    "until",
     "while",
 ];
 
-pub(crate) fn is_command_name(word: &str) -> bool {
-    let assigns = word.split_once('=').is_some_and(|(name, _)| {
+/// Whether an unquoted word at the start of a command is the name of a program, exactly as it stands.
+pub(crate) fn is_command_name(word: &Word) -> bool {
+    let text = word.text();
+    !word.is_quoted()
+        && !word.expands()
+        && !is_assignment(&text)
+        && !RESERVED.contains(&text.as_str())
+        && !text.contains(['{', '}', '~'])
+        && !text.chars().all(|c| c.is_ascii_digit())
+}
+
+pub(crate) fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
         let name = name.strip_suffix('+').unwrap_or(name);
         let name = name.split_once('[').map_or(name, |(name, _)| name);
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    });
-    !assigns && !RESERVED.contains(&word) && !word.contains(['{', '}']) && !word.chars().all(|c| c.is_ascii_digit())
+    })
 }
 
 /// A sequence in braces is expanded; `==` and `=~` belong to tests.
 fn is_argument(word: &Word) -> bool {
-    let expands = word.text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
-    word.quoted || !(expands || word.text == "==" || word.text == "=~")
+    let text = word.text();
+    !word.may_hold_sequence() && (word.is_quoted() || !matches!(text.as_str(), "==" | "=~"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
     use super::*;
 
     #[track_caller]
     fn check_plain(script: &str, expected: &[&[&str]]) {
-        let expected = expected.iter().map(|words| words.iter().map(ToString::to_string).collect()).collect();
-        assert_eq!(Script::parse(script), Script::Plain(expected), "{script:?}");
+        let Script::Plain(commands) = Script::parse(script) else { panic!("{script:?} is plain") };
+        let texts: Vec<Vec<_>> = commands.iter().map(|words| words.iter().map(Word::text).collect()).collect();
+        assert_eq!(texts, expected, "{script:?}");
     }
 
     #[test]
@@ -296,6 +377,8 @@ b""#,
             "zz ==",
             "zz a =~ b",
             "zz {1..3}",
+            "zz ''{1..3}",
+            "zz 'a'{_..a}yy{_..a}",
             "zz\rb",
             "zz\r\nyy",
             "zz\x0bb",
@@ -308,13 +391,19 @@ b""#,
 
     #[test]
     fn the_script_of_a_shell_is_found() {
+        let login_shell = Some(Path::new("/home/me/bin/zsh"));
+        let trust =
+            Trust { search: "/bin", cwd: Path::new("/w"), login_shell, can_write: &|path| path.starts_with("/w") };
         let check = |argv: &[&str], expected: Option<&str>| {
             let argv: Vec<_> = argv.iter().map(ToString::to_string).collect();
-            assert_eq!(script_of(&argv), expected, "{argv:?}");
+            assert_eq!(script_of(&argv, &trust), expected, "{argv:?}");
         };
         check(&["bash", "-lc", "ls"], Some("ls"));
         check(&["/bin/sh", "-c", ""], Some(""));
-        check(&["/x/zsh", "-lc", "a"], Some("a"));
+        check(&["/home/me/bin/zsh", "-lc", "a"], Some("a"));
+        check(&["/home/me/bin/bash", "-lc", "a"], None);
+        check(&["/w/bash", "-c", "ls"], None);
+        check(&["./bash", "-c", "ls"], None);
         check(&["bash", "-c", "ls", "x"], None);
         check(&["bash", "-ic", "ls"], None);
         check(&["dash", "-c", "ls"], None);
@@ -324,17 +413,20 @@ b""#,
 
     proptest! {
         #[test]
-        fn quoted_words_come_back(words in prop::collection::vec("[^\0\r\x0b\x0c]*", 0..4)) {
+        fn quoted_words_come_back(words in prop::collection::vec("[^\0\x01\x7f]*", 0..4)) {
             let mut all = vec!["zz".to_owned()];
             all.extend(words.into_iter().filter(|word| !["==", "=~"].contains(&word.as_str())));
             let script = crate::quote::join(&all);
-            prop_assert_eq!(Script::parse(&script), Script::Plain(vec![all]));
+            let Script::Plain(commands) = Script::parse(&script) else { panic!("{script:?} is plain") };
+            prop_assert_eq!(commands.len(), 1);
+            prop_assert!(!commands[0].iter().any(Word::expands));
+            prop_assert_eq!(commands[0].iter().map(Word::text).collect::<Vec<_>>(), all);
         }
 
         #[test]
         fn any_text_is_parsed_without_panicking(script in "[a-z =<>|&;$'\"\\\\(){}\n#!-]*") {
             if let Script::Plain(commands) = Script::parse(&script) {
-                prop_assert!(commands.iter().all(|words| !words.is_empty() && !words[0].is_empty()));
+                prop_assert!(commands.iter().all(|words| !words.is_empty() && !words[0].text().is_empty()));
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Whether a command may run, and how: decided by rules and policy, or by whoever is asked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use loomd_config::Feature;
 use loomd_exec::sandbox::Sandbox;
-use loomd_exec::{Decision, Question, approval_key, decide, refuse_escalation};
+use loomd_exec::{Decision, EnvironmentRequest, Question, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
     CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
@@ -81,6 +81,8 @@ pub(crate) struct Clearance {
     pub sandbox: Option<Sandbox>,
     /// Somebody has allowed just this.
     pub approved: bool,
+    /// It runs unasked because it is known to change nothing, and must be kept from it.
+    pub known_safe: bool,
     /// The rule to propose should the sandbox get in its way.
     amendment: Option<Vec<String>>,
     /// What the model should know about what was decided.
@@ -159,33 +161,75 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
     let extra = wishes.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
     let escalated = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated;
     let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
-    let decision = decide(Question {
-        command: candidate.argv,
-        approval: &turn.settings.approval_policy,
-        sandbox: &turn.settings.sandbox,
-        escalated: escalated || extra.is_some(),
-        rules: &rules,
-        prefix_rule: wishes.prefix_rule.as_deref(),
-    });
     let mut confined = sandbox(turn, &cx.guard, &cx.services);
+    let (decision, key) = with_trust(cx, candidate.cwd, confined.as_ref(), |trust| {
+        let decision = decide(Question {
+            command: candidate.argv,
+            approval: &turn.settings.approval_policy,
+            sandbox: &turn.settings.sandbox,
+            escalated: escalated || extra.is_some(),
+            rules: &rules,
+            trust,
+            prefix_rule: wishes.prefix_rule.as_deref(),
+        });
+        (decision, session_key(candidate, &extra, &trust))
+    });
     if let (Some(sandbox), Some(extra)) = (&mut confined, &extra) {
         Grants::of(extra.file_system.as_ref(), extra.network.as_ref()).apply(sandbox);
     }
+    let decision = match decision {
+        // What the command does with the permissions is another matter than the command.
+        Decision::Allow { unsandboxed: false, amendment, .. } if extra.is_some() && confined.is_some() => {
+            if let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, "cannot") {
+                return Err(Denial::Declined(refusal));
+            }
+            Decision::Ask { reason: None, amendment }
+        }
+        decision => decision,
+    };
     match decision {
         Decision::Forbid { reason } => Err(Denial::Declined(reason)),
-        Decision::Allow { unsandboxed, amendment } => {
-            Ok(Clearance { sandbox: confined.filter(|_| !unsandboxed), approved: false, amendment, notes: Vec::new() })
+        Decision::Allow { unsandboxed, known_safe, amendment } => {
+            let sandbox = confined.filter(|_| !unsandboxed);
+            Ok(Clearance { sandbox, approved: false, known_safe, amendment, notes: Vec::new() })
         }
         Decision::Ask { reason, amendment } => {
-            let key = session_key(candidate, &extra);
             let mut notes = Vec::new();
             if !cx.guard.is_remembered(&key) {
                 let reason = reason.or_else(|| wishes.justification.clone());
                 notes = ask(cx, candidate, reason, amendment.clone(), extra, &key).await?;
             }
-            Ok(Clearance { sandbox: confined.filter(|_| !escalated), approved: true, amendment, notes })
+            let sandbox = confined.filter(|_| !escalated);
+            Ok(Clearance { sandbox, approved: true, known_safe: false, amendment, notes })
         }
     }
+}
+
+/// Calls back with what is known of programs, for a command that runs in a folder. What sandboxed commands of the
+/// thread may have written does not end with what the present sandbox lets them write: another turn may have had
+/// another one.
+fn with_trust<T>(cx: &ToolCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
+    let turn = &cx.turn;
+    let policy = &turn.profile.config.config.shell_environment_policy;
+    let env = loomd_exec::environment(&cx.services.environment, policy, EnvironmentRequest::default());
+    let workspace = Path::new(&turn.settings.cwd);
+    let temporary = cx.services.environment.get("TMPDIR").map(Path::new);
+    let folders = [Some(workspace), Some(Path::new("/tmp")), temporary];
+    let folders: Vec<PathBuf> = folders
+        .into_iter()
+        .flatten()
+        .map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+        .filter(|folder| !Path::new("/usr/bin").starts_with(folder))
+        .collect();
+    let can_write = |path: &Path| {
+        folders.iter().any(|folder| path.starts_with(folder)) || sandbox.is_some_and(|sandbox| sandbox.can_write(path))
+    };
+    then(Trust {
+        search: env.get("PATH").unwrap_or_default(),
+        cwd,
+        login_shell: Some(&cx.services.shell().path),
+        can_write: &can_write,
+    })
 }
 
 /// Decides whether a command that the sandbox stopped runs again without it.
@@ -204,18 +248,19 @@ pub(crate) async fn retry(
     }
     let mut notes = Vec::new();
     if !first.approved {
-        let key = session_key(candidate, &None);
+        let confined = first.sandbox.as_ref();
+        let key = with_trust(cx, candidate.cwd, confined, |trust| session_key(candidate, &None, &trust));
         if !cx.guard.is_remembered(&key) {
             notes = ask(cx, candidate, Some(RETRY.into()), first.amendment.clone(), None, &key).await?;
         }
     }
-    Ok(Some(Clearance { sandbox: None, approved: true, amendment: None, notes }))
+    Ok(Some(Clearance { sandbox: None, approved: true, known_safe: false, amendment: None, notes }))
 }
 
 /// What makes a later call the same as one that was allowed for the session.
-fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionProfile>) -> String {
+fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionProfile>, trust: &Trust) -> String {
     let key = (
-        approval_key(candidate.argv),
+        approval_key(candidate.argv, trust),
         candidate.cwd,
         candidate.wishes.sandbox_permissions == SandboxPermissions::RequireEscalated,
         extra,

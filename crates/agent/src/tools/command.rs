@@ -55,13 +55,15 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) ->
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
     };
-    let mut attempted = attempt(cx, &task, Route::of_model(cx, clearance.sandbox.as_ref())).await;
+    let route = Route::of_model(cx, clearance.sandbox.as_ref());
+    let mut attempted = attempt(cx, &task, route, clearance.known_safe).await;
     let mut notes = clearance.notes.clone();
     if clearance.confines_files() && attempted.looks_denied() {
         match guard::retry(cx, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
-                attempted = attempt(cx, &task, Route::of_model(cx, again.sandbox.as_ref())).await;
+                let route = Route::of_model(cx, again.sandbox.as_ref());
+                attempted = attempt(cx, &task, route, again.known_safe).await;
             }
             Ok(None) => {}
             Err(denial) => return declined(turn, &task, denial).await,
@@ -79,7 +81,7 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) ->
 /// Runs a command of the user.
 pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
     cx.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let ran = attempt(cx, &task, Ok(Route::of_user(cx))).await.ran.stopped_by_user(task.source);
+    let ran = attempt(cx, &task, Ok(Route::of_user(cx)), false).await.ran.stopped_by_user(task.source);
     completed(&cx.turn, &task, &ran).await;
     ran
 }
@@ -103,10 +105,11 @@ impl Attempted {
     }
 }
 
-async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>) -> Attempted {
+async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>, known_safe: bool) -> Attempted {
     let turn = &cx.turn;
     let laid = route.and_then(|route| {
-        let command = Command::new(task.argv.clone(), task.cwd.clone(), environment(cx, &route, false));
+        let env = environment(cx, &route, false, known_safe);
+        let command = Command::new(task.argv.clone(), task.cwd.clone(), env);
         let command = cx.shell_memory.apply(cx, &route, command);
         route.lay(cx, command)
     });
@@ -259,8 +262,9 @@ pub(super) fn stored(output: &str) -> String {
     truncate(output, TruncationPolicy::Bytes(STORED_OUTPUT)).text
 }
 
-/// What a command of this turn finds in its environment. `session`: it may outlive the call.
-pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool) -> loomd_exec::Environment {
+/// What a command of this turn finds in its environment. `session`: it may outlive the call. `known_safe`: it runs
+/// unasked because it is known to change nothing.
+pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool, known_safe: bool) -> loomd_exec::Environment {
     let turn = &cx.turn;
     let network_disabled = route.network_disabled();
     let config = &turn.profile.config.config;
@@ -270,6 +274,9 @@ pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool) -> loomd_ex
     let policy = &config.shell_environment_policy;
     let mut env = loomd_exec::environment(&cx.services.environment, policy, request);
     route.set_variables(&mut env);
+    if known_safe {
+        env.restrain_git();
+    }
     env
 }
 

@@ -7,7 +7,8 @@ mod formatting;
 use loomd_protocol::CommandAction;
 
 use crate::quote::join;
-use crate::script::{base_name, plain, script_of};
+use crate::script::{Operator, base_name, named_script_of, plain};
+use crate::word::Word;
 pub(crate) use classify::is_lines;
 use classify::{Kind, classify};
 use formatting::only_formats;
@@ -16,7 +17,7 @@ const CONNECTORS: &[&str] = &["&&", "||", ";", "|"];
 
 /// The actions of a command line.
 pub fn command_actions(argv: &[String]) -> Vec<CommandAction> {
-    if let Some(script) = script_of(argv) {
+    if let Some(script) = named_script_of(argv) {
         return script_actions(script);
     }
     if let [shell, flag, script] = argv
@@ -34,7 +35,10 @@ fn unknown(command: String) -> Vec<CommandAction> {
 }
 
 fn script_actions(script: &str) -> Vec<CommandAction> {
-    let actions = plain(script).and_then(|(commands, piped)| {
+    let actions = plain(script).and_then(|commands| {
+        let piped = commands.iter().any(|command| command.operator == Operator::Pipe);
+        let words = |command: &[Word]| command.iter().map(Word::text).collect::<Vec<_>>();
+        let commands: Vec<Vec<String>> = commands.iter().map(|command| words(&command.words)).collect();
         // A reader wants to see which lines of a file were read, so such a pipe is shown whole.
         let lines = piped && commands.iter().any(|words| words[0] == "sed" && words.iter().any(|word| word == "-n"));
         let parts: Vec<_> = commands.into_iter().filter(|words| !only_formats(words)).collect();

@@ -8,7 +8,7 @@ mod host;
 mod load;
 mod starlark;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 pub use amend::{AmendError, append_network_rule, append_prefix_rule};
 pub use host::{NetworkDecision, NetworkProtocol, NetworkRule};
@@ -17,6 +17,8 @@ pub use starlark::Position;
 
 use crate::quote::join;
 use crate::script::base_name;
+use crate::trust::{Origin, Trust};
+use crate::word::Word;
 use starlark::{Failure, Span};
 
 /// In order of strictness.
@@ -48,11 +50,13 @@ pub struct PrefixRule {
 }
 
 /// A rule that applies to a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match<'a> {
     pub rule: &'a PrefixRule,
-    words: &'a [String],
-    base_name: bool,
+    /// The words of the rule that the command begins with.
+    words: Vec<&'a str>,
+    /// Whether no sandboxed command can change which program it is.
+    pub fixed: bool,
 }
 
 impl PrefixRule {
@@ -61,21 +65,63 @@ impl PrefixRule {
         Self { pattern, decision: RuleDecision::Allow, justification: None }
     }
 
-    fn matches(&self, first: &str, rest: &[String]) -> bool {
-        let words = std::iter::once(first).chain(rest.iter().map(String::as_str));
-        rest.len() + 1 >= self.pattern.len()
-            && self.pattern.iter().zip(words).all(|(alternatives, word)| alternatives.iter().any(|a| a == word))
+    /// The words of the rule that a command begins with, if it does exactly.
+    fn begins(&self, first: &str, rest: &[Word]) -> Option<Vec<&str>> {
+        if rest.len() + 1 < self.pattern.len() {
+            return None;
+        }
+        let texts = rest.iter().map(|word| (!word.expands()).then(|| word.text()));
+        let words = std::iter::once(Some(first.to_owned())).chain(texts);
+        let same = |(alternatives, word): (&'_ Vec<String>, Option<String>)| -> Option<usize> {
+            let word = word?;
+            alternatives.iter().position(|alternative| *alternative == word)
+        };
+        let chosen: Option<Vec<usize>> = self.pattern.iter().zip(words).map(same).collect();
+        Some(chosen?.iter().zip(&self.pattern).map(|(at, alternatives)| alternatives[*at].as_str()).collect())
+    }
+
+    /// The words of the rule that a command may begin with once a shell has expanded it. One of them at least
+    /// must show: a command of which nothing is known may be anything, and is no reason to apply every rule.
+    fn may_begin(&self, words: &[Word]) -> Option<Vec<&str>> {
+        let mut found = Vec::new();
+        let mut tried = HashSet::new();
+        self.may_go_on(words, 0, 0, false, &mut found, &mut tried).then_some(found)
+    }
+
+    fn may_go_on<'a>(
+        &'a self,
+        words: &[Word],
+        at: usize,
+        next: usize,
+        shown: bool,
+        found: &mut Vec<&'a str>,
+        tried: &mut HashSet<(usize, usize, bool)>,
+    ) -> bool {
+        let Some(alternatives) = self.pattern.get(at) else { return shown };
+        let Some(word) = words.get(next) else { return false };
+        if !tried.insert((at, next, shown)) {
+            return false;
+        }
+        let candidate =
+            |alternative: &&String| word.can_be(alternative) || at == 0 && word.base_name().can_be(alternative);
+        if let Some(alternative) = alternatives.iter().find(candidate) {
+            let shown = shown || !word.is_unknown();
+            found.push(alternative);
+            if self.may_go_on(words, at + 1, next + 1, shown, found, tried)
+                || word.is_plural() && self.may_go_on(words, at + 1, next, shown, found, tried)
+            {
+                return true;
+            }
+            found.pop();
+        }
+        word.may_vanish() && self.may_go_on(words, at, next + 1, shown, found, tried)
     }
 }
 
 impl Match<'_> {
-    /// The words of the command that the rule is about, as one line.
+    /// The words of the rule that the command begins with, as one line.
     pub fn prefix(&self) -> String {
-        let mut words: Vec<&str> = self.words[..self.rule.pattern.len()].iter().map(String::as_str).collect();
-        if self.base_name {
-            words[0] = base_name(words[0]);
-        }
-        join(&words)
+        join(&self.words)
     }
 }
 
@@ -87,22 +133,65 @@ impl Rules {
         })
     }
 
-    /// Every rule that applies to a command. A rule about a bare name also means programs of that name by
-    /// their whole path, unless a rule about the path itself applies.
-    pub fn matches<'a>(&'a self, command: &'a [String]) -> Vec<Match<'a>> {
+    /// Every rule that allows a command, which must be exactly what it says. A rule about a bare name also means
+    /// programs of that name by their whole path, unless a rule about the path itself applies: those that
+    /// `host_executable` lists for the name, or else those in the folders of the system. No rule about a name
+    /// means a program that a sandboxed command may have written.
+    pub(crate) fn allowing(&self, command: &[Word], trust: &Trust) -> Vec<Match<'_>> {
         let Some((program, rest)) = command.split_first() else { return Vec::new() };
-        let found = |first: &str, base_name: bool| -> Vec<_> {
-            let rules = self.prefixes.iter().filter(|rule| rule.matches(first, rest));
-            rules.map(|rule| Match { rule, words: command, base_name }).collect()
+        let program = match program.expands() {
+            true => return Vec::new(),
+            false => program.text(),
         };
-        let literal = found(program, false);
+        let origin = trust.origin(&program);
+        if !program.contains('/') && origin == Origin::Unknown {
+            return Vec::new();
+        }
+        let found = |first: &str| -> Vec<_> {
+            let rules = self.prefixes.iter().filter(|rule| rule.decision == RuleDecision::Allow);
+            let fixed = origin == Origin::Fixed;
+            rules.filter_map(|rule| Some(Match { rule, words: rule.begins(first, rest)?, fixed })).collect()
+        };
+        let literal = found(&program);
+        if !literal.is_empty() || !program.starts_with('/') {
+            return literal;
+        }
+        let name = base_name(&program);
+        let meant = match self.executables.get(name) {
+            Some(paths) => paths.contains(&program),
+            None => trust.is_trusted(&program),
+        };
+        if meant { found(name) } else { Vec::new() }
+    }
+
+    /// Every rule that forbids or asks about one of these commands, whatever the path of its program, taking
+    /// words that a shell expands for whatever they may become.
+    pub(crate) fn restricting(&self, suspects: &[Vec<Word>]) -> Vec<Match<'_>> {
+        let rules = self.prefixes.iter().filter(|rule| rule.decision != RuleDecision::Allow);
+        rules
+            .filter_map(|rule| {
+                let words = suspects.iter().find_map(|words| rule.may_begin(words))?;
+                Some(Match { rule, words, fixed: true })
+            })
+            .collect()
+    }
+
+    /// Every rule that applies to a command as it stands, as the examples in a file mean it.
+    pub fn matches(&self, command: &[String]) -> Vec<Match<'_>> {
+        let Some((program, rest)) = command.split_first() else { return Vec::new() };
+        let rest: Vec<_> = rest.iter().map(|word| Word::literal(word)).collect();
+        let found = |first: &str| -> Vec<_> {
+            let matching = |rule| Some(Match { rule, words: PrefixRule::begins(rule, first, &rest)?, fixed: true });
+            self.prefixes.iter().filter_map(matching).collect()
+        };
+        let literal = found(program);
         if !literal.is_empty() || !program.starts_with('/') {
             return literal;
         }
         let name = base_name(program);
         match self.executables.get(name) {
             Some(paths) if !paths.contains(program) => Vec::new(),
-            _ => found(name, true),
+            _ => found(name),
         }
     }
 

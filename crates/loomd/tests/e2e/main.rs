@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accounts;
+mod approvals;
 mod audit;
 mod bad_input;
 mod blocking_files;

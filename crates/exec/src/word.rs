@@ -1,0 +1,295 @@
+//! A word of a shell script, as far as it is known before a shell runs the script. It remembers which of its
+//! characters were quoted, and so what a shell may make of it.
+
+/// A word of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// The start of quoted text, which may be empty: a word with quotes is never dropped for being empty.
+    Quote,
+    /// A character that stands for itself.
+    Quoted(char),
+    /// A character that was not quoted.
+    Bare(char),
+    /// The value of a parameter or a substitution: any text. Outside of quotes it may be several words, or none.
+    Value { quoted: bool },
+}
+
+impl Piece {
+    fn char(self) -> Option<char> {
+        match self {
+            Self::Quoted(c) | Self::Bare(c) => Some(c),
+            Self::Quote | Self::Value { .. } => None,
+        }
+    }
+
+    fn is_bare(self, wanted: char) -> bool {
+        self == Self::Bare(wanted)
+    }
+}
+
+impl Word {
+    /// The word of an argument list, which no shell reads.
+    pub fn literal(text: &str) -> Self {
+        Self { pieces: std::iter::once(Piece::Quote).chain(text.chars().map(Piece::Quoted)).collect() }
+    }
+
+    pub(crate) fn push(&mut self, piece: Piece) {
+        self.pieces.push(piece);
+    }
+
+    /// Whether any of it was quoted or escaped.
+    pub(crate) fn is_quoted(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Quote | Piece::Quoted(_) | Piece::Value { quoted: true }))
+    }
+
+    /// Whether it may hold a sequence such as `{a..c}`. What bash makes of one can hold a backquote, and then it
+    /// is a substitution.
+    pub(crate) fn may_hold_sequence(&self) -> bool {
+        let sequence =
+            |text: &str| text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
+        self.pieces.iter().any(|piece| piece.is_bare('{')) && sequence(&self.text())
+    }
+
+    /// The word after quote removal. A value that is not known is left out.
+    pub fn text(&self) -> String {
+        self.pieces.iter().filter_map(|piece| piece.char()).collect()
+    }
+
+    /// Whether a shell may replace the word by something other than [`text`](Self::text): it has an unquoted glob,
+    /// a brace with a comma or `..`, a tilde where shells look for one (`HEAD~1` has none), the value of a
+    /// parameter, or it begins with `=` (as zsh finds programs). A word that does not expand is passed on exactly
+    /// as its text.
+    pub fn expands(&self) -> bool {
+        let equals = matches!(self.pieces[..], [Piece::Bare('='), _, ..]);
+        let globs = |piece: &Piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { .. });
+        equals || self.expands_braces() || self.has_tilde() || self.pieces.iter().any(globs)
+    }
+
+    fn expands_braces(&self) -> bool {
+        let separated = |pair: &[Piece]| pair.contains(&Piece::Bare(',')) || pair == [Piece::Bare('.'); 2];
+        self.pieces.contains(&Piece::Bare('{')) && self.pieces.windows(2).any(separated)
+    }
+
+    /// Whether it has a tilde that may stand for a folder: at the start, or where a value may begin.
+    fn has_tilde(&self) -> bool {
+        let after =
+            |pair: &[Piece]| matches!(pair, [Piece::Bare('=' | ':') | Piece::Quoted('=' | ':'), Piece::Bare('~')]);
+        matches!(self.pieces[..], [Piece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
+    }
+
+    /// Whether a shell may find files or a folder for it.
+    #[cfg(test)]
+    pub(crate) fn has_globs(&self) -> bool {
+        self.has_tilde() || self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[')))
+    }
+
+    /// Whether nothing at all is known of it.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let mut pieces = self.pieces.iter().filter(|piece| **piece != Piece::Quote).peekable();
+        pieces.peek().is_some() && pieces.all(|piece| matches!(piece, Piece::Value { .. }))
+    }
+
+    /// Whether a shell may make several words of it.
+    pub(crate) fn is_plural(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { quoted: false }))
+    }
+
+    /// Whether a shell may make no word at all of it.
+    pub(crate) fn may_vanish(&self) -> bool {
+        self.pieces.iter().all(|piece| matches!(piece, Piece::Value { quoted: false }))
+    }
+
+    /// What follows the last slash that is written in it.
+    pub(crate) fn base_name(&self) -> Self {
+        let start = self.pieces.iter().rposition(|piece| piece.char() == Some('/')).map_or(0, |at| at + 1);
+        Self { pieces: self.pieces[start..].to_vec() }
+    }
+
+    /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
+    /// when it says no; a bracket expression is taken for any text, as it stays when it matches no file.
+    pub(crate) fn can_be(&self, text: &str) -> bool {
+        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. } | Piece::Bare('*' | '?' | '[' | '~'))) {
+            return self.pieces.iter().filter_map(|piece| piece.char()).eq(text.chars());
+        }
+        // Globs that match no file stay as they are.
+        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.text() == text {
+            return true;
+        }
+        let text: Vec<char> = text.chars().collect();
+        // reached[n]: the pieces so far may stand for the first n characters.
+        let mut reached = vec![false; text.len() + 1];
+        reached[0] = true;
+        let mut pieces = &self.pieces[..];
+        while let [first, rest @ ..] = pieces {
+            pieces = rest;
+            let one = |reached: &[bool], fits: &dyn Fn(char) -> bool| {
+                let mut next = vec![false; reached.len()];
+                for at in 0..text.len() {
+                    next[at + 1] = reached[at] && fits(text[at]);
+                }
+                next
+            };
+            let many = |reached: &[bool], fits: &dyn Fn(char) -> bool| {
+                let mut next = reached.to_vec();
+                for at in 0..text.len() {
+                    next[at + 1] |= next[at] && fits(text[at]);
+                }
+                next
+            };
+            reached = match *first {
+                Piece::Quote => reached,
+                Piece::Value { .. } => many(&reached, &|_| true),
+                Piece::Bare('~') => {
+                    // What follows says whose folder it is.
+                    let name = rest.iter().position(|piece| piece.char() == Some('/')).unwrap_or(rest.len());
+                    pieces = &rest[name..];
+                    many(&reached, &|_| true)
+                }
+                Piece::Bare('*') => many(&reached, &|c| c != '/'),
+                Piece::Bare('?') => one(&reached, &|c| c != '/'),
+                Piece::Bare('[') => match closing_bracket(rest) {
+                    Some(end) => {
+                        pieces = &rest[end + 1..];
+                        many(&reached, &|_| true)
+                    }
+                    None => one(&reached, &|c| c == '['),
+                },
+                Piece::Quoted(wanted) | Piece::Bare(wanted) => one(&reached, &|c| c == wanted),
+            };
+        }
+        reached[text.len()]
+    }
+
+    /// The words that bash and zsh make of its braces; `None` where that is not known exactly.
+    pub fn braces(&self) -> Option<Vec<Self>> {
+        // A name before a brace would go on with what the brace becomes.
+        if self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.expands_braces() {
+            return None;
+        }
+        let mut left = MAX_BRACES;
+        let words = expand(&self.pieces, &mut left)?;
+        // A word that is empty and has no quotes is dropped.
+        Some(words.into_iter().filter(|pieces| !pieces.is_empty()).map(|pieces| Self { pieces }).collect())
+    }
+}
+
+/// How many words, and nested braces, are made of one.
+const MAX_BRACES: usize = 256;
+
+/// Where a bracket expression ends that began just before.
+fn closing_bracket(pieces: &[Piece]) -> Option<usize> {
+    // A bracket that comes first, or first after a negation, is one of the characters.
+    let negated = matches!(pieces, [Piece::Bare('!' | '^'), ..]) as usize;
+    let first = negated + matches!(pieces.get(negated), Some(Piece::Bare(']'))) as usize;
+    pieces.iter().skip(first).position(|piece| piece.is_bare(']')).map(|at| at + first)
+}
+
+/// Every word that the braces of one stand for, in order.
+fn expand(pieces: &[Piece], left: &mut usize) -> Option<Vec<Vec<Piece>>> {
+    *left = left.checked_sub(1)?;
+    let opening = pieces.iter().enumerate().filter(|(_, piece)| piece.is_bare('{')).map(|(at, _)| at);
+    // A pair of braces at the start of a word is left alone, and after a blank that was quoted in some way.
+    let alone = |open: usize| pieces.get(open + 1).is_some_and(|piece| piece.is_bare('}'));
+    let after_blank = |open: usize| open > 0 && pieces[open - 1].char().is_some_and(char::is_whitespace);
+    let mut opening = opening.filter(|open| !(*open == 0 && alone(*open)));
+    let found = opening.find_map(|open| Some((open, closing_brace(&pieces[open + 1..])? + open + 1)));
+    if found.is_some_and(|(open, _)| alone(open) && after_blank(open)) {
+        return None;
+    }
+    let Some((open, close)) = found else { return Some(vec![pieces.to_vec()]) };
+    let inside = &pieces[open + 1..close];
+    let middle = if inside.iter().any(|piece| piece.is_bare(',')) {
+        let mut words = Vec::new();
+        for alternative in alternatives(inside) {
+            words.extend(expand(alternative, left)?);
+        }
+        words
+    } else {
+        sequence(inside)?
+    };
+    let after = expand(&pieces[close + 1..], left)?;
+    let mut words = Vec::new();
+    for middle in &middle {
+        for after in &after {
+            *left = left.checked_sub(1)?;
+            words.push([&pieces[..open], middle, after].concat());
+        }
+    }
+    Some(words)
+}
+
+/// Where a brace ends that began just before, if there is a comma or `..` in between.
+fn closing_brace(pieces: &[Piece]) -> Option<usize> {
+    let (mut level, mut separated) = (0, false);
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Bare('}') if level == 0 && separated => return Some(at),
+            Piece::Bare('{') => level += 1,
+            Piece::Bare('}') if level > 0 => level -= 1,
+            Piece::Bare(',') if level == 0 => separated = true,
+            Piece::Bare('.') if level == 0 => {
+                let next = |n: usize| pieces.get(at + n).copied();
+                separated |= next(1) == Some(Piece::Bare('.')) && next(2) != Some(Piece::Bare('}'));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The parts between the commas that are in no inner brace.
+fn alternatives(pieces: &[Piece]) -> Vec<&[Piece]> {
+    let mut level = 0;
+    pieces
+        .split(|piece| {
+            match piece {
+                Piece::Bare('{') => level += 1,
+                Piece::Bare('}') if level > 0 => level -= 1,
+                _ => {}
+            }
+            level == 0 && piece.is_bare(',')
+        })
+        .collect()
+}
+
+/// `1..3` or `a..c`. Anything less simple is not known.
+fn sequence(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
+    let text: Option<String> =
+        pieces.iter().map(|piece| if let Piece::Bare(c) = piece { Some(*c) } else { None }).collect();
+    let text = text?;
+    let (from, to) = text.split_once("..")?;
+    let values: Vec<String> = match (letter(from), letter(to)) {
+        (Some(from), Some(to)) if from.is_ascii_lowercase() == to.is_ascii_lowercase() => {
+            between(i64::from(from as u32), i64::from(to as u32))?
+                .into_iter()
+                .filter_map(|n| char::from_u32(u32::try_from(n).ok()?))
+                .map(String::from)
+                .collect()
+        }
+        _ => between(number(from)?, number(to)?)?.into_iter().map(|n| n.to_string()).collect(),
+    };
+    Some(values.iter().map(|value| value.chars().map(Piece::Quoted).collect()).collect())
+}
+
+fn letter(text: &str) -> Option<char> {
+    let mut chars = text.chars();
+    chars.next().filter(|c| c.is_ascii_alphabetic() && chars.next().is_none())
+}
+
+/// A number as it is printed: without a plus or zeros in front.
+fn number(text: &str) -> Option<i64> {
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+fn between(from: i64, to: i64) -> Option<Vec<i64>> {
+    if from.abs_diff(to) >= MAX_BRACES as u64 {
+        return None;
+    }
+    Some(if from <= to { (from..=to).collect() } else { (to..=from).rev().collect() })
+}
