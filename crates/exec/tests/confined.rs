@@ -39,7 +39,7 @@ async fn running(sandbox: Option<Sandbox>, mark: &str) -> (Process, u32) {
 
 fn read_only() -> Sandbox {
     let policy = SandboxPolicy::ReadOnly { access: Default::default(), network_access: true };
-    Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap()
+    Sandbox::new(&policy, Surroundings::new(Path::new("/"))).unwrap()
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ async fn start_up_files_run_in_the_sandbox_of_the_commands_that_the_snapshot_is_
     let planted = format!("touch {}/escaped; export FROM_RC=rc", outside.path().display());
     let user = User::new(&planted);
     let policy = SandboxPolicy::ReadOnly { access: Default::default(), network_access: false };
-    let sandbox = Sandbox::new(&policy, Surroundings { cwd: Path::new("/"), tmpdir: None }).unwrap();
+    let sandbox = Sandbox::new(&policy, Surroundings::new(Path::new("/"))).unwrap();
     let snapshot = user.snapshot_with("", Some(sandbox.clone())).await.unwrap();
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     let command = user.command("echo $FROM_RC");
