@@ -345,6 +345,7 @@ impl Threads {
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
             memory,
+            instructions: None,
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),

@@ -297,7 +297,7 @@ async fn one_connection_serves_many_calls() {
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
     assert_eq!(proxy.connections(), 1);
     // Closed while idle: the next call opens another one.
-    proxy.cut();
+    proxy.cut().await;
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
     assert_eq!((proxy.connections(), model.calls().len()), (2, 6));
 }
