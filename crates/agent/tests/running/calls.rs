@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use loomd_testkit::model::{Usage, completed, function_call, message};
+use loomd_testkit::model::{Usage, completed, custom_call, message};
 use serde_json::{Value, json};
 
 use crate::world::{World, answered, input};
@@ -94,16 +94,18 @@ async fn only_the_accounts_provider_is_said_to_reroute_for_a_reason() {
 
 #[tokio::test]
 async fn the_reviewers_tokens_are_counted_with_the_threads() {
-    let world = World::new().await;
+    let world = World::with("[features]\napply_patch_freeform = true").await;
     let verdict = json!({ "risk_level": "low", "risk_score": 1, "rationale": "r", "evidence": [] }).to_string();
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch";
     let took = |input| completed(Usage { input, cached: 0, output: 1, reasoning: 0 });
     world
         .model
-        .reply(function_call("shell_command", json!({ "command": "touch x" }), "c1").then(took(10)))
+        .reply(custom_call("apply_patch", patch, "c1").then(took(10)))
         .reply(message(&verdict).then(took(100)))
         .reply(message("done").then(took(1000)));
     let id = world.start(false).await;
-    let go = json!({ "input": input("go"), "approvalPolicy": "untrusted", "approvalsReviewer": "guardian_subagent" });
+    let go = json!({ "input": input("go"), "approvalPolicy": "on-request", "approvalsReviewer": "guardian_subagent",
+        "sandboxPolicy": { "type": "readOnly" } });
     let turn = world.say_with(id, go).await.unwrap();
     assert_eq!(world.ended(&turn).await, "completed");
     assert_eq!(world.model.calls().len(), 3);
