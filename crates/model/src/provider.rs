@@ -10,9 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, WireApi};
-use loomd_protocol::AbsolutePathBuf;
+use loomd_protocol::{AbsolutePathBuf, Secret};
 use percent_encoding::percent_decode_str;
 
 use crate::ModelError;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,11 +16,8 @@ use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri, Version};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
+use loomd_tls::{Roots, ServerName, TlsConnector};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 use super::{HttpError, Stream};
 
@@ -170,21 +167,14 @@ async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Re
     Ok(parts.io.into_inner())
 }
 
-/// The roots that come with us, those of the system, and the bundle.
+/// Trusts the bundle beside what is trusted anyway.
 fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Error>> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut roots = Roots::system();
     if let Some(path) = ca_bundle {
         let pem = fs::read(path).map_err(|error| format!("cannot read the certificates of {path}: {error}"))?;
-        let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-        roots.add_parsable_certificates(certificates.map_err(|error| format!("bad certificates in {path}: {error}"))?);
+        roots.add_pem(&pem).map_err(|error| format!("bad certificates in {path}: {error}"))?;
     }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(roots.connector()?)
 }
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use loomd_config::Secret;
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::{Bearer, BoxFuture, Credentials, InputItem, ModelError, ModelEvent, Session};
 use loomd_protocol::JsonValue;
+use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
 use serde_json::json;
 use tokio::net::TcpListener;
