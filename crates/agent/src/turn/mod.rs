@@ -408,6 +408,8 @@ impl Turn {
             let error = match answered {
                 _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
                 Ok(()) => return Ok(called),
+                // The model goes on from what its calls found.
+                Err(Failure::Model(error)) if called && error.is_incomplete() => return Ok(true),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
             };

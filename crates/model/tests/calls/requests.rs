@@ -28,6 +28,7 @@ async fn a_plain_request_has_these_headers_and_this_body() {
         ("accept", Some("text/event-stream")),
         ("user-agent", Some("test/1")),
         ("originator", Some("test")),
+        ("x-openai-internal-codex-residency", Some("us")),
         ("session_id", Some("thread-1")),
         ("x-client-request-id", Some("thread-1")),
         ("x-codex-turn-metadata", Some(r#"{"turn_id":"t"}"#)),
