@@ -1,8 +1,6 @@
 //! Who is signed in, worked out from credentials: a key, or an account of ChatGPT.
 
 use jiff::Timestamp;
-use loomd_config::Secret as ConfigSecret;
-
 use loomd_model::{Bearer, BearerKind};
 use loomd_protocol::{AuthMode, ForcedLoginMethod, PlanType, Secret};
 
@@ -64,12 +62,11 @@ impl Identity {
 
     /// What calls are authenticated with. An account without all that it takes to use it is an error.
     pub fn bearer(&self) -> Result<Bearer, AccountError> {
-        let secret = |secret: &Secret| ConfigSecret::from(secret.reveal().to_owned());
         match self {
-            Self::Key(key) => Ok(Bearer::key(secret(key))),
+            Self::Key(key) => Ok(Bearer::key(key.clone())),
             Self::Chatgpt(SignIn { last_refresh: None, .. }) => Err(AccountError::NoTokens),
             Self::Chatgpt(sign_in) => Ok(Bearer {
-                token: secret(&sign_in.access_token),
+                token: sign_in.access_token.clone(),
                 kind: BearerKind::Chatgpt { account_id: sign_in.account_id.clone() },
             }),
         }

@@ -109,7 +109,9 @@ impl Situation<'_> {
         if mode_of(before) != mode_of(&after) {
             sections.extend(self.collaboration());
         }
-        if before.personality != after.personality && before.model == after.model && self.model.supports_personality {
+        // A model of which nothing is known has a personality in its instructions, too.
+        let speaks = self.model.supports_personality || !self.model.known;
+        if before.personality != after.personality && before.model == after.model && speaks {
             sections.extend(self.personality().and_then(prompts::personality_section));
         }
         let mut items = Vec::new();

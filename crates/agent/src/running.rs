@@ -418,7 +418,23 @@ impl Thread {
         Ok(())
     }
 
-    fn scope(&self, cx: &TurnCx) -> Scope {
+    fn scope(&mut self, cx: &TurnCx) -> Scope {
+        Scope {
+            session_id: self.id.to_string(),
+            subagent: (self.kit.role == Role::Child).then(|| "collab_spawn".into()),
+            instructions: self.instructions(cx),
+            shows_messages: true,
+            records: true,
+        }
+    }
+
+    /// Those of the last turn, unless the model is another. A changed personality is told in the conversation.
+    fn instructions(&mut self, cx: &TurnCx) -> Arc<str> {
+        if let Some((model, instructions)) = &self.instructions
+            && *model == self.settings.model
+        {
+            return Arc::clone(instructions);
+        }
         let situation = Situation {
             settings: &self.settings,
             profile: &self.profile,
@@ -430,13 +446,9 @@ impl Thread {
         };
         let initial = self.profile.config.config.personality.or(situation.personality());
         let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        Scope {
-            session_id: self.id.to_string(),
-            subagent: (self.kit.role == Role::Child).then(|| "collab_spawn".into()),
-            instructions: situation.instructions(personality).into(),
-            shows_messages: true,
-            records: true,
-        }
+        let instructions: Arc<str> = situation.instructions(personality).into();
+        self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
+        instructions
     }
 
     /// Tells how a turn ended, and begins the next if one waits.

@@ -170,6 +170,9 @@ pub(crate) struct Thread {
     pub hub: Arc<Hub>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
+    /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
+    /// model does, so that the provider can keep what it has cached.
+    pub instructions: Option<(String, Arc<str>)>,
     pub running: Option<Running>,
     /// What happened while somebody else was writing to the thread.
     pub unwritten: Vec<Record>,

@@ -346,6 +346,7 @@ impl Threads {
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
             memory,
+            instructions: None,
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),

@@ -1,34 +1,9 @@
-//! `Secret`: a string that must not end up in a log. It has no `Display` and no `Serialize`, and `Debug`
-//! shows nothing of it.
+//! How secrets of the configuration are shown by `config/read`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-
-/// A token, or a header that may carry one.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Secret {
-    fn from(value: String) -> Self {
-        Self(value)
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
+pub use loomd_protocol::Secret;
+use serde::{Serialize, Serializer};
 
 /// `serialize_with` for the view of `config/read`: a client that edits the user's file through the server
 /// must see what stands in it.
@@ -55,15 +30,5 @@ impl AsWritten for Option<BTreeMap<String, Secret>> {
 impl AsWritten for BTreeMap<String, Secret> {
     fn written(&self) -> impl Serialize {
         self.iter().map(|(key, value)| (key, value.reveal())).collect::<BTreeMap<_, _>>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn debug_shows_nothing() {
-        assert_eq!(format!("{:?}", Some(Secret::from("sk-1".to_owned()))), "Some(Secret(..))");
     }
 }

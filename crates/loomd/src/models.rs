@@ -74,10 +74,11 @@ async fn look(id: String, config: ModelProvider, http: &Arc<Http>, accounts: Acc
         user_agent: concat!("loomd/", env!("CARGO_PKG_VERSION")).into(),
         originator: "loomd".into(),
         version: env!("CARGO_PKG_VERSION").into(),
+        residency: None,
     };
     match tokio::time::timeout(TIMEOUT, list_models(&provider, http, &identity)).await {
         Ok(Ok(models)) => show(&id, models),
-        Ok(Err(error)) => format!("{id}: not in reach: {}\n", error.details().unwrap_or_else(|| error.message())),
+        Ok(Err(error)) => format!("{id}: not in reach: {}\n", error.cause()),
         Err(_) => format!("{id}: no answer within {} s\n", TIMEOUT.as_secs()),
     }
 }

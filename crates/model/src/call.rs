@@ -19,6 +19,8 @@ use crate::{Identity, ModelError, Provider};
 const MAX_REFUSAL: usize = 64 * 1024;
 /// And for how long.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often an address where nobody listens is tried again: a server that restarts may be back within a second.
+const UNREACHABLE_RETRIES: u64 = 2;
 /// Fast, and most of what there is to win.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -56,7 +58,7 @@ impl Caller {
             let (url, query) = self.provider.url(call.route, bearer.as_ref());
             let request = self.http_request(call, bearer.as_ref(), &format!("{url}{query}"))?;
             let may_retry = retries < self.provider.request_max_retries();
-            let asked = match self.http.send(request, self.provider.headers_timeout()).await {
+            let asked = match self.http.send(request, self.provider.stream_idle_timeout()).await {
                 Ok(answer) if answer.status.is_success() => return Ok(Called { answer, url }),
                 Ok(answer) => {
                     if answer.status == StatusCode::UNAUTHORIZED
@@ -76,8 +78,13 @@ impl Caller {
                     asked
                 }
                 // Whoever waited that long should be told before it is tried again.
-                Err(error @ HttpError::Timeout(_)) => return Err(ModelError::disconnected(error.to_string())),
-                Err(error) if !may_retry => return Err(ModelError::Connect { url, cause: error.to_string() }),
+                Err(error @ HttpError::Timeout(_)) => {
+                    return Err(ModelError::disconnected(format!("idle timeout: {error}, url: {url}")));
+                }
+                Err(error @ HttpError::Unreachable(_)) if retries >= UNREACHABLE_RETRIES => {
+                    return Err(ModelError::unanswered(url, error));
+                }
+                Err(error) if !may_retry => return Err(ModelError::unanswered(url, error)),
                 Err(_) => None,
             };
             retries += 1;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use loomd_protocol::{CodexErrorInfo, RateLimitSnapshot};
 
+use crate::TokenUsage;
+use crate::http::HttpError;
 use crate::retry::MAX_ASKED_DELAY;
+use crate::sse::TooLong;
 
 /// A failed call. Its `Display` is what the user is told.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,27 +22,36 @@ pub enum ModelError {
     Status { status: u16, message: String, retry_after: Option<Duration> },
     /// A plain 429.
     #[error("exceeded retry limit, last status: 429 Too Many Requests{}", suffix("request id", request_id))]
-    TooManyRequests { request_id: Option<String>, retry_after: Option<Duration> },
+    TooManyRequests { request_id: Option<String>, said: Option<String>, retry_after: Option<Duration> },
     #[error("{message}")]
     UsageLimit { message: String, rate_limits: Box<RateLimitSnapshot> },
     #[error("To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.")]
     UsageNotIncluded,
     #[error("Quota exceeded. Check your plan and billing details.")]
-    QuotaExceeded,
+    QuotaExceeded { said: Option<String> },
     /// 500.
     #[error("We're currently experiencing high demand, which may cause temporary errors.")]
-    HighDemand { retry_after: Option<Duration> },
+    HighDemand { said: Option<String>, retry_after: Option<Duration> },
     #[error("Selected model is at capacity. Please try a different model.")]
-    Overloaded,
+    Overloaded { said: Option<String> },
     #[error(
         "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying."
     )]
-    ContextWindowExceeded,
+    ContextWindowExceeded { said: Option<String> },
     #[error("{0}")]
     InvalidPrompt(String),
+    /// No connection could be made, so nothing was sent.
+    #[error("stream disconnected before completion: error sending request for url ({url}): {cause}")]
+    Unreachable { url: String, cause: String },
     /// There was no answer at all.
     #[error("stream disconnected before completion: error sending request for url ({url})")]
     Connect { url: String, cause: String },
+    /// A success whose body is neither a stream of events nor a whole answer.
+    #[error("stream disconnected before completion: the answer is {found}, not a stream of events, url: {url}")]
+    NotAStream { found: String, url: String },
+    /// The model stopped before it was done, for a reason that another try would meet again.
+    #[error("stream disconnected before completion: Incomplete response returned, reason: {reason}")]
+    Incomplete { reason: String, usage: Option<TokenUsage> },
     /// The answer broke off, or said that it failed.
     #[error("stream disconnected before completion: {message}")]
     Disconnected { message: String, retry_after: Option<Duration> },
@@ -61,12 +73,28 @@ impl ModelError {
         Self::Disconnected { message: message.into(), retry_after: None }
     }
 
-    /// Whether the caller may try the call again.
+    /// A request that got no answer.
+    pub(crate) fn unanswered(url: String, error: HttpError) -> Self {
+        match error {
+            HttpError::Unreachable(cause) => Self::Unreachable { url, cause },
+            error => Self::Connect { url, cause: error.to_string() },
+        }
+    }
+
+    /// An answer that broke off for this reason. Only the reasons that another try would meet again are final.
+    pub(crate) fn incomplete(reason: &str, usage: Option<TokenUsage>) -> Self {
+        match reason {
+            "max_output_tokens" | "content_filter" => Self::Incomplete { reason: reason.into(), usage },
+            _ => Self::disconnected(format!("Incomplete response returned, reason: {reason}")),
+        }
+    }
+
+    /// Whether the caller may try the call again: only what may pass by itself.
     pub fn retryable(&self) -> bool {
         let worth_it = self.retry_after().is_none_or(|delay| delay <= MAX_ASKED_DELAY);
         match self {
-            Self::Status { .. }
-            | Self::TooManyRequests { .. }
+            Self::Status { status, .. } => worth_it && is_transient(*status),
+            Self::TooManyRequests { .. }
             | Self::HighDemand { .. }
             | Self::Connect { .. }
             | Self::Disconnected { .. }
@@ -75,10 +103,13 @@ impl ModelError {
             | Self::InvalidImage
             | Self::UsageLimit { .. }
             | Self::UsageNotIncluded
-            | Self::QuotaExceeded
-            | Self::Overloaded
-            | Self::ContextWindowExceeded
+            | Self::QuotaExceeded { .. }
+            | Self::Overloaded { .. }
+            | Self::ContextWindowExceeded { .. }
             | Self::InvalidPrompt(_)
+            | Self::Unreachable { .. }
+            | Self::NotAStream { .. }
+            | Self::Incomplete { .. }
             | Self::MissingKey { .. }
             | Self::Unauthorized(_)
             | Self::Unsupported(_) => false,
@@ -90,7 +121,7 @@ impl ModelError {
         match self {
             Self::Status { retry_after, .. }
             | Self::TooManyRequests { retry_after, .. }
-            | Self::HighDemand { retry_after }
+            | Self::HighDemand { retry_after, .. }
             | Self::Disconnected { retry_after, .. } => *retry_after,
             _ => None,
         }
@@ -110,14 +141,19 @@ impl ModelError {
             Self::TooManyRequests { .. } => {
                 CodexErrorInfo::ResponseTooManyFailedAttempts { http_status_code: Some(429) }
             }
-            Self::UsageLimit { .. } | Self::UsageNotIncluded | Self::QuotaExceeded => {
+            Self::UsageLimit { .. } | Self::UsageNotIncluded | Self::QuotaExceeded { .. } => {
                 CodexErrorInfo::UsageLimitExceeded
             }
             Self::HighDemand { .. } => CodexErrorInfo::InternalServerError,
-            Self::Overloaded => CodexErrorInfo::ServerOverloaded,
-            Self::ContextWindowExceeded => CodexErrorInfo::ContextWindowExceeded,
-            Self::Connect { .. } => CodexErrorInfo::HttpConnectionFailed { http_status_code: None },
-            Self::Disconnected { .. } => CodexErrorInfo::ResponseStreamDisconnected { http_status_code: None },
+            Self::Overloaded { .. } => CodexErrorInfo::ServerOverloaded,
+            Self::ContextWindowExceeded { .. } => CodexErrorInfo::ContextWindowExceeded,
+            Self::Unreachable { .. } | Self::Connect { .. } => {
+                CodexErrorInfo::HttpConnectionFailed { http_status_code: None }
+            }
+            Self::NotAStream { .. } => CodexErrorInfo::HttpConnectionFailed { http_status_code: Some(200) },
+            Self::Incomplete { .. } | Self::Disconnected { .. } => {
+                CodexErrorInfo::ResponseStreamDisconnected { http_status_code: None }
+            }
             Self::MissingKey { .. } | Self::Credentials(_) | Self::Unsupported(_) => CodexErrorInfo::Other,
         }
     }
@@ -133,17 +169,71 @@ impl ModelError {
         }
     }
 
-    /// What there is to know beyond the message.
-    pub fn details(&self) -> Option<String> {
+    /// What there is to know beyond the message: the provider's own words, the wait that it asks for, and what the
+    /// user can do. `provider` names it.
+    pub fn details(&self, provider: &str) -> Option<String> {
         match self {
-            Self::BadRequest { message, body } if message != body => Some(body.clone()),
-            Self::Connect { cause, .. } if !cause.is_empty() => Some(cause.clone()),
+            Self::BadRequest { message, body } => (message != body).then(|| body.clone()),
+            Self::Status { status, .. } => {
+                let hint = hint(*status).map(|hint| format!("provider `{provider}`: {hint}"));
+                join([hint, self.asked_wait()])
+            }
+            Self::TooManyRequests { said, .. }
+            | Self::QuotaExceeded { said }
+            | Self::HighDemand { said, .. }
+            | Self::Overloaded { said }
+            | Self::ContextWindowExceeded { said } => {
+                let said = said.as_ref().map(|said| format!("provider `{provider}` said: {said}"));
+                join([said, self.asked_wait()])
+            }
+            Self::Connect { cause, .. } => Some(format!("provider `{provider}`: {cause}")),
+            Self::Unreachable { .. } => Some(format!(
+                "provider `{provider}` cannot be reached: check that its server runs and that `base_url` is right"
+            )),
+            Self::NotAStream { .. } => Some(format!("provider `{provider}`: check its `base_url` and `wire_api`")),
+            Self::Incomplete { reason, .. } => Some(match &**reason {
+                "max_output_tokens" => "the model may write no more in one answer; ask it to continue".into(),
+                _ => format!("provider `{provider}` stopped the answer"),
+            }),
+            Self::Disconnected { .. } => self.asked_wait(),
+            Self::InvalidImage
+            | Self::UsageLimit { .. }
+            | Self::UsageNotIncluded
+            | Self::InvalidPrompt(_)
+            | Self::MissingKey { .. }
+            | Self::Unauthorized(_)
+            | Self::Credentials(_)
+            | Self::Unsupported(_) => None,
+        }
+    }
+
+    /// What went wrong, in few words, for a list that names the provider and its address already.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Unreachable { cause, .. } | Self::Connect { cause, .. } => cause.clone(),
+            other => other.message(),
+        }
+    }
+
+    fn asked_wait(&self) -> Option<String> {
+        self.retry_after().map(|delay| format!("it asks to wait {} s", delay.as_secs_f64().ceil()))
+    }
+
+    /// What the answer took, where it ended early and the provider counted all the same.
+    pub fn usage(&self) -> Option<&TokenUsage> {
+        match self {
+            Self::Incomplete { usage, .. } => usage.as_ref(),
             _ => None,
         }
     }
 
+    /// The answer is all that there will be, so what it says stays.
+    pub fn is_incomplete(&self) -> bool {
+        matches!(self, Self::Incomplete { .. })
+    }
+
     pub fn is_context_window_exceeded(&self) -> bool {
-        matches!(self, Self::ContextWindowExceeded)
+        matches!(self, Self::ContextWindowExceeded { .. })
     }
 
     pub fn is_invalid_image(&self) -> bool {
@@ -161,4 +251,31 @@ impl ModelError {
 
 fn suffix(what: &str, value: &Option<String>) -> String {
     value.as_ref().map(|value| format!(", {what}: {value}")).unwrap_or_default()
+}
+
+/// The same event would come again, so it is not tried again.
+impl From<TooLong> for ModelError {
+    fn from(error: TooLong) -> Self {
+        Self::Unsupported(format!("stream disconnected before completion: {error}"))
+    }
+}
+
+/// Statuses that may be another the next time. The others stay until somebody changes something.
+fn is_transient(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429) || (status >= 500 && !matches!(status, 501 | 505))
+}
+
+/// What the user can do about a status.
+fn hint(status: u16) -> Option<&'static str> {
+    match status {
+        401 => Some("the credentials were not accepted; check the key or sign in again"),
+        403 => Some("the credentials do not allow this; check the account's access to the model"),
+        404 => Some("there is no such address or model; check `base_url` and the model's name"),
+        _ => None,
+    }
+}
+
+fn join<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -13,6 +13,7 @@ mod compose;
 mod credentials;
 mod error;
 mod event;
+mod framing;
 mod http;
 mod idle;
 mod input;

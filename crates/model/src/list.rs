@@ -29,7 +29,7 @@ pub async fn list_models(
     let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), refused };
     let called = caller.call(&call).await?;
     let body = called.answer.body.read(MAX_LIST).await;
-    let body = body.map_err(|error| ModelError::Connect { url: called.url, cause: error.to_string() })?;
+    let body = body.map_err(|error| ModelError::unanswered(called.url, error))?;
     let body: JsonValue = serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;
     Ok(names(&body))
 }

@@ -10,17 +10,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, WireApi};
-use loomd_protocol::AbsolutePathBuf;
+use loomd_protocol::{AbsolutePathBuf, Secret};
+use percent_encoding::percent_decode_str;
 
 use crate::ModelError;
 use crate::credentials::{Bearer, Command, Credentials, Fixed};
 use crate::record::Recorder;
 use crate::rehearsal::Scenario;
-
-/// The least time that an answer gets to begin. Models think before they speak.
-const MIN_HEADERS_TIMEOUT: Duration = Duration::from_secs(300);
 
 const OPENAI: &str = "openai";
 const REHEARSAL: &str = "rehearsal";
@@ -38,6 +35,7 @@ pub struct Provider {
     query: String,
     headers: HeaderMap,
     credentials: Arc<dyn Credentials>,
+    uses_account: bool,
     request_max_retries: u64,
     stream_max_retries: u64,
     stream_idle_timeout: Duration,
@@ -86,6 +84,7 @@ impl Provider {
             query: query(config.query_params.as_ref()),
             headers,
             credentials: credentials(config, env, account),
+            uses_account: config.requires_openai_auth,
             request_max_retries: config.request_max_retries(),
             stream_max_retries: config.stream_max_retries(),
             stream_idle_timeout: config.stream_idle_timeout(),
@@ -117,9 +116,14 @@ impl Provider {
         self.stream_max_retries
     }
 
-    /// How long the next event may take.
+    /// How long the head of an answer, and then each event, may take.
     pub fn stream_idle_timeout(&self) -> Duration {
         self.stream_idle_timeout
+    }
+
+    /// Whether it is called with the user's OpenAI account.
+    pub fn uses_account(&self) -> bool {
+        self.uses_account
     }
 
     /// Whether it can shorten a conversation itself: [`crate::Session::compact`].
@@ -141,10 +145,6 @@ impl Provider {
 
     pub(crate) fn request_max_retries(&self) -> u64 {
         self.request_max_retries
-    }
-
-    pub(crate) fn headers_timeout(&self) -> Duration {
-        self.stream_idle_timeout.max(MIN_HEADERS_TIMEOUT)
     }
 
     pub(crate) fn credentials(&self) -> &dyn Credentials {
@@ -218,31 +218,12 @@ fn split_password(url: String) -> (String, Option<HeaderValue>) {
     let Some((scheme, rest)) = url.split_once("://") else { return (url, None) };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let Some((user, host)) = rest[..end].rsplit_once('@') else { return (url, None) };
-    let basic = STANDARD.encode(percent_decoded(user));
+    let basic = STANDARD.encode(percent_decode_str(user).collect::<Vec<u8>>());
     let header = HeaderValue::try_from(format!("Basic {basic}")).ok().map(|mut header| {
         header.set_sensitive(true);
         header
     });
     (format!("{scheme}://{host}{}", &rest[end..]), header)
-}
-
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
 }
 
 /// Values are the user's own and go as they are, except for what no address can have.

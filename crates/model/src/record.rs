@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use loomd_config::Secret;
-use loomd_protocol::JsonValue;
+use loomd_protocol::{JsonValue, Secret};
 use serde_json::json;
 
 use crate::event::EventSource;

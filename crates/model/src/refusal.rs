@@ -34,7 +34,8 @@ pub(crate) struct ErrorDetail {
 impl ErrorDetail {
     pub fn parse(body: &str) -> Self {
         let body: JsonValue = serde_json::from_str(body).unwrap_or_default();
-        let error = &body["error"];
+        // Some wrap the body in a list.
+        let error = if body.is_array() { &body[0]["error"] } else { &body["error"] };
         let text = |value: &JsonValue| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         Self {
             kind: text(&error["type"]),
@@ -96,6 +97,22 @@ const BAD_IMAGE: &[&str] = &[
     "image does not match the provided media type",
 ];
 
+/// A body that is an HTML page, in words: proxies and wrong addresses answer with one.
+pub(crate) fn html(body: &str) -> Option<String> {
+    let body = body.trim_start();
+    let start = body.get(..body.floor_char_boundary(15))?.to_ascii_lowercase();
+    if !start.starts_with("<!doctype html") && !start.starts_with("<html") {
+        return None;
+    }
+    let lower = body.to_ascii_lowercase();
+    let title = lower.find("<title>").map(|at| at + "<title>".len());
+    let title = title.and_then(|at| Some(body[at..at + lower[at..].find("</title>")?].trim()));
+    Some(match title.filter(|title| !title.is_empty() && title.len() <= SHOWN_BODY) {
+        Some(title) => format!("an HTML page titled \"{title}\""),
+        None => "an HTML page".into(),
+    })
+}
+
 /// Whether a body says that the conversation does not fit.
 pub(crate) fn is_too_long(body: &str) -> bool {
     let body = body.to_ascii_lowercase();
@@ -116,8 +133,20 @@ impl Refusal<'_> {
     }
 
     /// A plain 429.
-    pub fn too_many_requests(&self) -> ModelError {
-        ModelError::TooManyRequests { request_id: self.request_id(), retry_after: self.retry_after() }
+    pub fn too_many_requests(&self, error: &ErrorDetail) -> ModelError {
+        let said = self.said(error);
+        ModelError::TooManyRequests { request_id: self.request_id(), said, retry_after: self.retry_after() }
+    }
+
+    /// A plain 500.
+    pub fn high_demand(&self, error: &ErrorDetail) -> ModelError {
+        ModelError::HighDemand { said: self.said(error), retry_after: self.retry_after() }
+    }
+
+    /// The provider's own words, where the message of the error leaves them out. The address and the request id are
+    /// for those who run the provider.
+    pub fn said(&self, error: &ErrorDetail) -> Option<String> {
+        Some(self.message(error))
     }
 
     /// A status that means nothing special.
@@ -153,6 +182,9 @@ impl Refusal<'_> {
     fn detail(&self, error: &ErrorDetail) -> String {
         if let Some(message) = &error.message {
             return message.clone();
+        }
+        if let Some(page) = html(self.body) {
+            return page;
         }
         match self.body.trim() {
             "" => "Unknown error".into(),

@@ -19,6 +19,8 @@ pub struct Identity {
     pub user_agent: String,
     pub originator: String,
     pub version: String,
+    /// Where an administrator requires data to stay.
+    pub residency: Option<&'static str>,
 }
 
 /// One per thread.

@@ -1,16 +1,22 @@
 //! Server-sent events: bytes in, the data of each event out. Knows only `data` fields, because nothing else
 //! of an event counts here. However the bytes are cut, the same events come out.
 
+use std::ops::Range;
+
 use memchr::memchr2;
 
-/// The most bytes that the data of one event, or a line, may have. A generated picture comes in one event.
-pub const MAX_EVENT: usize = 64 * 1024 * 1024;
+/// The most bytes that the data of one event, or a line, may have. A generated picture comes in one event, and the
+/// largest that providers offer has less than half of this.
+pub const MAX_EVENT: usize = 32 * 1024 * 1024;
+
+/// A buffer that one event has made larger than this is given back when it is empty again.
+const KEPT_BUFFER: usize = 256 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// An event was longer than [`MAX_EVENT`], or than the limit that was set instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the stream is too long")]
+#[error("an event of the stream is longer than {} MiB", MAX_EVENT >> 20)]
 pub struct TooLong;
 
 /// Push bytes, then take events until there are none. After [`TooLong`] it is of no more use.
@@ -25,13 +31,19 @@ pub struct SseParser {
     after_cr: bool,
     /// Nothing was read yet, so a byte order mark may come.
     fresh: bool,
-    /// The data of the current event.
-    data: Vec<u8>,
-    /// The current event has a `data` field, be it empty.
-    has_data: bool,
+    /// The data of the current event; `None` while it has no `data` field.
+    data: Option<Data>,
     /// `data` has been handed out.
     taken: bool,
     max_event: usize,
+}
+
+/// Almost every event has one line of data, which is not copied.
+#[derive(Debug)]
+enum Data {
+    /// Where the line stands in the parser's bytes.
+    Line(Range<usize>),
+    Joined(Vec<u8>),
 }
 
 impl Default for SseParser {
@@ -42,24 +54,25 @@ impl Default for SseParser {
 
 impl SseParser {
     pub fn new(max_event: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            line: 0,
-            seen: 0,
-            after_cr: false,
-            fresh: true,
-            data: Vec::new(),
-            has_data: false,
-            taken: false,
-            max_event,
-        }
+        Self { bytes: Vec::new(), line: 0, seen: 0, after_cr: false, fresh: true, data: None, taken: false, max_event }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.line > 0 {
-            self.bytes.drain(..self.line);
-            self.seen -= self.line;
-            self.line = 0;
+        self.clear_taken();
+        let done = match &self.data {
+            Some(Data::Line(line)) => line.start,
+            _ => self.line,
+        };
+        if done > 0 {
+            self.bytes.drain(..done);
+            self.seen -= done;
+            self.line -= done;
+            if let Some(Data::Line(line)) = &mut self.data {
+                *line = line.start - done..line.end - done;
+            }
+            if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BUFFER {
+                self.bytes = Vec::new();
+            }
         }
         self.bytes.extend_from_slice(bytes);
     }
@@ -78,7 +91,7 @@ impl SseParser {
                     return Some(Err(TooLong));
                 }
             } else if self.take() {
-                return Some(Ok(&self.data));
+                return Some(Ok(self.event()));
             }
         }
         (self.seen - self.line > self.max_event).then_some(Err(TooLong))
@@ -91,7 +104,7 @@ impl SseParser {
         let start = std::mem::replace(&mut self.line, self.bytes.len());
         self.seen = self.line;
         let fits = self.read_line(start, self.line);
-        (fits && self.take()).then_some(&self.data)
+        (fits && self.take()).then(|| self.event())
     }
 
     /// False when more bytes are needed to tell.
@@ -128,28 +141,52 @@ impl SseParser {
     fn read_line(&mut self, start: usize, end: usize) -> bool {
         let line = &self.bytes[start..end];
         let value = match line.strip_prefix(b"data") {
-            Some([]) => &[],
-            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
+            Some([]) => end..end,
+            Some([b':', b' ', ..]) => start + b"data: ".len()..end,
+            Some([b':', ..]) => start + b"data:".len()..end,
             _ => return line.len() <= self.max_event,
         };
-        if self.has_data {
-            self.data.push(b'\n');
-        }
-        self.has_data = true;
-        self.data.extend_from_slice(value);
-        line.len() <= self.max_event && self.data.len() <= self.max_event
+        let data = match self.data.take() {
+            None => Data::Line(value),
+            Some(before) => {
+                let mut joined = match before {
+                    Data::Line(line) => self.bytes[line].to_vec(),
+                    Data::Joined(joined) => joined,
+                };
+                joined.push(b'\n');
+                joined.extend_from_slice(&self.bytes[value]);
+                Data::Joined(joined)
+            }
+        };
+        let length = match &data {
+            Data::Line(line) => line.len(),
+            Data::Joined(joined) => joined.len(),
+        };
+        self.data = Some(data);
+        end - start <= self.max_event && length <= self.max_event
     }
 
     /// Ends the current event. True if it has data.
     fn take(&mut self) -> bool {
-        self.has_data = false;
-        self.taken = !self.data.is_empty();
+        self.taken = !self.event().is_empty();
+        if !self.taken {
+            self.data = None;
+        }
         self.taken
+    }
+
+    /// The data of the current event.
+    fn event(&self) -> &[u8] {
+        match &self.data {
+            None => &[],
+            Some(Data::Line(line)) => &self.bytes[line.clone()],
+            Some(Data::Joined(joined)) => joined,
+        }
     }
 
     fn clear_taken(&mut self) {
         if std::mem::take(&mut self.taken) {
-            self.data.clear();
+            self.data = None;
         }
     }
 }
@@ -220,6 +257,25 @@ mod tests {
         assert_eq!(parse(8, [&b"data:abcd"[..]]), Err(TooLong));
         assert_eq!(parse(8, [&b"data:abc\ndata:def\ndata:ghi\n\n"[..]]), Err(TooLong));
         assert_eq!(parse(8, [&b": a longer comment\n"[..]]), Err(TooLong));
+    }
+
+    #[test]
+    fn an_event_of_many_pieces_is_held_once_and_given_back() {
+        let (event, piece) = (8 << 20, vec![b'x'; 64 << 10]);
+        let mut parser = SseParser::default();
+        parser.push(b"data: ");
+        for _ in 0..event / piece.len() {
+            parser.push(&piece);
+            assert!(parser.next().is_none());
+        }
+        parser.push(b"\n\n");
+        assert_eq!(parser.next().unwrap().unwrap().len(), event);
+        assert!(matches!(parser.data, Some(Data::Line(_))), "the data is a part of the bytes");
+        assert!(parser.bytes.capacity() <= 2 * event + piece.len(), "{}", parser.bytes.capacity());
+        assert!(parser.next().is_none());
+        parser.push(b"data: y\n\n");
+        assert!(parser.bytes.capacity() <= KEPT_BUFFER, "{}", parser.bytes.capacity());
+        assert_eq!(parser.next(), Some(Ok(&b"y"[..])));
     }
 
     proptest! {

@@ -4,17 +4,15 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::header::CONTENT_TYPE;
+use loomd_protocol::JsonValue;
 
+use crate::call::Called;
 use crate::compose::Composer;
 use crate::event::EventSource;
-use crate::http::{Answer, Body};
+use crate::framing::{Framing, Rest, describe};
+use crate::http::Body;
 use crate::idle::Idle;
-use crate::sse::SseParser;
 use crate::{ModelError, ModelEvent, ResponseHeaders};
-
-/// How much is kept of a body that is no stream of events, to find an error in it.
-const MAX_STRAY: usize = 64 * 1024;
 
 /// Makes sense of one wire's events.
 pub(crate) trait Decode: Send {
@@ -24,20 +22,19 @@ pub(crate) trait Decode: Send {
     /// The body has ended before the last event.
     fn end(&mut self, to: &mut Composer) -> Result<(), ModelError>;
 
-    /// The error in a body that should have been a stream.
-    fn stray(&self, body: &str) -> Option<ModelError>;
+    /// The events that would have said the same as a body that is no stream; none if it is no answer either.
+    fn events_of(&self, body: JsonValue) -> Vec<JsonValue>;
 }
 
 pub(crate) struct StreamEvents<D> {
     decode: D,
     composer: Composer,
-    parser: SseParser,
+    framing: Framing,
+    url: String,
     /// Told first.
     headers: Option<ModelEvent>,
     /// Until its end or ours.
     body: Option<Body>,
-    /// The beginning of a body that says that it is no stream of events.
-    stray: Option<Vec<u8>>,
     idle: Idle,
     /// Told when all that came before it has been told.
     failure: Option<ModelError>,
@@ -46,16 +43,14 @@ pub(crate) struct StreamEvents<D> {
 }
 
 impl<D: Decode> StreamEvents<D> {
-    pub fn new(decode: D, answer: Answer, idle_timeout: Duration) -> Self {
-        let json =
-            answer.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    pub fn new(decode: D, called: Called, idle_timeout: Duration) -> Self {
         Self {
             decode,
             composer: Composer::default(),
-            parser: SseParser::default(),
+            framing: Framing::default(),
+            url: called.url,
             headers: Some(ModelEvent::Headers(ResponseHeaders::default())),
-            body: Some(answer.body),
-            stray: json.then(Vec::new),
+            body: Some(called.answer.body),
             idle: Idle::new(idle_timeout),
             failure: None,
             done: false,
@@ -64,21 +59,32 @@ impl<D: Decode> StreamEvents<D> {
 
     fn push(&mut self, bytes: &[u8]) {
         self.idle.heard();
-        self.parser.push(bytes);
-        if let Some(stray) = &mut self.stray {
-            stray.extend_from_slice(&bytes[..bytes.len().min(MAX_STRAY - stray.len())]);
-        }
+        self.framing.push(bytes);
     }
 
-    /// The body has ended.
-    fn end(&mut self) {
+    /// The body has ended. `whole`: as it should.
+    fn end(&mut self, whole: bool) {
         self.body = None;
-        let stray = self.stray.take();
-        let found = stray.and_then(|stray| self.decode.stray(&String::from_utf8_lossy(&stray)));
-        let last = self.parser.finish().map(|data| String::from_utf8_lossy(data).into_owned());
-        let read = last.map_or(Ok(()), |data| self.decode.read(&data, &mut self.composer));
-        self.failure =
-            read.and_then(|()| found.map_or(Ok(()), Err)).and_then(|()| self.decode.end(&mut self.composer)).err();
+        let read = match self.framing.finish() {
+            Rest::Nothing => Ok(()),
+            Rest::Event(data) => self.decode.read(&data, &mut self.composer),
+            Rest::Whole(_) | Rest::Text(_) if !whole => Ok(()),
+            Rest::Whole(body) => self.read_whole(&body),
+            Rest::Text(text) => Err(self.not_a_stream(&text)),
+        };
+        self.failure = read.and_then(|()| self.decode.end(&mut self.composer)).err();
+    }
+
+    fn read_whole(&mut self, body: &str) -> Result<(), ModelError> {
+        let events = serde_json::from_str(body).map(|body| self.decode.events_of(body)).unwrap_or_default();
+        if events.is_empty() {
+            return Err(self.not_a_stream(body));
+        }
+        events.into_iter().try_for_each(|event| self.decode.read(&event.to_string(), &mut self.composer))
+    }
+
+    fn not_a_stream(&self, body: &str) -> ModelError {
+        ModelError::NotAStream { found: describe(body), url: self.url.clone() }
     }
 
     /// The next event that is ready, or the failure behind them.
@@ -100,13 +106,13 @@ impl<D: Decode> EventSource for StreamEvents<D> {
             if let Some(event) = self.ready() {
                 return Some(event);
             }
-            match self.parser.next()? {
+            match self.framing.next()? {
                 Ok(data) => {
                     if let Ok(data) = std::str::from_utf8(data) {
                         self.failure = self.decode.read(data, &mut self.composer).err();
                     }
                 }
-                Err(error) => self.failure = Some(ModelError::disconnected(error.to_string())),
+                Err(error) => self.failure = Some(error.into()),
             }
         }
         None
@@ -129,9 +135,9 @@ impl<D: Decode> EventSource for StreamEvents<D> {
                 Poll::Ready(Some(Ok(bytes))) => self.push(&bytes),
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(%error, "an answer broke off");
-                    self.end();
+                    self.end(false);
                 }
-                Poll::Ready(None) => self.end(),
+                Poll::Ready(None) => self.end(true),
                 Poll::Pending => match self.idle.poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(()) => self.failure = Some(ModelError::disconnected("idle timeout waiting for SSE")),

@@ -119,12 +119,27 @@ fn encode_error(error: &ModelError) -> JsonValue {
             put("status", (*status).into());
             put("message", message.as_str().into());
         }
-        ModelError::TooManyRequests { request_id, .. } => put("request_id", json!(request_id)),
+        ModelError::TooManyRequests { request_id, said, .. } => {
+            put("request_id", json!(request_id));
+            put("said", json!(said));
+        }
+        ModelError::QuotaExceeded { said }
+        | ModelError::HighDemand { said, .. }
+        | ModelError::Overloaded { said }
+        | ModelError::ContextWindowExceeded { said } => put("said", json!(said)),
+        ModelError::NotAStream { found, url } => {
+            put("url", url.as_str().into());
+            put("message", found.as_str().into());
+        }
+        ModelError::Incomplete { reason, usage } => {
+            put("message", reason.as_str().into());
+            put("usage", json!(usage));
+        }
         ModelError::UsageLimit { message, rate_limits } => {
             put("message", message.as_str().into());
             put("rate_limits", json!(rate_limits));
         }
-        ModelError::Connect { url, cause } => {
+        ModelError::Unreachable { url, cause } | ModelError::Connect { url, cause } => {
             put("url", url.as_str().into());
             put("message", cause.as_str().into());
         }
@@ -153,12 +168,15 @@ fn kind(error: &ModelError) -> &'static str {
         ModelError::TooManyRequests { .. } => "too_many_requests",
         ModelError::UsageLimit { .. } => "usage_limit",
         ModelError::UsageNotIncluded => "usage_not_included",
-        ModelError::QuotaExceeded => "quota_exceeded",
+        ModelError::QuotaExceeded { .. } => "quota_exceeded",
         ModelError::HighDemand { .. } => "high_demand",
-        ModelError::Overloaded => "overloaded",
-        ModelError::ContextWindowExceeded => "context_window_exceeded",
+        ModelError::Overloaded { .. } => "overloaded",
+        ModelError::ContextWindowExceeded { .. } => "context_window_exceeded",
         ModelError::InvalidPrompt(_) => "invalid_prompt",
+        ModelError::Unreachable { .. } => "unreachable",
         ModelError::Connect { .. } => "connect",
+        ModelError::NotAStream { .. } => "not_a_stream",
+        ModelError::Incomplete { .. } => "incomplete",
         ModelError::Disconnected { .. } => "disconnected",
         ModelError::MissingKey { .. } => "missing_key",
         ModelError::Unauthorized(_) => "unauthorized",
@@ -171,6 +189,7 @@ fn kind(error: &ModelError) -> &'static str {
 pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
     let text = |name: &str, otherwise: &str| line[name].as_str().unwrap_or(otherwise).to_owned();
     let message = |otherwise: &str| text("message", otherwise);
+    let said = line["said"].as_str().map(str::to_owned);
     let retry_after = line["retry_after_ms"].as_u64().map(Duration::from_millis);
     Some(match line["kind"].as_str()? {
         "bad_request" => {
@@ -183,7 +202,7 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             ModelError::Status { status, message: message(&format!("unexpected status {status}")), retry_after }
         }
         "too_many_requests" => {
-            ModelError::TooManyRequests { request_id: line["request_id"].as_str().map(Into::into), retry_after }
+            ModelError::TooManyRequests { request_id: line["request_id"].as_str().map(Into::into), said, retry_after }
         }
         "usage_limit" => {
             let rate_limits = serde_json::from_value(line["rate_limits"].clone()).unwrap_or_else(|_| no_limits());
@@ -191,12 +210,20 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             ModelError::UsageLimit { message, rate_limits: Box::new(rate_limits) }
         }
         "usage_not_included" => ModelError::UsageNotIncluded,
-        "quota_exceeded" => ModelError::QuotaExceeded,
-        "high_demand" => ModelError::HighDemand { retry_after },
-        "overloaded" => ModelError::Overloaded,
-        "context_window_exceeded" => ModelError::ContextWindowExceeded,
+        "quota_exceeded" => ModelError::QuotaExceeded { said },
+        "high_demand" => ModelError::HighDemand { said, retry_after },
+        "overloaded" => ModelError::Overloaded { said },
+        "context_window_exceeded" => ModelError::ContextWindowExceeded { said },
         "invalid_prompt" => ModelError::InvalidPrompt(message("Invalid request.")),
-        "connect" => ModelError::Connect { url: text("url", "rehearsal"), cause: message("connection refused") },
+        "unreachable" => {
+            ModelError::Unreachable { url: text("url", "rehearsal"), cause: message("connection refused") }
+        }
+        "not_a_stream" => ModelError::NotAStream { url: text("url", "rehearsal"), found: message("an HTML page") },
+        "incomplete" => ModelError::Incomplete {
+            reason: message("max_output_tokens"),
+            usage: serde_json::from_value(line["usage"].clone()).unwrap_or_default(),
+        },
+        "connect" => ModelError::Connect { url: text("url", "rehearsal"), cause: message("connection reset") },
         "disconnected" => ModelError::Disconnected { message: message("the stream broke off"), retry_after },
         "missing_key" => ModelError::MissingKey {
             variable: text("variable", "SOME_KEY"),
@@ -276,13 +303,16 @@ mod tests {
             ModelError::BadRequest { message: words(), body: "{}".into() },
             ModelError::InvalidImage,
             ModelError::Status { status: 502, message: words(), retry_after },
-            ModelError::TooManyRequests { request_id: Some("r".into()), retry_after: None },
+            ModelError::TooManyRequests { request_id: Some("r".into()), said: Some(words()), retry_after: None },
             ModelError::UsageLimit { message: words(), rate_limits: Box::new(no_limits()) },
             ModelError::UsageNotIncluded,
-            ModelError::QuotaExceeded,
-            ModelError::HighDemand { retry_after },
-            ModelError::Overloaded,
-            ModelError::ContextWindowExceeded,
+            ModelError::QuotaExceeded { said: Some(words()) },
+            ModelError::HighDemand { said: None, retry_after },
+            ModelError::Overloaded { said: None },
+            ModelError::ContextWindowExceeded { said: Some(words()) },
+            ModelError::Unreachable { url: "u".into(), cause: words() },
+            ModelError::NotAStream { url: "u".into(), found: words() },
+            ModelError::Incomplete { reason: words(), usage: None },
             ModelError::InvalidPrompt(words()),
             ModelError::Connect { url: "u".into(), cause: words() },
             ModelError::Disconnected { message: words(), retry_after },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A key or token inside a message. It goes over the wire as it is and into no log: its Debug shows
 /// nothing.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
@@ -41,5 +41,15 @@ impl JsonSchema for Secret {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         String::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_nothing() {
+        assert_eq!(format!("{:?}", Some(Secret::from("sk-1".to_owned()))), "Some([secret])");
     }
 }

@@ -11,8 +11,8 @@ use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::Identity;
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, SandboxMode, SandboxPolicy, ServiceTier, ThreadForkParams,
-    ThreadResumeParams, ThreadStartParams,
+    ModeKind, Personality, ReadOnlyAccess, ReasoningEffort, ResidencyRequirement, SandboxMode, SandboxPolicy,
+    ServiceTier, ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
 use crate::PROTOCOL_VERSION;
@@ -131,6 +131,9 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
                 user_agent: cx.client.user_agent.clone(),
                 originator: cx.client.originator.clone(),
                 version: PROTOCOL_VERSION.into(),
+                residency: resolved.requirements.residency.as_ref().map(|required| match required.value {
+                    ResidencyRequirement::Us => "us",
+                }),
             },
             config: resolved,
         }),

@@ -129,7 +129,12 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
     while let Some(event) = events.next().await {
         match event.map_err(|error| error.message())? {
             ModelEvent::ItemDone { item: item @ ResponseItem::Message { .. }, .. } => text = text_of(&item),
-            ModelEvent::Completed { .. } => break,
+            ModelEvent::Completed { usage, .. } => {
+                if let Some(usage) = usage {
+                    turn.add_side_usage(&usage);
+                }
+                break;
+            }
             _ => {}
         }
     }

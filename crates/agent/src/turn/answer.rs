@@ -230,6 +230,11 @@ impl Turn {
             message.phase = phase.or(message.phase);
         }
         let shows_text = message.started || !text.is_empty() || plan.is_none();
+        if shows_text && self.plans() && !message.started {
+            // In plan mode a message begins empty, whether it comes in pieces or not.
+            self.start_message(&id, &mut Message::new(true, None)).await;
+            message.started = self.scope.shows_messages;
+        }
         message.text = text;
         if shows_text {
             self.start_message(&id, &mut message).await;

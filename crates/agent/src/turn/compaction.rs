@@ -172,7 +172,9 @@ impl Turn {
         let items = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Failure::Interrupted),
-            items = self.session.compact(&request) => items.map_err(remote_failure)?,
+            items = self.session.compact(&request) => {
+                items.map_err(|error| remote_failure(error, self.session.provider().name()))?
+            }
         };
         let stays = |item: &ResponseItem| match item {
             ResponseItem::Message { role, .. } if role == "assistant" => true,
@@ -183,14 +185,14 @@ impl Turn {
     }
 }
 
-fn remote_failure(error: ModelError) -> Failure {
+fn remote_failure(error: ModelError, provider: &str) -> Failure {
     Failure::Other(TurnError {
         message: format!("Error running remote compact task: {}", error.message()),
         codex_error_info: Some(match error.info() {
             CodexErrorInfo::Other => CodexErrorInfo::Other,
             info => info,
         }),
-        additional_details: error.details(),
+        additional_details: error.details(provider),
     })
 }
 

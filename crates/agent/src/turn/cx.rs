@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use loomd_model::ModelInfo;
+use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue, RpcError,
     ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
@@ -38,6 +38,8 @@ pub(crate) struct TurnCx {
     log: Arc<Log>,
     /// What was granted for the rest of the turn.
     grants: Arc<Mutex<Grants>>,
+    /// The tokens of model calls beside the conversation that are not in the thread's sum yet.
+    side_usage: Arc<Mutex<Option<TokenUsage>>>,
 }
 
 /// Where a turn's records go.
@@ -73,7 +75,28 @@ impl TurnCx {
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
             grants: Arc::default(),
+            side_usage: Arc::default(),
         }
+    }
+
+    /// Takes the count of a model call that is not part of the conversation.
+    pub fn add_side_usage(&self, usage: &TokenUsage) {
+        let mut sum = self.side_usage.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = Some(match sum.take() {
+            None => usage.clone(),
+            Some(before) => TokenUsage {
+                total_tokens: before.total_tokens.saturating_add(usage.total_tokens),
+                input_tokens: before.input_tokens.saturating_add(usage.input_tokens),
+                cached_input_tokens: before.cached_input_tokens.saturating_add(usage.cached_input_tokens),
+                output_tokens: before.output_tokens.saturating_add(usage.output_tokens),
+                reasoning_output_tokens: before.reasoning_output_tokens.saturating_add(usage.reasoning_output_tokens),
+            },
+        });
+    }
+
+    /// The sum of those since the last time.
+    pub fn take_side_usage(&self) -> Option<TokenUsage> {
+        self.side_usage.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Permissions beyond the policy, until the turn ends.
@@ -100,6 +123,7 @@ impl TurnCx {
             over: self.over.clone(),
             log: Arc::clone(&self.log),
             grants: Arc::clone(&self.grants),
+            side_usage: Arc::clone(&self.side_usage),
         }
     }
 

@@ -10,6 +10,7 @@ mod hosted;
 mod inbox;
 mod metadata;
 mod replay;
+mod reroute;
 mod review;
 pub(crate) mod shell_command;
 pub(crate) mod usage;
@@ -21,9 +22,9 @@ use std::time::Duration;
 
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, Session, retry_delay};
 use loomd_protocol::{
-    CodexErrorInfo, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification, RateLimitSnapshot,
-    RawResponseItemCompletedNotification, ResponseItem, ReviewTarget, ServerNotification, ThreadItem, TurnError,
-    UserInput,
+    CodexErrorInfo, ConfigWarningNotification, InputModality, JsonValue, ModelRerouteReason, ModelReroutedNotification,
+    RateLimitSnapshot, RawResponseItemCompletedNotification, ResponseItem, ReviewTarget, ServerNotification,
+    ThreadItem, TurnError, UserInput,
 };
 use loomd_store::Durability;
 use loomd_store::rollout::{
@@ -120,6 +121,8 @@ pub(crate) struct Progress {
     /// Given by the provider, and given back to it until the turn ends.
     turn_state: Option<String>,
     rerouted: bool,
+    /// What the provider is told about the repository.
+    workspaces: Option<metadata::Workspaces>,
     /// The model has been asked for something.
     asked: bool,
     /// How often hooks kept the turn from ending.
@@ -157,6 +160,7 @@ impl Turn {
             // Of what hooks could not be asked about any more, nothing is kept.
             _ = self.take_mail(mail).await;
         }
+        self.count_side_calls().await;
         let mut outcome = match done {
             Ok(()) => Outcome::Completed { last_message: self.progress.last_message.clone() },
             Err(Failure::Interrupted) => Outcome::Interrupted,
@@ -197,8 +201,10 @@ impl Turn {
 
     async fn begin(&mut self) {
         let mut records = Vec::new();
+        let git = crate::git::facts(&self.cx.settings.cwd).await;
+        self.progress.workspaces = metadata::workspaces(&self.cx.settings.cwd, git.as_ref());
         if let Some(mut meta) = self.meta.take() {
-            meta.git = crate::git::facts(&meta.cwd).await;
+            meta.git = git;
             meta.base_instructions = Some(BaseInstructions { text: self.scope.instructions.to_string() });
             records.push(Record::SessionMeta(meta));
         }
@@ -398,9 +404,12 @@ impl Turn {
         loop {
             let answered = self.attempt().await;
             let called = self.collect_outputs().await;
+            self.count_side_calls().await;
             let error = match answered {
                 _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
                 Ok(()) => return Ok(called),
+                // The model goes on from what its calls found.
+                Err(Failure::Model(error)) if called && error.is_incomplete() => return Ok(true),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
             };
@@ -430,13 +439,16 @@ impl Turn {
         }
     }
 
+    /// Says what went wrong and how often it is tried again.
     async fn announce_retry(&self, error: &ModelError, attempt: u64, retries: u64) {
+        let details = error.details(self.session.provider().name());
+        let details = details.map(|details| format!("; {details}")).unwrap_or_default();
         let error = TurnError {
             message: format!("Reconnecting... {attempt}/{retries}"),
             codex_error_info: Some(CodexErrorInfo::ResponseStreamDisconnected {
                 http_status_code: error.http_status(),
             }),
-            additional_details: Some(error.message()),
+            additional_details: Some(format!("{}{details}", error.message())),
         };
         self.cx.error(error, true).await;
     }
@@ -476,7 +488,10 @@ impl Turn {
                 }
                 Some(Ok(event)) => self.take(&mut answer, event).await,
                 Some(Err(error)) => {
-                    self.break_off(&mut answer, false).await;
+                    self.break_off(&mut answer, error.is_incomplete()).await;
+                    if error.usage().is_some() {
+                        self.count(error.usage().cloned()).await;
+                    }
                     return Err(error.into());
                 }
                 None => return Ok(()),
@@ -506,20 +521,30 @@ impl Turn {
     /// The provider let another model answer than the one that was asked.
     async fn answered_by(&mut self, model: String) {
         let asked = &self.cx.settings.model;
-        if self.progress.rerouted || model.eq_ignore_ascii_case(asked) {
+        if self.progress.rerouted || reroute::is_same_model(asked, &model) {
             return;
         }
         self.progress.rerouted = true;
         let warning = prompts::rerouted(asked, &model);
-        self.cx
-            .tell(ServerNotification::ModelRerouted(ModelReroutedNotification {
+        // The only reason that the protocol knows is one that the account's provider has. Of others nothing is claimed.
+        let notification = if self.session.provider().uses_account() {
+            ServerNotification::ModelRerouted(ModelReroutedNotification {
                 thread_id: self.cx.thread_id.clone(),
                 turn_id: self.cx.turn_id.clone(),
                 from_model: asked.clone(),
                 to_model: model,
                 reason: ModelRerouteReason::HighRiskCyberActivity,
-            }))
-            .await;
+            })
+        } else {
+            let summary = format!("The model {model} answers in place of {asked}.");
+            ServerNotification::ConfigWarning(ConfigWarningNotification {
+                summary,
+                details: None,
+                path: None,
+                range: None,
+            })
+        };
+        self.cx.tell(notification).await;
         self.remember(&message("user", warning)).await;
     }
 
@@ -553,7 +578,7 @@ impl Turn {
         TurnError {
             message: error.message(),
             codex_error_info: Some(error.info()),
-            additional_details: error.details(),
+            additional_details: error.details(self.session.provider().name()),
         }
     }
 }

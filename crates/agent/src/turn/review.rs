@@ -58,6 +58,9 @@ impl Turn {
         settings.approval_policy = AskForApproval::Never;
         settings.mode = ModeKind::Default;
         settings.mode_instructions = None;
+        // Those of the last turn were chosen for other work.
+        settings.reasoning_effort = None;
+        settings.service_tier = None;
         if let Some(model) = &self.cx.profile.config.config.review_model {
             settings.model.clone_from(model);
         }

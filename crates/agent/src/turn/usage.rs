@@ -10,15 +10,12 @@ use loomd_store::rollout::{Event, Record, TokenCount, TokenUsage as StoredUsage,
 use super::Turn;
 use crate::truncate::tokens;
 
-/// The part of a model's window that is planned with, in percent. The rest is for what cannot be counted.
-const USABLE: i64 = 95;
-
 /// The part of a window that may be full before the conversation is summarised, in percent.
 const COMPACT_AT: i64 = 90;
 
 /// The window as clients are told it.
 pub(crate) fn window(model: &ModelInfo) -> i64 {
-    model.context_window.saturating_mul(USABLE) / 100
+    model.context_window.saturating_mul(model.usable_window_percent) / 100
 }
 
 /// What a rollout knows of usage, as clients are told it.
@@ -43,6 +40,16 @@ impl Turn {
         }
         self.tell_usage().await;
         self.tell_rate_limits().await;
+    }
+
+    /// Adds what calls beside the conversation took, such as those of the reviewer, to the thread's sum.
+    pub(super) async fn count_side_calls(&mut self) {
+        let Some(used) = self.cx.take_side_usage() else { return };
+        let mut info = self.conversation.usage.unwrap_or_default();
+        info.total_token_usage = sum(info.total_token_usage, stored(&used));
+        info.model_context_window = Some(window(&self.cx.model));
+        self.conversation.usage = Some(info);
+        self.tell_usage().await;
     }
 
     /// After a summary: what is left is only known by its length.
@@ -180,5 +187,19 @@ fn sum(a: StoredUsage, b: StoredUsage) -> StoredUsage {
         output_tokens: a.output_tokens.saturating_add(b.output_tokens),
         reasoning_output_tokens: a.reasoning_output_tokens.saturating_add(b.reasoning_output_tokens),
         total_tokens: a.total_tokens.saturating_add(b.total_tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_model::Catalogue;
+
+    use super::*;
+
+    #[test]
+    fn the_window_is_the_part_that_the_catalogue_calls_usable() {
+        let mut model = Catalogue::bundled().find("scripted-model");
+        (model.context_window, model.usable_window_percent) = (1000, 80);
+        assert_eq!(window(&model), 800);
     }
 }

@@ -1,5 +1,6 @@
 //! Turns of loaded threads: how they follow each other, what can be said to them, and what is left of them.
 
+mod calls;
 mod control;
 mod family;
 mod hooks;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use loomd_protocol::JsonValue;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::refusal;
 use crate::compose::{Composer, Place, fresh};
@@ -58,6 +59,9 @@ struct Message {
     #[serde(default)]
     id: String,
     usage: Option<Usage>,
+    /// Blocks that are whole already.
+    #[serde(default)]
+    content: Vec<JsonValue>,
 }
 
 #[derive(Deserialize)]
@@ -187,10 +191,9 @@ impl Decoder {
         let (reason, details) = self.stop.take().map_or((None, None), |stop| (stop.stop_reason, stop.stop_details));
         match reason.as_deref() {
             Some("max_tokens") => {
-                let message = "Incomplete response returned, reason: max_output_tokens";
-                return Err(ModelError::disconnected(message));
+                return Err(ModelError::incomplete("max_output_tokens", self.usage.total()));
             }
-            Some("model_context_window_exceeded") => return Err(ModelError::ContextWindowExceeded),
+            Some("model_context_window_exceeded") => return Err(ModelError::ContextWindowExceeded { said: None }),
             Some("refusal") => return Err(refused(details)),
             _ => {}
         }
@@ -202,11 +205,17 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
-        let Ok(event) = serde_json::from_str::<Event>(data) else { return Ok(()) };
+        let Ok(event) = serde_json::from_str::<Event>(data) else { return untyped(data).map_or(Ok(()), Err) };
         match event {
             Event::MessageStart { message } => {
                 self.id = message.id;
                 self.usage.take(message.usage);
+                for block in message.content {
+                    if let Ok(block) = serde_json::from_value(block) {
+                        self.start(block, to);
+                        self.stop(to);
+                    }
+                }
             }
             Event::ContentBlockStart { content_block } => self.start(content_block, to),
             Event::ContentBlockDelta { delta } => self.delta(delta, to),
@@ -229,10 +238,24 @@ impl Decode for Decoder {
         }
     }
 
-    fn stray(&self, body: &str) -> Option<ModelError> {
-        let body: JsonValue = serde_json::from_str(body).ok()?;
-        body.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
+    fn events_of(&self, mut body: JsonValue) -> Vec<JsonValue> {
+        if !body["content"].is_array() {
+            return if body["error"].is_null() { Vec::new() } else { vec![body] };
+        }
+        let (reason, details) = (body["stop_reason"].take(), body["stop_details"].take());
+        let stop = json!({ "stop_reason": reason, "stop_details": details });
+        vec![
+            json!({ "type": "message_start", "message": body }),
+            json!({ "type": "message_delta", "delta": stop }),
+            json!({ "type": "message_stop" }),
+        ]
     }
+}
+
+/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+fn untyped(data: &str) -> Option<ModelError> {
+    let event: JsonValue = serde_json::from_str(data).ok()?;
+    event.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
 }
 
 /// The provider stepped in. Asking the same again would lead to the same.

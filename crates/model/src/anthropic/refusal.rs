@@ -8,14 +8,18 @@ use crate::{ModelError, retry};
 pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
     let error = ErrorDetail::parse_any(refusal.body);
     match (refusal.status.as_u16(), error.kind.as_deref()) {
-        (400 | 413 | 422, _) if is_too_long(refusal.body) => ModelError::ContextWindowExceeded,
+        (400 | 413 | 422, _) if is_too_long(refusal.body) => {
+            ModelError::ContextWindowExceeded { said: refusal.said(&error) }
+        }
         (400 | 422, _) if is_bad_image(refusal.body) => ModelError::InvalidImage,
-        (402, _) | (_, Some("billing_error")) => ModelError::QuotaExceeded,
+        (402, _) | (_, Some("billing_error")) => ModelError::QuotaExceeded { said: refusal.said(&error) },
         (400 | 413 | 422, _) => refusal.bad_request(&error),
-        (429, _) if refusal.body.contains("enforced_spend_limit_reached") => ModelError::QuotaExceeded,
-        (429, _) => refusal.too_many_requests(),
-        (529, _) | (503, Some("overloaded_error")) => ModelError::Overloaded,
-        (500, _) => ModelError::HighDemand { retry_after: refusal.retry_after() },
+        (429, _) if refusal.body.contains("enforced_spend_limit_reached") => {
+            ModelError::QuotaExceeded { said: refusal.said(&error) }
+        }
+        (429, _) => refusal.too_many_requests(&error),
+        (529, _) | (503, Some("overloaded_error")) => ModelError::Overloaded { said: refusal.said(&error) },
+        (500, _) => refusal.high_demand(&error),
         _ => refusal.unexpected(&error),
     }
 }
@@ -23,10 +27,10 @@ pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
 /// An error that came as an event. The answer had begun, so another try may well go better.
 pub(super) fn in_stream(error: &JsonValue) -> ModelError {
     let text = error.to_string();
-    let message = error["message"].as_str().unwrap_or(&text);
+    let message = error["message"].as_str().or(error.as_str()).unwrap_or(&text);
     match error["type"].as_str() {
-        _ if is_too_long(&text) => ModelError::ContextWindowExceeded,
-        Some("billing_error") => ModelError::QuotaExceeded,
+        _ if is_too_long(&text) => ModelError::ContextWindowExceeded { said: Some(message.into()) },
+        Some("billing_error") => ModelError::QuotaExceeded { said: Some(message.into()) },
         Some("invalid_request_error") => ModelError::BadRequest { message: message.into(), body: text.clone() },
         _ => ModelError::Disconnected { message: message.into(), retry_after: retry::asked_by_message(message) },
     }

@@ -11,6 +11,8 @@ pub(super) struct Chunk {
     #[serde(default, deserialize_with = "or_default")]
     pub id: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
+    pub object: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
     pub choices: Vec<Choice>,
     #[serde(default, deserialize_with = "or_default")]
     pub usage: Option<Usage>,

@@ -178,8 +178,8 @@ impl Decoder {
             self.said(said, to);
         }
         match self.finish.as_deref() {
-            Some("length") => return Err(incomplete("max_output_tokens")),
-            Some("content_filter") => return Err(incomplete("content_filter")),
+            Some("length") => return Err(ModelError::incomplete("max_output_tokens", self.usage.take())),
+            Some("content_filter") => return Err(ModelError::incomplete("content_filter", self.usage.take())),
             Some("error") => return Err(ModelError::disconnected("the provider failed in the middle of the answer")),
             _ => {}
         }
@@ -198,13 +198,16 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
-        if data.trim() == "[DONE]" {
+        if matches!(data.trim(), "[DONE]" | "\"[DONE]\"") {
             // Some servers never say why they stop.
             return if self.begun { self.complete(to) } else { self.end(to) };
         }
         let Ok(chunk) = serde_json::from_str::<Chunk>(data) else { return Ok(()) };
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(refusal::in_stream(&error));
+        }
+        if chunk.object.as_deref() == Some("error") {
+            return Err(refusal::in_stream(&serde_json::from_str(data).unwrap_or_default()));
         }
         self.id = self.id.take().or(chunk.id);
         if let Some(usage) = chunk.usage {
@@ -228,14 +231,24 @@ impl Decode for Decoder {
         }
     }
 
-    fn stray(&self, body: &str) -> Option<ModelError> {
-        let body: JsonValue = serde_json::from_str(body).ok()?;
-        body.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
+    /// A whole answer is a chunk that has a message in place of a piece of one.
+    fn events_of(&self, mut body: JsonValue) -> Vec<JsonValue> {
+        if let Some(choice) = body.pointer_mut("/choices/0").and_then(JsonValue::as_object_mut)
+            && let Some(mut message) = choice.remove("message")
+        {
+            let calls = message.get_mut("tool_calls").and_then(JsonValue::as_array_mut).into_iter().flatten();
+            for (index, call) in calls.filter_map(JsonValue::as_object_mut).enumerate() {
+                call.insert("index".into(), index.into());
+            }
+            choice.insert("delta".into(), message);
+            return vec![body, "[DONE]".into()];
+        }
+        if is_error(&body) { vec![body] } else { Vec::new() }
     }
 }
 
-fn incomplete(reason: &str) -> ModelError {
-    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
+fn is_error(body: &JsonValue) -> bool {
+    !body["error"].is_null() || body["object"] == "error"
 }
 
 /// Texts grow; anything else is what was said last.

@@ -45,6 +45,6 @@ impl Chat {
         };
         let called = self.caller.call(&call).await?;
         let decoder = Decoder::new(names, transcript.call_ids);
-        Ok(Events::new(StreamEvents::new(decoder, called.answer, self.caller.provider.stream_idle_timeout())))
+        Ok(Events::new(StreamEvents::new(decoder, called, self.caller.provider.stream_idle_timeout())))
     }
 }

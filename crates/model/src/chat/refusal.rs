@@ -10,15 +10,19 @@ pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
     let error = ErrorDetail::parse_any(refusal.body);
     let said = |code: &str| error.code.as_deref() == Some(code) || error.kind.as_deref() == Some(code);
     match refusal.status.as_u16() {
-        400 | 413 | 422 | 500 if is_too_long(refusal.body) => ModelError::ContextWindowExceeded,
+        400 | 413 | 422 | 500 if is_too_long(refusal.body) => {
+            ModelError::ContextWindowExceeded { said: refusal.said(&error) }
+        }
         400 | 422 if is_bad_image(refusal.body) => ModelError::InvalidImage,
         400 | 413 | 422 => refusal.bad_request(&error),
-        402 => ModelError::QuotaExceeded,
-        429 if said("insufficient_quota") || said("billing_hard_limit_reached") => ModelError::QuotaExceeded,
-        429 => refusal.too_many_requests(),
-        500 => ModelError::HighDemand { retry_after: refusal.retry_after() },
+        402 => ModelError::QuotaExceeded { said: refusal.said(&error) },
+        429 if said("insufficient_quota") || said("billing_hard_limit_reached") => {
+            ModelError::QuotaExceeded { said: refusal.said(&error) }
+        }
+        429 => refusal.too_many_requests(&error),
+        500 => refusal.high_demand(&error),
         503 | 529 if said("server_is_overloaded") || said("slow_down") || said("overloaded_error") => {
-            ModelError::Overloaded
+            ModelError::Overloaded { said: refusal.said(&error) }
         }
         _ => refusal.unexpected(&error),
     }
@@ -33,8 +37,8 @@ pub(super) fn in_stream(error: &JsonValue) -> ModelError {
         code => code.to_string(),
     };
     match &*code {
-        _ if is_too_long(&text) => ModelError::ContextWindowExceeded,
-        "insufficient_quota" | "402" => ModelError::QuotaExceeded,
+        _ if is_too_long(&text) => ModelError::ContextWindowExceeded { said: Some(message.into()) },
+        "insufficient_quota" | "402" => ModelError::QuotaExceeded { said: Some(message.into()) },
         "400" | "422" => ModelError::BadRequest { message: message.into(), body: text.clone() },
         _ => ModelError::Disconnected { message: message.into(), retry_after: retry::asked_by_message(message) },
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Instant;
 
-use loomd_config::Secret;
 use loomd_config::config_toml::ProviderAuth;
+use loomd_protocol::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Mutex;
 

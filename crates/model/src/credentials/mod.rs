@@ -5,7 +5,7 @@ mod command;
 
 use std::pin::Pin;
 
-use loomd_config::Secret;
+use loomd_protocol::Secret;
 
 pub(crate) use command::Command;
 

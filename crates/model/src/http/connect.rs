@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::io::{self, ErrorKind};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,11 +16,8 @@ use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri, Version};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
+use loomd_tls::{Roots, ServerName, TlsConnector};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 use super::{HttpError, Stream};
 
@@ -70,8 +68,12 @@ impl Connector {
         if !secure {
             return Ok(Opened { stream: Stream::Plain(tcp), proxy });
         }
-        let name = ServerName::try_from(host.to_owned()).map_err(failed)?;
-        let stream = self.tls()?.connect(name, tcp).await.map_err(failed)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(unreachable)?;
+        let stream = self.tls()?.connect(name, tcp).await.map_err(|error| match error.kind() {
+            // Its certificate or its protocol is not accepted; it will not be the next time either.
+            ErrorKind::InvalidData => unreachable(error),
+            _ => failed(error),
+        })?;
         Ok(Opened { stream: Stream::Tls(Box::new(stream)), proxy })
     }
 
@@ -83,14 +85,14 @@ impl Connector {
         let proxy = proxies.intercept(&Uri::from_parts(parts).map_err(failed)?);
         match proxy.as_ref().and_then(|proxy| proxy.uri().scheme_str()) {
             None | Some("http") => Ok(proxy),
-            Some(other) => Err(HttpError::Connect(format!("a proxy must be an `http` one, not `{other}`"))),
+            Some(other) => Err(HttpError::Unreachable(format!("a proxy must be an `http` one, not `{other}`"))),
         }
     }
 
     /// Reading the certificates of the system takes milliseconds, so only who needs them waits for that.
     fn tls(&self) -> Result<&TlsConnector, HttpError> {
         let tls = self.tls.get_or_init(|| tls(self.ca_bundle.as_deref()).map_err(|error| error.to_string()));
-        tls.as_ref().map_err(|error| HttpError::Connect(error.clone()))
+        tls.as_ref().map_err(|error| HttpError::Unreachable(error.clone()))
     }
 }
 
@@ -100,15 +102,16 @@ fn is_secure(uri: &Uri) -> bool {
 
 /// Without the brackets of an IPv6 address.
 fn host(uri: &Uri) -> Result<&str, HttpError> {
-    let host = uri.host().ok_or_else(|| HttpError::Connect("the address has no host".into()))?;
+    let host = uri.host().ok_or_else(|| HttpError::Unreachable("the address has no host".into()))?;
     Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
 }
 
 /// Tries the addresses of a host in their order, and does not wait long for one before it tries the next, too.
 async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
-    let mut addresses = tokio::net::lookup_host((host, port)).await.map_err(failed)?;
+    let unknown = |error: io::Error| HttpError::Unreachable(format!("no address for host `{host}`: {error}"));
+    let mut addresses = tokio::net::lookup_host((host, port)).await.map_err(unknown)?;
     let mut dialling = FuturesUnordered::new();
-    let mut error = HttpError::Connect("the host has no address".into());
+    let mut error = HttpError::Unreachable(format!("no address for host `{host}`"));
     let tcp = loop {
         let more = addresses.next().map(|address| dialling.push(TcpStream::connect(address))).is_some();
         let head_start =
@@ -116,7 +119,12 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
         tokio::select! {
             dialled = dialling.next() => match dialled {
                 Some(Ok(tcp)) => break tcp,
-                Some(Err(refused)) => error = failed(refused),
+                Some(Err(cause)) => error = match cause.kind() {
+                    ErrorKind::ConnectionRefused => {
+                        HttpError::Unreachable(format!("connection refused by {host}:{port}"))
+                    }
+                    _ => HttpError::Connect(format!("no connection to {host}:{port}: {cause}")),
+                },
                 None => return Err(error),
             },
             () = head_start => {}
@@ -159,21 +167,14 @@ async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Re
     Ok(parts.io.into_inner())
 }
 
-/// The roots that come with us, those of the system, and the bundle.
+/// Trusts the bundle beside what is trusted anyway.
 fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Error>> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let mut roots = Roots::system();
     if let Some(path) = ca_bundle {
         let pem = fs::read(path).map_err(|error| format!("cannot read the certificates of {path}: {error}"))?;
-        let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-        roots.add_parsable_certificates(certificates.map_err(|error| format!("bad certificates in {path}: {error}"))?);
+        roots.add_pem(&pem).map_err(|error| format!("bad certificates in {path}: {error}"))?;
     }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(roots.connector()?)
 }
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {
@@ -194,6 +195,10 @@ fn set(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
 
 fn failed(error: impl std::error::Error) -> HttpError {
     HttpError::Connect(chain(&error))
+}
+
+fn unreachable(error: impl std::error::Error) -> HttpError {
+    HttpError::Unreachable(chain(&error))
 }
 
 /// An error with its causes, which HTTP errors keep to themselves.

@@ -16,7 +16,7 @@ use hyper::{Request, Response, Uri};
 
 pub(crate) use answer::{Answer, Body};
 use connect::Connector;
-use pool::{Connection, Pool};
+use pool::{Connection, Failed, Pool};
 pub(crate) use stream::Stream;
 
 /// Connections to providers, shared by all sessions of a process. Nothing is set up before it is used: no
@@ -31,9 +31,12 @@ const MAX_FETCHED: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HttpError {
+    /// The address leads nowhere: nobody listens, the name is unknown, or TLS does not accept the peer.
+    #[error("{0}")]
+    Unreachable(String),
     #[error("{0}")]
     Connect(String),
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     #[error("{0}")]
     Broken(String),
@@ -82,17 +85,24 @@ impl Http {
         Ok(self.connector.connect(uri, true).await?.stream)
     }
 
+    /// A request that breaks on a kept connection is sent again on a new one only if it cannot take effect twice:
+    /// nothing of it was written, or its method is safe.
     async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<Answer, HttpError> {
         let origin = origin(request.uri());
+        let mut request = request;
         if let Some(connection) = self.pool.take(&origin).await {
-            match connection.exchange(request.clone(), self).await {
-                // The other side may close a connection at the moment that we use it again.
-                Err(error) => tracing::debug!(%error, "a kept connection broke before the answer"),
-                answer => return answer,
+            let safe = request.method().is_safe().then(|| request.clone());
+            match connection.exchange(request, self).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failed { error, unsent }) => {
+                    tracing::debug!(%error, unsent = unsent.is_some(), "a kept connection broke before the answer");
+                    request = unsent.or(safe).ok_or(error)?;
+                }
             }
         }
         let opened = self.connector.connect(request.uri(), false).await?;
-        Connection::open(opened, origin).await?.exchange(request, self).await
+        let connection = Connection::open(opened, origin).await?;
+        connection.exchange(request, self).await.map_err(|failed| failed.error)
     }
 }
 

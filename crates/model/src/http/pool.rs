@@ -40,21 +40,35 @@ impl Connection {
         Ok(Self { sender, driver: Box::pin(driver), over: false, origin, proxy: opened.proxy })
     }
 
-    pub async fn exchange(mut self, mut request: Request<Full<Bytes>>, http: &Arc<Http>) -> Result<Answer, HttpError> {
+    /// Sends a request and waits for the head of the answer. A request of which nothing was written comes back
+    /// with the error.
+    pub async fn exchange(mut self, mut request: Request<Full<Bytes>>, http: &Arc<Http>) -> Result<Answer, Failed> {
+        let uri = request.uri().clone();
         self.address(&mut request);
-        let mut answer = Box::pin(self.sender.send_request(request));
+        let mut answer = Box::pin(self.sender.try_send_request(request));
         let (driver, over) = (&mut self.driver, &mut self.over);
         let response = poll_fn(|cx| {
             let driven = if *over { Poll::Ready(Ok(())) } else { driver.as_mut().poll(cx) };
             *over = driven.is_ready();
             match (answer.as_mut().poll(cx), driven) {
-                (Poll::Ready(response), _) => Poll::Ready(response.map_err(broken)),
-                (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(broken(error))),
-                (Poll::Pending, Poll::Ready(Ok(()))) => Poll::Ready(Err(HttpError::Broken("connection closed".into()))),
+                (Poll::Ready(response), _) => Poll::Ready(response.map_err(|mut failed| Failed {
+                    unsent: failed.take_message(),
+                    error: broken(failed.into_error()),
+                })),
+                (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(broken(error).into())),
+                (Poll::Pending, Poll::Ready(Ok(()))) => {
+                    Poll::Ready(Err(HttpError::Broken("connection closed".into()).into()))
+                }
                 (Poll::Pending, Poll::Pending) => Poll::Pending,
             }
         })
-        .await?;
+        .await
+        .map_err(|mut failed| {
+            if let Some(request) = &mut failed.unsent {
+                *request.uri_mut() = uri;
+            }
+            failed
+        })?;
         drop(answer);
         Ok(Answer::new(response, self, Arc::clone(http)))
     }
@@ -87,6 +101,19 @@ impl Connection {
     }
 }
 
+/// An exchange without an answer.
+pub(super) struct Failed {
+    pub error: HttpError,
+    /// The request, if nothing of it was written to the connection.
+    pub unsent: Option<Request<Full<Bytes>>>,
+}
+
+impl From<HttpError> for Failed {
+    fn from(error: HttpError) -> Self {
+        Self { error, unsent: None }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<Kept>>>);
 
@@ -100,6 +127,8 @@ impl Pool {
     pub async fn take(&self, origin: &Arc<str>) -> Option<Connection> {
         loop {
             let mut connection = self.pop(origin)?;
+            // Lets the runtime take note of what happened to the socket meanwhile.
+            tokio::task::yield_now().await;
             let over = poll_fn(|cx| Poll::Ready(connection.drive(cx))).await;
             if !over && connection.sender.is_ready() {
                 return Some(connection);

@@ -1,64 +1,70 @@
 //! Events that come as the body of an HTTP answer.
 
+use std::collections::VecDeque;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::HeaderMap;
-use hyper::header::CONTENT_TYPE;
+use loomd_protocol::JsonValue;
 
-use super::failure::stray_error;
 use super::reading::Reading;
+use super::whole::events_of;
+use crate::call::Called;
 use crate::event::EventSource;
-use crate::http::{Answer, Body};
-use crate::sse::SseParser;
+use crate::framing::{Framing, Rest, describe};
+use crate::http::Body;
 use crate::{ModelError, ModelEvent, ResponseHeaders, rate_limits};
-
-/// How much is kept of a body that is no stream of events, to find an error in it.
-const MAX_STRAY: usize = 64 * 1024;
 
 /// A successful answer.
 pub(super) struct AnswerEvents {
     reading: Reading,
-    parser: SseParser,
+    framing: Framing,
+    url: String,
     /// Until its end or ours.
     body: Option<Body>,
-    /// The beginning of a body that says that it is no stream of events.
-    stray: Option<Vec<u8>>,
+    /// The events of an answer that came whole.
+    whole: VecDeque<JsonValue>,
 }
 
 impl AnswerEvents {
-    pub fn new(answer: Answer, url: String, idle_timeout: Duration) -> Self {
+    pub fn new(Called { answer, url }: Called, idle_timeout: Duration) -> Self {
         let first = ModelEvent::Headers(ResponseHeaders {
             rate_limits: rate_limits::from_headers(&answer.headers),
             ..response_headers(&answer.headers)
         });
-        let json =
-            answer.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         Self {
-            reading: Reading::new(url, first, idle_timeout),
-            parser: SseParser::default(),
+            reading: Reading::new(url.clone(), first, idle_timeout),
+            framing: Framing::default(),
+            url,
             body: Some(answer.body),
-            stray: json.then(Vec::new),
+            whole: VecDeque::new(),
         }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
-        self.parser.push(bytes);
-        if let Some(stray) = &mut self.stray {
-            stray.extend_from_slice(&bytes[..bytes.len().min(MAX_STRAY - stray.len())]);
-        }
-    }
-
-    /// The body has ended.
-    fn end(&mut self) -> Result<ModelEvent, ModelError> {
+    /// The body has ended; `whole`: as it should. Gives the event that it ends with, unless there are more.
+    fn end(&mut self, whole: bool) -> Option<Result<ModelEvent, ModelError>> {
         self.body = None;
-        if let Some(event) = self.parser.finish().and_then(|data| self.reading.read(data)) {
-            return event;
-        }
-        let stray = self.stray.take().and_then(|stray| stray_error(&String::from_utf8_lossy(&stray)));
-        let closed = || ModelError::disconnected("stream closed before response.completed");
-        Err(self.reading.end(stray.unwrap_or_else(closed)))
+        let error = match self.framing.finish() {
+            Rest::Event(data) => match self.reading.read(data.as_bytes()) {
+                Some(event) => return Some(event),
+                None => closed(),
+            },
+            Rest::Whole(body) if whole => {
+                self.whole = serde_json::from_str(&body).map(events_of).unwrap_or_default().into();
+                if !self.whole.is_empty() {
+                    return None;
+                }
+                ModelError::NotAStream { found: describe(&body), url: self.url.clone() }
+            }
+            Rest::Text(text) if whole => ModelError::NotAStream { found: describe(&text), url: self.url.clone() },
+            Rest::Nothing | Rest::Whole(_) | Rest::Text(_) => closed(),
+        };
+        Some(Err(self.reading.end(error)))
     }
+}
+
+fn closed() -> ModelError {
+    ModelError::disconnected("stream closed before response.completed")
 }
 
 impl EventSource for AnswerEvents {
@@ -67,13 +73,19 @@ impl EventSource for AnswerEvents {
             return Some(Ok(event));
         }
         while !self.reading.done {
-            match self.parser.next()? {
+            if let Some(event) = self.whole.pop_front() {
+                match self.reading.read(event.to_string().as_bytes()) {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
+            }
+            match self.framing.next()? {
                 Ok(data) => {
                     if let Some(event) = self.reading.read(data) {
                         return Some(event);
                     }
                 }
-                Err(error) => return Some(Err(self.reading.end(ModelError::disconnected(error.to_string())))),
+                Err(error) => return Some(Err(self.reading.end(error.into()))),
             }
         }
         None
@@ -87,20 +99,26 @@ impl EventSource for AnswerEvents {
             if self.reading.done {
                 return Poll::Ready(None);
             }
-            let Some(body) = &mut self.body else { return Poll::Ready(Some(self.end())) };
-            match body.poll_next(cx) {
-                Poll::Ready(Some(Ok(bytes))) => self.push(&bytes),
+            let Some(body) = &mut self.body else { return Poll::Ready(Some(Err(self.reading.end(closed())))) };
+            let ended = match body.poll_next(cx) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    self.framing.push(&bytes);
+                    continue;
+                }
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(%error, "an answer broke off");
-                    return Poll::Ready(Some(self.end()));
+                    self.end(false)
                 }
-                Poll::Ready(None) => return Poll::Ready(Some(self.end())),
+                Poll::Ready(None) => self.end(true),
                 Poll::Pending => {
                     return self.reading.poll_idle(cx, "SSE").map(|error| {
                         self.body = None;
                         Some(Err(error))
                     });
                 }
+            };
+            if let Some(event) = ended {
+                return Poll::Ready(Some(event));
             }
         }
     }

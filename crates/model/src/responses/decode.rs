@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::failure::{error, failed, incomplete};
+use super::failure::{error, failed, incomplete, untyped};
 use crate::rate_limits::RateLimitsEvent;
 use crate::{ModelError, ModelEvent, TokenUsage};
 
@@ -28,7 +28,7 @@ pub(crate) enum Decoded {
 
 /// `url` is for the message of an error.
 pub(crate) fn decode(json: &str, url: &str) -> Decoded {
-    let Some(kind) = kind(json) else { return Decoded::Nothing };
+    let Some(kind) = kind(json) else { return untyped(json).map_or(Decoded::Nothing, Decoded::Failed) };
     let event = match &*kind {
         "response.output_text.delta" => delta(json, |delta, text| {
             Some(ModelEvent::TextDelta { item_id: delta.item_id.map(Text::owned), delta: text })
@@ -184,38 +184,47 @@ fn completed(json: &str) -> Decoded {
         id: String,
         usage: Option<Usage>,
     }
-    #[derive(Deserialize)]
-    struct Usage {
-        #[serde(default)]
-        input_tokens: i64,
-        input_tokens_details: Option<InputDetails>,
-        #[serde(default)]
-        output_tokens: i64,
-        output_tokens_details: Option<OutputDetails>,
-        total_tokens: Option<i64>,
-    }
-    #[derive(Deserialize)]
-    struct InputDetails {
-        #[serde(default)]
-        cached_tokens: i64,
-    }
-    #[derive(Deserialize)]
-    struct OutputDetails {
-        #[serde(default)]
-        reasoning_tokens: i64,
-    }
     match serde_json::from_str::<Event>(json) {
-        Ok(Event { response }) => Decoded::Event(ModelEvent::Completed {
-            response_id: response.id,
-            usage: response.usage.map(|usage| TokenUsage {
-                total_tokens: usage.total_tokens.unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
-                input_tokens: usage.input_tokens,
-                cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
-                output_tokens: usage.output_tokens,
-                reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
-            }),
-        }),
+        Ok(Event { response }) => {
+            Decoded::Event(ModelEvent::Completed { response_id: response.id, usage: response.usage.map(Into::into) })
+        }
         Err(error) => Decoded::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}"))),
+    }
+}
+
+/// What a response took.
+#[derive(Deserialize)]
+pub(super) struct Usage {
+    #[serde(default)]
+    input_tokens: i64,
+    input_tokens_details: Option<InputDetails>,
+    #[serde(default)]
+    output_tokens: i64,
+    output_tokens_details: Option<OutputDetails>,
+    total_tokens: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct InputDetails {
+    #[serde(default)]
+    cached_tokens: i64,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    reasoning_tokens: i64,
+}
+
+impl From<Usage> for TokenUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            total_tokens: usage.total_tokens.unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
+            input_tokens: usage.input_tokens,
+            cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
+            output_tokens: usage.output_tokens,
+            reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use loomd_protocol::{JsonObject, JsonValue};
 use serde::Deserialize;
 
-use super::decode::Decoded;
+use super::decode::{Decoded, Usage};
 use super::refusal;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, is_too_long};
 use crate::{ModelError, retry};
 
 /// `response.failed`.
@@ -27,7 +27,8 @@ pub(super) fn failed(json: &str) -> ModelError {
 pub(super) fn incomplete(json: &str) -> ModelError {
     let event: JsonValue = serde_json::from_str(json).unwrap_or_default();
     let reason = event["response"]["incomplete_details"]["reason"].as_str().unwrap_or("unknown");
-    ModelError::disconnected(format!("Incomplete response returned, reason: {reason}"))
+    let usage = serde_json::from_value::<Option<Usage>>(event["response"]["usage"].clone()).ok().flatten();
+    ModelError::incomplete(reason, usage.map(Into::into))
 }
 
 /// `error`, which is outside of a response: with a status it stands for an HTTP answer, else for a failed response.
@@ -65,19 +66,24 @@ fn header_map(headers: JsonObject) -> HeaderMap {
     headers.into_iter().filter_map(header).collect()
 }
 
-/// The error in a body that should have been a stream.
-pub(super) fn stray_error(body: &str) -> Option<ModelError> {
-    #[derive(Deserialize)]
-    struct Body {
-        error: Failure,
-    }
-    serde_json::from_str(body).ok().map(|body: Body| body.error.into())
+/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+pub(super) fn untyped(json: &str) -> Option<ModelError> {
+    // Few events have no type, so it costs nothing that it is parsed twice.
+    let mut event: JsonValue = serde_json::from_str(json).ok()?;
+    let failure = match event.get_mut("error").map(JsonValue::take)? {
+        JsonValue::String(message) => Failure { message: Some(message), ..Failure::default() },
+        error @ JsonValue::Object(_) => serde_json::from_value(error).ok()?,
+        _ => return None,
+    };
+    Some(failure.into())
 }
 
 /// What `response.failed` and its like say.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
 struct Failure {
+    #[serde(rename = "type")]
+    kind: Option<JsonValue>,
     code: Option<JsonValue>,
     message: Option<String>,
 }
@@ -86,21 +92,27 @@ impl Failure {
     fn code(&self) -> Option<&str> {
         self.code.as_ref().and_then(JsonValue::as_str)
     }
+
+    /// The code, the type and the words say it in many ways.
+    fn is_too_long(&self) -> bool {
+        let kind = self.kind.as_ref().and_then(JsonValue::as_str);
+        [self.code(), kind, self.message.as_deref()].into_iter().flatten().any(is_too_long)
+    }
 }
 
 impl From<Failure> for ModelError {
     fn from(failure: Failure) -> Self {
-        let message = failure.message.clone().filter(|message| !message.trim().is_empty());
+        let said = failure.message.clone().filter(|message| !message.trim().is_empty());
         match failure.code() {
-            Some("context_length_exceeded") => Self::ContextWindowExceeded,
-            Some("insufficient_quota") => Self::QuotaExceeded,
+            _ if failure.is_too_long() => Self::ContextWindowExceeded { said },
+            Some("insufficient_quota") => Self::QuotaExceeded { said },
             Some("usage_not_included") => Self::UsageNotIncluded,
-            Some("invalid_prompt") => Self::InvalidPrompt(message.unwrap_or_else(|| "Invalid request.".into())),
-            Some("server_is_overloaded" | "slow_down") => Self::Overloaded,
+            Some("invalid_prompt") => Self::InvalidPrompt(said.unwrap_or_else(|| "Invalid request.".into())),
+            Some("server_is_overloaded" | "slow_down") => Self::Overloaded { said },
             code => {
                 let limited = code == Some("rate_limit_exceeded");
-                let retry_after = message.as_deref().filter(|_| limited).and_then(retry::asked_by_message);
-                let message = message.unwrap_or_else(|| "response.failed event received".into());
+                let retry_after = said.as_deref().filter(|_| limited).and_then(retry::asked_by_message);
+                let message = said.unwrap_or_else(|| "response.failed event received".into());
                 Self::Disconnected { message, retry_after }
             }
         }

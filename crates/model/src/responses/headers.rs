@@ -23,6 +23,9 @@ pub(super) fn headers(caller: &Caller, call: &CallHeaders) -> HeaderMap {
             insert(&mut headers, name, value);
         }
     }
+    if let Some(residency) = caller.identity.residency {
+        insert(&mut headers, name("x-openai-internal-codex-residency"), residency);
+    }
     if caller.provider.is_openai() {
         insert(&mut headers, name("version"), &caller.identity.version);
     }

@@ -9,6 +9,7 @@ mod reading;
 mod refusal;
 mod socket;
 mod usage_limit;
+mod whole;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +58,7 @@ impl Responses {
         let fields = Fields::new(request, &self.instructions(request), Form { stored, message: false });
         let body = fields.with(&request.input, stored, ("", "")).into();
         let called = self.caller.call(&self.post(ROUTE, "text/event-stream", &request.headers, body)).await?;
-        Ok(Events::new(AnswerEvents::new(called.answer, called.url, self.caller.provider.stream_idle_timeout())))
+        Ok(Events::new(AnswerEvents::new(called, self.caller.provider.stream_idle_timeout())))
     }
 
     pub async fn compact(&self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
@@ -73,7 +74,7 @@ impl Responses {
         let reading = called.answer.body.read(MAX_EVENT);
         let body = match tokio::time::timeout(self.caller.provider.stream_idle_timeout(), reading).await {
             Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the answer")),
-            Ok(body) => body.map_err(|error| ModelError::Connect { url: called.url, cause: error.to_string() })?,
+            Ok(body) => body.map_err(|error| ModelError::unanswered(called.url, error))?,
         };
         let compacted: Compacted =
             serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;

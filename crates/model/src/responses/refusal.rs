@@ -3,22 +3,22 @@
 use jiff::Zoned;
 
 use super::usage_limit::UsageLimit;
-use crate::refusal::{ErrorDetail, Refusal};
+use crate::refusal::{ErrorDetail, Refusal, is_bad_image, is_too_long};
 use crate::{ModelError, rate_limits};
 
-const INVALID_IMAGE: &str = "The image data you provided does not represent a valid image";
-
 pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
-    let error = ErrorDetail::parse(refusal.body);
+    let error = ErrorDetail::parse_any(refusal.body);
+    let said = || refusal.said(&error);
     match (refusal.status.as_u16(), error.kind.as_deref(), error.code.as_deref()) {
-        (400, ..) if refusal.body.contains(INVALID_IMAGE) => ModelError::InvalidImage,
-        (400, _, Some("context_length_exceeded")) => ModelError::ContextWindowExceeded,
-        (400, ..) => refusal.bad_request(&error),
+        (400 | 413 | 422 | 500, ..) if is_too_long(refusal.body) => ModelError::ContextWindowExceeded { said: said() },
+        (400 | 422, ..) if is_bad_image(refusal.body) => ModelError::InvalidImage,
+        (400 | 413 | 422, ..) => refusal.bad_request(&error),
         (429, Some("usage_limit_reached"), _) => usage_limit(refusal, &error),
         (429, Some("usage_not_included"), _) => ModelError::UsageNotIncluded,
-        (429, ..) => refusal.too_many_requests(),
-        (500, ..) => ModelError::HighDemand { retry_after: refusal.retry_after() },
-        (503, _, Some("server_is_overloaded" | "slow_down")) => ModelError::Overloaded,
+        (402, ..) | (429, _, Some("insufficient_quota")) => ModelError::QuotaExceeded { said: said() },
+        (429, ..) => refusal.too_many_requests(&error),
+        (500, ..) => refusal.high_demand(&error),
+        (503, _, Some("server_is_overloaded" | "slow_down")) => ModelError::Overloaded { said: said() },
         _ => refusal.unexpected(&error),
     }
 }

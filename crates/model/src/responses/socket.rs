@@ -22,7 +22,7 @@ use super::reading::Reading;
 use super::{ROUTE, Responses, refusal};
 use crate::credentials::Bearer;
 use crate::event::EventSource;
-use crate::http::Stream;
+use crate::http::{HttpError, Stream};
 use crate::refusal::Refusal;
 use crate::sse::MAX_EVENT;
 use crate::{CallHeaders, Events, InputItem, ModelError, ModelEvent, Request, ResponseHeaders, rate_limits};
@@ -46,6 +46,23 @@ struct Last {
     input: Vec<InputItem>,
     answered: Vec<InputItem>,
     response_id: String,
+}
+
+/// How a server, or a proxy before it, says that it knows no websockets. What else may be wrong with the call, HTTP
+/// will tell.
+const NO_WEBSOCKET: [StatusCode; 6] = [
+    StatusCode::UPGRADE_REQUIRED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::NOT_ACCEPTABLE,
+    StatusCode::NOT_IMPLEMENTED,
+];
+
+/// Why a connection was not opened.
+enum NotOpened {
+    Connect(HttpError),
+    Handshake(tungstenite::Error),
 }
 
 /// Why there is no connection.
@@ -111,8 +128,8 @@ impl Responses {
                     headers.rate_limits.retain(|limit| limit.primary.is_some());
                     return Ok((Live { socket, url, bearer, last: None }, headers));
                 }
-                Ok(Err(tungstenite::Error::Http(response))) => {
-                    if response.status() == StatusCode::UPGRADE_REQUIRED {
+                Ok(Err(NotOpened::Handshake(tungstenite::Error::Http(response)))) => {
+                    if NO_WEBSOCKET.contains(&response.status()) {
                         return Err(NoSocket::Unavailable);
                     }
                     if response.status() == StatusCode::UNAUTHORIZED
@@ -129,7 +146,10 @@ impl Responses {
                     let refused = Refusal { status, headers, body: &body, url: &url };
                     return Err(NoSocket::Failed(refusal::meaning(&refused)));
                 }
-                Ok(Err(error)) => return Err(failed(error.to_string())),
+                Ok(Err(NotOpened::Handshake(error))) => return Err(failed(error.to_string())),
+                Ok(Err(NotOpened::Connect(error))) => {
+                    return Err(NoSocket::Failed(ModelError::unanswered(url.clone(), error)));
+                }
             }
         }
     }
@@ -139,19 +159,20 @@ impl Responses {
         url: &str,
         query: &str,
         headers: HeaderMap,
-    ) -> Result<(WebSocketStream<Stream>, Response), tungstenite::Error> {
+    ) -> Result<(WebSocketStream<Stream>, Response), NotOpened> {
         let url = match url.split_once("://") {
             Some(("https", rest)) => format!("wss://{rest}{query}"),
             Some((_, rest)) => format!("ws://{rest}{query}"),
             None => url.into(),
         };
-        let mut request = url.into_client_request()?;
+        let mut request = url.into_client_request().map_err(NotOpened::Handshake)?;
         for (name, value) in &headers {
             request.headers_mut().insert(name, value.clone());
         }
-        let stream = self.caller.http.connect(request.uri()).await.map_err(std::io::Error::other)?;
+        let stream = self.caller.http.connect(request.uri()).await.map_err(NotOpened::Connect)?;
         let config = WebSocketConfig::default().max_message_size(Some(MAX_EVENT)).max_frame_size(Some(MAX_EVENT));
-        tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await
+        let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
+        opened.map_err(NotOpened::Handshake)
     }
 
     /// Only what the provider does not know yet, if the rest is as it was.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use loomd_config::Secret;
 use loomd_config::config_toml::{ModelProvider, ProviderAuth};
 use loomd_model::{Bearer, BearerKind, BoxFuture, Credentials, ModelError};
+use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
 use loomd_testkit::model::{Recorded, message, unauthorized};
 

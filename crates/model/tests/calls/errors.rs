@@ -46,33 +46,48 @@ fn cut() -> String {
 async fn bad_requests() {
     let raw = r#"{"error":{"code":"x","message":"bad field"}}"#;
     let error = check(refused(400, "x", "bad field"), false, "badRequest", "bad field").await;
-    assert_eq!((error.details(), error.http_status()), (Some(raw.into()), Some(400)));
+    assert_eq!((error.details("p"), error.http_status()), (Some(raw.into()), Some(400)));
     let error = check(status(400, json!("just text")), false, "badRequest", "just text").await;
-    assert_eq!(error.details(), None);
+    assert_eq!(error.details("p"), None);
     let image = "The image data you provided does not represent a valid image. Try again.";
     let words = "Invalid image in your last message. Please remove it and try again.";
     let error = check(refused(400, "x", image), false, "badRequest", words).await;
     assert!(error.is_invalid_image());
     let error = check(refused(400, "context_length_exceeded", "too long"), false, "contextWindowExceeded", ROOM).await;
     assert!(error.is_context_window_exceeded());
+    let llama = json!({ "error": { "code": 400, "type": "exceed_context_size_error", "message": "the request exceeds", "n_ctx": 4096 } });
+    check(status(400, llama), false, "contextWindowExceeded", ROOM).await;
+    for words in [
+        "This model's maximum context length is 8192 tokens.",
+        "prompt is too long: 9 tokens > 8 maximum",
+        "Your input exceeds the context window of this model.",
+    ] {
+        let error = check(refused(400, "invalid_request_error", words), false, "contextWindowExceeded", ROOM).await;
+        assert!(error.details("p").unwrap().contains(words), "{error:?}");
+    }
 }
 
 #[tokio::test]
 async fn unexpected_statuses() {
     let unauthorized = "unexpected status 401 Unauthorized: no key, url: URL";
-    check(refused(401, "x", "no key"), true, "unauthorized", unauthorized).await;
+    let error = check(refused(401, "x", "no key"), false, "unauthorized", unauthorized).await;
+    let hint = "provider `p`: the credentials were not accepted; check the key or sign in again";
+    assert_eq!(error.details("p").unwrap(), hint);
     let missing = "unexpected status 404 Not Found: nope, url: URL";
-    check(refused(404, "x", " nope "), true, &http(Some(404)), missing).await;
+    check(refused(404, "x", " nope "), false, &http(Some(404)), missing).await;
     let gateway = "unexpected status 502 Bad Gateway: bad gateway, url: URL";
     let error = check(status(502, json!("bad gateway\n")), true, &http(Some(502)), gateway).await;
     assert_eq!(error.http_status(), Some(502));
     let silent = "unexpected status 403 Forbidden: Unknown error, url: URL";
-    check(status(403, json!("")), true, &http(Some(403)), silent).await;
+    check(status(403, json!("")), false, &http(Some(403)), silent).await;
     let long = format!("unexpected status 504 Gateway Timeout: {}..., url: URL", "ä".repeat(500));
     check(status(504, json!("ä".repeat(501))), true, &http(Some(504)), &long).await;
     let blocked = "Access blocked by Cloudflare. This usually happens when connecting from a restricted region (status 403 Forbidden), url: URL, cf-ray: ray";
     let page = status(403, json!("<html>Cloudflare: you are blocked</html>")).header("cf-ray", "ray");
-    check(page, true, &http(Some(403)), blocked).await;
+    check(page, false, &http(Some(403)), blocked).await;
+    let page = status(502, json!("<!doctype html>\n<html><head><title>Bad gateway</title></head></html>"));
+    let words = "unexpected status 502 Bad Gateway: an HTML page titled \"Bad gateway\", url: URL";
+    check(page, true, &http(Some(502)), words).await;
 }
 
 #[tokio::test]
@@ -83,7 +98,7 @@ async fn headers_of_a_refusal_are_told() {
         .header("x-openai-authorization-error", "expired")
         .header("x-error-json", "eyJlcnJvciI6eyJjb2RlIjoidG9rZW5fZXhwaXJlZCJ9fQ==");
     let words = "unexpected status 401 Unauthorized: no key, url: URL, cf-ray: ray, request id: req, auth error: expired, auth error code: token_expired";
-    check(reply, true, "unauthorized", words).await;
+    check(reply, false, "unauthorized", words).await;
 }
 
 #[tokio::test]
@@ -94,6 +109,9 @@ async fn too_many_requests() {
     assert_eq!(error.retry_after(), None);
     let error = check(rate_limited(Some(7)), true, &info, words).await;
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    let details = error.details("p").unwrap();
+    let said = "provider `p` said: unexpected status 429 Too Many Requests: slow down, url: ";
+    assert!(details.starts_with(said) && details.ends_with("; it asks to wait 7 s"), "{details}");
     let error = check(rate_limited(Some(3600)), false, &info, words).await;
     assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
     let named = rate_limited(None).header("x-request-id", "req-7");
@@ -125,7 +143,12 @@ async fn usage_limits() {
 #[tokio::test]
 async fn broken_servers() {
     let demand = "We're currently experiencing high demand, which may cause temporary errors.";
-    check(server_error(), true, "internalServerError", demand).await;
+    let error = check(server_error(), true, "internalServerError", demand).await;
+    let details = error.details("p").unwrap();
+    assert!(
+        details.starts_with("provider `p` said: unexpected status 500 Internal Server Error: it broke, url: "),
+        "{details}"
+    );
     for code in ["server_is_overloaded", "slow_down"] {
         check(refused(503, code, "x"), false, "serverOverloaded", OVERLOADED).await;
     }
@@ -138,6 +161,7 @@ async fn broken_servers() {
 async fn failed_responses() {
     let quota = "Quota exceeded. Check your plan and billing details.";
     check(failed("context_length_exceeded", "x"), false, "contextWindowExceeded", ROOM).await;
+    check(failed("strange", "maximum context length is 8"), false, "contextWindowExceeded", ROOM).await;
     check(failed("insufficient_quota", "x"), false, "usageLimitExceeded", quota).await;
     check(failed("usage_not_included", "x"), false, "usageLimitExceeded", PLUS).await;
     check(failed("invalid_prompt", "the reason"), false, "badRequest", "the reason").await;
@@ -152,7 +176,7 @@ async fn failed_responses() {
     let error = check(failed("rate_limit_exceeded", words), true, &cut(), &format!("{prefix}: {words}")).await;
     assert_eq!(error.retry_after(), Some(Duration::from_millis(1500)));
     let stopped = format!("{prefix}: Incomplete response returned, reason: content_filter");
-    check(incomplete("content_filter"), true, &cut(), &stopped).await;
+    check(incomplete("content_filter"), false, &cut(), &stopped).await;
     let stopped = format!("{prefix}: Incomplete response returned, reason: unknown");
     check(Reply::event(json!({ "type": "response.incomplete", "response": {} })), true, &cut(), &stopped).await;
     let nameless = Reply::event(json!({ "type": "response.completed", "response": {} }));
@@ -160,6 +184,10 @@ async fn failed_responses() {
     check(nameless, true, &cut(), &words).await;
     let plain = Reply::event(json!({ "type": "error", "code": "invalid_prompt", "message": "no" })).unfinished();
     check(plain, false, "badRequest", "no").await;
+    let untyped = |error: Value| Reply::event(json!({ "error": error })).unfinished();
+    check(untyped(json!({ "message": "the reason" })), true, &cut(), &format!("{prefix}: the reason")).await;
+    check(untyped(json!("the reason")), true, &cut(), &format!("{prefix}: the reason")).await;
+    check(untyped(json!({ "type": "exceed_context_size_error" })), false, "contextWindowExceeded", ROOM).await;
 }
 
 #[tokio::test]

@@ -11,9 +11,9 @@ use loomd_testkit::model::{
 };
 use loomd_testkit::{Gate, ScriptedModel};
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::{call, config, error, request, session, texts};
 
@@ -41,15 +41,30 @@ async fn no_answer_is_an_error_that_names_the_address() {
     let sending = "stream disconnected before completion: error sending request for url (BASE/responses)";
     for reply in [hang_up(), garbage("hello\r\n\r\n"), garbage("HTTP/1.1 200 OK\r\nconte")] {
         let error = check(reply, sending).await;
-        assert!(error.retryable() && error.details().is_some(), "{error:?}");
+        assert!(error.retryable() && error.details("p").is_some(), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_final_and_names_the_address_and_what_to_do() {
     let model = ScriptedModel::start().await;
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let closed = ModelProvider { base_url: Some(format!("http://{nobody}/v1")), ..config(&model) };
     let error = error(&closed).await;
-    let url = format!("http://{nobody}/v1/responses");
-    let ModelError::Connect { url: named, .. } = error else { panic!("{error:?}") };
-    assert_eq!(named, url);
+    let words = format!("error sending request for url (http://{nobody}/v1/responses): connection refused by {nobody}");
+    assert_eq!(error.message(), format!("stream disconnected before completion: {words}"));
+    let details = error.details("Scripted").unwrap();
+    assert!(details.starts_with("provider `Scripted` cannot be reached: check that its server runs"), "{details}");
+    assert!(!error.retryable());
+}
+
+#[tokio::test]
+async fn an_unknown_host_is_final_and_named() {
+    let model = ScriptedModel::start().await;
+    let nowhere = ModelProvider { base_url: Some("http://no-such-host.invalid/v1".into()), ..config(&model) };
+    let error = error(&nowhere).await;
+    assert!(error.message().contains("no address for host `no-such-host.invalid`"), "{error}");
+    assert!(!error.retryable());
 }
 
 #[tokio::test]
@@ -58,7 +73,7 @@ async fn a_bad_address_is_not_tried_again() {
     for base in ["not a url", "http://", ""] {
         let bad = ModelProvider { base_url: Some(base.into()), ..config(&model) };
         let error = error(&bad).await;
-        assert!(matches!(error, ModelError::Unsupported(_) | ModelError::Connect { .. }), "{base}: {error:?}");
+        assert!(matches!(error, ModelError::Unsupported(_) | ModelError::Unreachable { .. }), "{base}: {error:?}");
     }
 }
 
@@ -114,8 +129,109 @@ async fn a_refusal_is_shown_as_text() {
 #[tokio::test]
 async fn an_error_that_comes_with_200_is_found() {
     check(refused(200, "insufficient_quota", "x"), "Quota exceeded. Check your plan and billing details.").await;
-    check(loomd_testkit::model::status(200, json!({ "hello": 1 })), CLOSED).await;
-    check(loomd_testkit::model::status(200, json!("<html>")), CLOSED).await;
+}
+
+#[tokio::test]
+async fn a_success_that_is_no_stream_says_what_it_is() {
+    let words = |what: &str| {
+        format!(
+            "stream disconnected before completion: the answer is {what}, not a stream of events, url: BASE/responses"
+        )
+    };
+    for (body, what) in [
+        (json!({ "hello": 1 }), "JSON ({\"hello\":1})"),
+        (json!("<html><title>Sign in</title></html>"), "an HTML page titled \"Sign in\""),
+        (json!("Not today."), "text (Not today.)"),
+    ] {
+        let error = check(loomd_testkit::model::status(200, body), &words(what)).await;
+        assert!(!error.retryable(), "{error:?}");
+    }
+    check(loomd_testkit::model::status(200, json!("")), CLOSED).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_never_answers_is_waited_for_no_longer_than_the_idle_timeout() {
+    let model = ScriptedModel::start().await;
+    let gate = Gate::new();
+    let idle = ModelProvider { stream_idle_timeout_ms: Some(30), ..config(&model) };
+    model.reply(message("x").after(&gate));
+    let error = error(&idle).await;
+    let words = "stream disconnected before completion: idle timeout: no answer within 30 ms, url: BASE/responses";
+    assert_eq!(error.message().replace(&model.base_url(), "BASE"), words);
+    assert!(error.retryable());
+}
+
+/// Answers the first request with a message and keeps the connection; what follows on it is read and cut. Further
+/// connections are answered. Gives what was read, request by request.
+async fn cuts_the_second_request(listener: TcpListener, requests: tokio::sync::mpsc::UnboundedSender<usize>) {
+    let answer = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: ";
+    for connection in 0.. {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        for request in 0.. {
+            if read_request(&mut stream).await.is_none() {
+                break;
+            }
+            requests.send(connection).unwrap();
+            if connection == 0 && request == 1 {
+                break;
+            }
+            stream.write_all(format!("{head}{}\r\n\r\n{answer}", answer.len()).as_bytes()).await.unwrap();
+        }
+    }
+}
+
+/// Reads one request with its body; `None` at the end.
+async fn read_request(stream: &mut TcpStream) -> Option<()> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|end| end == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.map_or(0, |length| length.parse().unwrap());
+    while bytes.len() < end + length {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+    Some(())
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_on_a_kept_connection_is_not_sent_twice() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (seen, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let server = tokio::spawn(cuts_the_second_request(listener, seen));
+    let model = ScriptedModel::start().await;
+    let provider = ModelProvider { base_url: Some(format!("http://{address}/v1")), ..config(&model) };
+    let mut session = session(&provider);
+    assert_eq!(call(&mut session, &request(&["one"])).await.1, None);
+    let (_, error) = call(&mut session, &request(&["two"])).await;
+    assert!(matches!(error, Some(ModelError::Connect { .. })), "{error:?}");
+    server.abort();
+    let seen: Vec<_> = std::iter::from_fn(|| requests.try_recv().ok()).collect();
+    assert_eq!(seen, [0, 0], "the connection of each request");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_the_server_closed_is_replaced() {
+    let model = ScriptedModel::start().await;
+    let relay = Relay::start().await;
+    relay.to(model.address());
+    let provider = ModelProvider { base_url: Some(relay.base_url()), ..config(&model) };
+    let mut session = session(&provider);
+    model.reply(message("one")).reply(message("two"));
+    assert_eq!(texts(&mut session, &request(&["hi"])).await, ["one"]);
+    relay.cut().await;
+    assert_eq!(texts(&mut session, &request(&["hi"])).await, ["two"]);
+    assert_eq!((relay.connections(), model.calls().len()), (2, 2));
 }
 
 #[tokio::test]
@@ -175,9 +291,9 @@ pub(super) struct Relay {
 #[derive(Default)]
 struct RelayState {
     target: Mutex<Option<SocketAddr>>,
-    first: Mutex<Option<&'static str>>,
+    first: Mutex<Option<String>>,
     connections: AtomicUsize,
-    open: Mutex<Vec<AbortHandle>>,
+    open: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Relay {
@@ -193,8 +309,8 @@ impl Relay {
         *self.state.target.lock().unwrap() = Some(target);
     }
 
-    pub fn answer_first(&self, answer: &'static str) {
-        *self.state.first.lock().unwrap() = Some(answer);
+    pub fn answer_first(&self, answer: &str) {
+        *self.state.first.lock().unwrap() = Some(answer.into());
     }
 
     pub fn base_url(&self) -> String {
@@ -206,15 +322,19 @@ impl Relay {
     }
 
     /// Closes what is open.
-    pub fn cut(&self) {
-        self.state.open.lock().unwrap().drain(..).for_each(|connection| connection.abort());
+    pub async fn cut(&self) {
+        let open = std::mem::take(&mut *self.state.open.lock().unwrap());
+        for connection in open {
+            connection.abort();
+            let _ = connection.await;
+        }
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
         self.accepting.abort();
-        self.cut();
+        self.state.open.lock().unwrap().drain(..).for_each(|connection| connection.abort());
     }
 }
 
@@ -232,6 +352,6 @@ async fn accept(listener: TcpListener, state: Arc<RelayState>) {
             let mut far = TcpStream::connect(target).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
         });
-        state.open.lock().unwrap().push(relay.abort_handle());
+        state.open.lock().unwrap().push(relay);
     }
 }

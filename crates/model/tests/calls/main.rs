@@ -52,7 +52,12 @@ fn session_on(
     env: fn(&str) -> Option<String>,
     account: Option<Arc<dyn Credentials>>,
 ) -> Session {
-    let identity = Identity { user_agent: "test/1".into(), originator: "test".into(), version: "0.118.0".into() };
+    let identity = Identity {
+        user_agent: "test/1".into(),
+        originator: "test".into(),
+        version: "0.118.0".into(),
+        residency: Some("us"),
+    };
     Session::new(Provider::new(id, config, &env, account), http, identity)
 }
 

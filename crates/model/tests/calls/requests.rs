@@ -28,6 +28,7 @@ async fn a_plain_request_has_these_headers_and_this_body() {
         ("accept", Some("text/event-stream")),
         ("user-agent", Some("test/1")),
         ("originator", Some("test")),
+        ("x-openai-internal-codex-residency", Some("us")),
         ("session_id", Some("thread-1")),
         ("x-client-request-id", Some("thread-1")),
         ("x-codex-turn-metadata", Some(r#"{"turn_id":"t"}"#)),
@@ -297,7 +298,7 @@ async fn one_connection_serves_many_calls() {
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
     assert_eq!(proxy.connections(), 1);
     // Closed while idle: the next call opens another one.
-    proxy.cut();
+    proxy.cut().await;
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
     assert_eq!((proxy.connections(), model.calls().len()), (2, 6));
 }

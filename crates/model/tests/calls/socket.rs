@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use loomd_config::Secret;
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::{Bearer, BoxFuture, Credentials, InputItem, ModelError, ModelEvent, Session};
 use loomd_protocol::JsonValue;
+use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -283,26 +283,30 @@ async fn rate_limits_and_models_come_as_events() {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_that_it_has_no_websockets_is_called_over_http_from_then_on() {
-    let (model, relay) = (ScriptedModel::start().await, Relay::start().await);
-    relay.to(model.address());
-    relay.answer_first("HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n");
-    let config = ModelProvider { base_url: Some(relay.base_url()), supports_websockets: true, ..config(&model) };
-    let mut session = session(&config);
-    for _ in 0..2 {
-        assert_eq!(texts(&mut session, &request(&["one"])).await.len(), 1);
+async fn a_provider_that_has_no_websockets_is_called_over_http_from_then_on() {
+    for status in ["426 Upgrade Required", "403 Forbidden", "404 Not Found", "405 Method Not Allowed"] {
+        let (model, relay) = (ScriptedModel::start().await, Relay::start().await);
+        relay.to(model.address());
+        relay.answer_first(&format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n"));
+        let config = ModelProvider { base_url: Some(relay.base_url()), supports_websockets: true, ..config(&model) };
+        let mut session = session(&config);
+        for _ in 0..2 {
+            assert_eq!(texts(&mut session, &request(&["one"])).await.len(), 1, "{status}");
+        }
+        assert!(!session.fall_back_to_http(), "{status}");
+        assert_eq!((model.requests().len(), relay.connections()), (2, 2), "{status}");
     }
-    assert!(!session.fall_back_to_http());
-    assert_eq!((model.requests().len(), relay.connections()), (2, 2));
 }
 
 #[tokio::test]
 async fn a_websocket_that_cannot_be_opened_is_a_failure_until_the_caller_gives_it_up() {
-    let model = ScriptedModel::start().await;
-    let config = ModelProvider { supports_websockets: true, ..config(&model) };
+    let (model, relay) = (ScriptedModel::start().await, Relay::start().await);
+    relay.to(model.address());
+    relay.answer_first("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
+    let config = ModelProvider { base_url: Some(relay.base_url()), supports_websockets: true, ..config(&model) };
     let mut session = session(&config);
     let (_, error) = call(&mut session, &request(&["one"])).await;
-    assert_eq!(error.unwrap().http_status(), Some(404));
+    assert_eq!(error.unwrap().http_status(), Some(502));
     assert!(session.fall_back_to_http());
     assert!(!session.fall_back_to_http());
     assert_eq!(texts(&mut session, &request(&["one"])).await.len(), 1);

@@ -108,10 +108,15 @@ pub fn failed(code: &str, message: &str) -> Reply {
 
 /// The response stops short: `response.incomplete`.
 pub fn incomplete(reason: &str) -> Reply {
-    let details = json!({ "reason": reason });
-    Reply::event(json!({
-        "type": "response.incomplete", "response": { "id": fresh("resp"), "incomplete_details": details }
-    }))
+    incomplete_after(reason, Usage::default())
+}
+
+/// The same, and what it took.
+pub fn incomplete_after(reason: &str, usage: Usage) -> Reply {
+    let mut event = completed_event(&fresh("resp"), usage);
+    event["type"] = "response.incomplete".into();
+    event["response"]["incomplete_details"] = json!({ "reason": reason });
+    Reply::event(event)
 }
 
 pub(super) fn created_event(id: &str) -> JsonValue {

@@ -59,8 +59,9 @@ fn classes() -> Vec<(Wrong, Value, bool)> {
     let limited = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } });
     vec![
         (Wrong::Refused(400, "strange"), json!("badRequest"), false),
-        (Wrong::Refused(401, "strange"), json!("unauthorized"), true),
-        (Wrong::Refused(404, "strange"), http(Some(404)), true),
+        (Wrong::Refused(401, "strange"), json!("unauthorized"), false),
+        (Wrong::Refused(403, "strange"), http(Some(403)), false),
+        (Wrong::Refused(404, "strange"), http(Some(404)), false),
         (Wrong::Refused(429, "strange"), limited, true),
         (Wrong::Refused(500, "strange"), json!("internalServerError"), true),
         (Wrong::Refused(502, "strange"), http(Some(502)), true),
@@ -69,7 +70,7 @@ fn classes() -> Vec<(Wrong, Value, bool)> {
         (Wrong::Named(busy), json!("serverOverloaded"), false),
         (Wrong::Says(&[Text(&["half"]), Cut]), broken.clone(), true),
         (Wrong::Says(&[Text(&["half"]), Fail("it broke")]), broken.clone(), true),
-        (Wrong::Says(&[Text(&["half"]), Length]), broken, true),
+        (Wrong::Says(&[Text(&["half"]), Length]), broken, false),
         (Wrong::HangsUp, http(None), true),
     ]
 }
@@ -138,5 +139,44 @@ async fn a_call_before_the_break_is_not_made_again() {
         assert_eq!(plans, usize::from(made), "{wire:?} {seen:?}");
         let outputs = world.model.call(1).await.told().iter().filter(|line| line.starts_with("output c1")).count();
         assert_eq!(outputs, plans, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_as_long_as_it_may_be_is_shown_once_and_kept() {
+    for wire in Wire::ALL {
+        let world = world(wire, &tries(5)).await;
+        let took = Took { input: 100, cached: 0, output: 20, reasoning: 0 };
+        world.model.reply(wire.reply(&[Text(&["half"]), Length, took])).reply(wire.reply(&[Text(&["rest"])]));
+        let id = world.start(false).await;
+        assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?}");
+        let end = world.heard.of("turn/completed").remove(0);
+        let words = "stream disconnected before completion: Incomplete response returned, reason: max_output_tokens";
+        assert_eq!(end["turn"]["error"]["message"], words, "{wire:?}");
+        let shown = world.heard.of("item/agentMessage/delta");
+        assert_eq!((shown.len(), world.model.calls().len()), (1, 1), "{wire:?}");
+        let used = world.heard.of("thread/tokenUsage/updated").pop().unwrap();
+        assert_eq!(used["tokenUsage"]["total"]["totalTokens"], 120, "{wire:?}");
+        assert_eq!(world.ask(id, "go on").await, "completed", "{wire:?}");
+        let told = world.model.call(1).await.told();
+        assert_eq!(told, ["user: hi", "assistant: half", "user: go on"], "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_said_and_asks_for_is_told_with_every_try() {
+    for wire in Wire::ALL {
+        let world = world(wire, &tries(1)).await;
+        let busy = || status(429, wire.refusal("strange", "the reason")).header("retry-after", "0");
+        world.model.reply(busy()).reply(busy());
+        let id = world.start(false).await;
+        assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?}");
+        let errors = world.heard.of("error");
+        assert_eq!(errors.len(), 2, "{wire:?}");
+        for error in errors {
+            let details = error["error"]["additionalDetails"].as_str().unwrap_or_default().to_owned();
+            assert!(details.contains("provider `Scripted` said: unexpected status 429"), "{wire:?}: {details}");
+            assert!(details.contains("the reason") && details.contains("it asks to wait 0 s"), "{wire:?}: {details}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use loomd_testkit::model::{Reply, event};
 use serde_json::{Value, json};
 
 use super::super::{call, session, session_of};
-use super::{provider, reply, request_with_tools};
+use super::{provider, reply, request_with_tools, seen};
 
 #[tokio::test]
 async fn a_key_is_sent_with_the_version() {
@@ -160,4 +160,18 @@ async fn a_conversation_with_calls_brings_their_tools_and_thoughts_alone_are_no_
     assert_eq!(body["tool_choice"], json!({ "type": "none" }));
     let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
+#[tokio::test]
+async fn blocks_that_come_with_the_start_of_a_message_count() {
+    let model = ScriptedModel::start().await;
+    let content = json!([{ "type": "text", "text": "I look." }, { "type": "tool_use", "id": "c1", "name": "run", "input": { "cmd": "ls" } }]);
+    let stream = event(&json!({ "type": "message_start", "message": { "id": "m", "content": content } }))
+        + &event(&json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }))
+        + &event(&json!({ "type": "message_stop" }));
+    model.reply(Reply::raw(stream));
+    let (events, error) = call(&mut session(&provider(WireApi::Anthropic, &model)), &request_with_tools()).await;
+    let events: Vec<_> = events.iter().filter_map(seen).collect();
+    let expected = ["+message", "text I look.", "=message I look.", r#"=call run {"cmd":"ls"} c1"#, "done"];
+    assert_eq!((events, error), (expected.map(String::from).to_vec(), None));
 }

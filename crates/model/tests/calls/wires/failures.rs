@@ -35,9 +35,13 @@ async fn refusals_mean_the_same_everywhere() {
     let limited = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } });
     for (code, info, retryable) in [
         (400, "badRequest".into(), false),
-        (401, "unauthorized".into(), true),
-        (403, http(403), true),
-        (404, http(404), true),
+        (401, "unauthorized".into(), false),
+        (403, http(403), false),
+        (404, http(404), false),
+        (408, http(408), true),
+        (409, http(409), true),
+        (425, http(425), true),
+        (501, http(501), false),
         (429, limited, true),
         (500, "internalServerError".into(), true),
         (502, http(502), true),
@@ -136,11 +140,9 @@ async fn a_wait_that_is_asked_for_is_told() {
 async fn streams_break() {
     let broken = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
     for wire in WIRES {
-        let length = "stream disconnected before completion: Incomplete response returned, reason: max_output_tokens";
         for (says, message) in [
             (vec![Text(&["a"]), Cut], None),
             (vec![Text(&["a"]), Fail("it broke")], Some("stream disconnected before completion: it broke")),
-            (vec![Text(&["a"]), Length], Some(length)),
             (vec![Cut], None),
         ] {
             let error = failure(wire, reply(wire, &says)).await;
@@ -156,6 +158,46 @@ async fn streams_break() {
             ((broken.clone(), true), "stream disconnected before completion: it broke".into()),
             "{wire:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_as_long_as_it_may_be_is_not_tried_again() {
+    for wire in WIRES {
+        let model = ScriptedModel::start().await;
+        let says = [Text(&["a"]), Length, Took { input: 100, cached: 40, output: 20, reasoning: 7 }];
+        model.reply(reply(wire, &says));
+        let (events, error) = call(&mut session_over(wire, &model), &request(&["hi"])).await;
+        let error = error.unwrap();
+        let words = "stream disconnected before completion: Incomplete response returned, reason: max_output_tokens";
+        assert_eq!(
+            (error.message(), error.retryable(), error.is_incomplete()),
+            (words.into(), false, true),
+            "{wire:?}"
+        );
+        assert_eq!(error.usage().map(|usage| usage.total_tokens), Some(120), "{wire:?}");
+        let deltas = events.iter().filter(|event| matches!(event, loomd_model::ModelEvent::TextDelta { .. }));
+        assert_eq!(deltas.count(), 1, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_without_a_type_in_a_stream_is_found() {
+    for wire in WIRES {
+        let event = "data: {\"error\":{\"code\":null,\"message\":\"it broke\"}}\n\n";
+        let error = failure(wire, Reply::raw(event)).await;
+        assert_eq!(error.message(), "stream disconnected before completion: it broke", "{wire:?}");
+        let event = "data: {\"error\":{\"message\":\"maximum context length is 8\"}}\n\n";
+        assert!(failure(wire, Reply::raw(event)).await.is_context_window_exceeded(), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_a_stream_is_named() {
+    for wire in WIRES {
+        let error = failure(wire, status(200, json!("<html><title>Sign in</title></html>"))).await;
+        assert!(error.message().contains("the answer is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
+        assert!(!error.retryable(), "{wire:?}");
     }
 }
 

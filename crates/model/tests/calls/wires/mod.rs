@@ -183,6 +183,40 @@ async fn usage() {
 }
 
 #[tokio::test]
+async fn an_answer_may_come_whole() {
+    let call = json!({ "name": "run", "arguments": "{\"cmd\":\"ls\"}" });
+    for (wire, body) in [
+        (
+            WireApi::Responses,
+            json!({ "object": "response", "id": "r", "status": "completed", "error": null, "output": [
+                { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Hi" }] },
+                { "type": "function_call", "name": "run", "arguments": "{\"cmd\":\"ls\"}", "call_id": "c1" },
+            ], "usage": { "input_tokens": 10, "output_tokens": 5, "total_tokens": 15 } }),
+        ),
+        (
+            WireApi::Chat,
+            json!({ "object": "chat.completion", "id": "r", "choices": [{ "index": 0, "finish_reason": "tool_calls",
+                "message": { "role": "assistant", "content": "Hi", "tool_calls": [{ "id": "c1", "type": "function", "function": call }] },
+            }], "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }),
+        ),
+        (
+            WireApi::Anthropic,
+            json!({ "type": "message", "id": "r", "role": "assistant", "stop_reason": "tool_use", "content": [
+                { "type": "text", "text": "Hi" },
+                { "type": "tool_use", "id": "c1", "name": "run", "input": { "cmd": "ls" } },
+            ], "usage": { "input_tokens": 10, "output_tokens": 5 } }),
+        ),
+    ] {
+        let model = ScriptedModel::start().await;
+        model.reply(status(200, body));
+        let (events, error) = super::call(&mut session_over(wire, &model), &request_with_tools()).await;
+        assert_eq!(error, None, "{wire:?}");
+        let events: Vec<_> = events.iter().filter_map(seen).filter(|event| !event.starts_with(['+', 't'])).collect();
+        assert_eq!(events, ["=message Hi", r#"=call run {"cmd":"ls"} c1"#, DONE], "{wire:?}");
+    }
+}
+
+#[tokio::test]
 async fn keep_alives_mean_nothing() {
     check(&[Ping, Text(&["x"]), Ping], &["+message", "text x", "=message x", DONE]).await;
 }

@@ -5,10 +5,13 @@ use serde_json::json;
 use super::Say::{self, *};
 use super::took;
 use crate::model::{
-    Reply, Usage, added, completed, custom_call, failed, function_call, incomplete, reasoning, streamed, text_delta,
+    Reply, Usage, added, completed, custom_call, failed, function_call, incomplete_after, reasoning, streamed,
+    text_delta,
 };
 
 pub(super) fn reply(says: &[Say]) -> Reply {
+    let [input, cached, output, reasoned] = took(says).map(|tokens| tokens.unsigned_abs());
+    let usage = Usage { input, cached, output, reasoning: reasoned };
     let mut reply = Reply::new();
     for say in says {
         let next = match *say {
@@ -22,13 +25,12 @@ pub(super) fn reply(says: &[Say]) -> Reply {
             Call(name, arguments, id) => function_call(name, arguments.into(), id),
             Custom(name, input, id) => custom_call(name, input, id),
             Took { .. } => Reply::new(),
-            Length => return reply.then(incomplete("max_output_tokens")),
+            Length => return reply.then(incomplete_after("max_output_tokens", usage)),
             Fail(words) => return reply.then(failed("server_error", words)),
             Ping => Reply::new().bytes(": ping\n\n"),
             Cut => return reply.unfinished(),
         };
         reply = reply.then(next);
     }
-    let [input, cached, output, reasoning] = took(says).map(|tokens| tokens.unsigned_abs());
-    reply.then(completed(Usage { input, cached, output, reasoning }))
+    reply.then(completed(usage))
 }

@@ -1,0 +1,44 @@
+//! Whether the model that answers is the one that was asked.
+
+/// Routers put the name of a provider before a model's name, and providers the date of a snapshot behind it.
+pub(super) fn is_same_model(asked: &str, answered: &str) -> bool {
+    let (asked, answered) = (bare(asked), bare(answered));
+    let short = asked.len().min(answered.len());
+    let (Some(start), Some(rest)) = (asked.get(..short), answered.get(short..)) else { return false };
+    answered.get(..short).is_some_and(|same| same.eq_ignore_ascii_case(start))
+        && (is_snapshot(rest) && asked.len() == short || is_snapshot(&asked[short..]) && rest.is_empty())
+}
+
+fn bare(model: &str) -> &str {
+    model.rsplit('/').next().unwrap_or(model)
+}
+
+/// Nothing, `-latest`, or a date.
+fn is_snapshot(suffix: &str) -> bool {
+    let Some(date) = suffix.strip_prefix(['-', '@', ':']) else { return suffix.is_empty() };
+    let digits = date.bytes().filter(u8::is_ascii_digit).count();
+    date == "latest" || (matches!(digits, 4 | 6 | 8) && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_and_prefixes_are_no_other_model() {
+        for (asked, answered, same) in [
+            ("gpt-5.4", "GPT-5.4", true),
+            ("gpt-5.4", "gpt-5.4-2026-03-05", true),
+            ("gpt-5.4-2026-03-05", "gpt-5.4", true),
+            ("claude-haiku-4-5", "claude-haiku-4-5-20251001", true),
+            ("openai/gpt-5.4", "gpt-5.4-latest", true),
+            ("gpt-5.4", "gpt-5.4-mini", false),
+            ("gpt-5.4", "gpt-5.2", false),
+            ("gpt-5", "gpt-5.4", false),
+            ("gpt-5.4", "", false),
+            ("é", "a", false),
+        ] {
+            assert_eq!(is_same_model(asked, answered), same, "{asked} {answered}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! An answer that comes as one JSON object, from servers that do not stream.
+
+use loomd_protocol::JsonValue;
+use serde_json::json;
+
+/// The events that would have said the same; none if it is no answer and no error.
+pub(super) fn events_of(mut body: JsonValue) -> Vec<JsonValue> {
+    let Some(output) = body.get_mut("output").and_then(JsonValue::as_array_mut).map(std::mem::take) else {
+        return if body["error"].is_null() { Vec::new() } else { vec![body] };
+    };
+    let item = |(index, item)| json!({ "type": "response.output_item.done", "output_index": index, "item": item });
+    let mut events: Vec<_> = output.into_iter().enumerate().map(item).collect();
+    let end = match body["status"].as_str() {
+        Some("failed") => "response.failed",
+        Some("incomplete") => "response.incomplete",
+        _ => "response.completed",
+    };
+    events.push(json!({ "type": end, "response": body }));
+    events
+}

@@ -1,0 +1,64 @@
+//! TLS for outgoing connections. Trusted are the roots that are built in, those of the system, and those that are
+//! added. Only HTTP/1.1 is offered, because websockets begin in it and nothing here speaks HTTP/2.
+
+use std::sync::Arc;
+
+pub use tokio_rustls::TlsConnector;
+pub use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+pub use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto};
+
+/// Certificates that are trusted.
+pub struct Roots(RootCertStore);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("{0}")]
+    BadPem(String),
+    #[error(transparent)]
+    Setup(#[from] rustls::Error),
+}
+
+impl Roots {
+    /// The built-in roots and those of the system. Reads files, which takes milliseconds.
+    pub fn system() -> Self {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Self(roots)
+    }
+
+    /// Adds the certificates of a PEM text and returns how many there are. Those that cannot be used are left out, as
+    /// bundles of whole systems hold some.
+    pub fn add_pem(&mut self, pem: &[u8]) -> Result<usize, TlsError> {
+        let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates.map_err(|error| TlsError::BadPem(error.to_string()))?;
+        Ok(self.0.add_parsable_certificates(certificates).0)
+    }
+
+    pub fn connector(self) -> Result<TlsConnector, TlsError> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(self.0)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_certificates_adds_none_and_a_broken_one_is_refused() {
+        let mut roots = Roots(RootCertStore::empty());
+        assert_eq!(roots.add_pem(b"no certificate").ok(), Some(0));
+        let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        assert!(matches!(roots.add_pem(broken.as_bytes()), Err(TlsError::BadPem(_))));
+        let useless = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert_eq!(roots.add_pem(useless.as_bytes()).ok(), Some(0));
+        assert!(roots.connector().is_ok());
+    }
+}
