@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::descriptors;
 use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
@@ -40,7 +41,7 @@ pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
 /// What is no file but can be opened, such as a pipe, is not waited for.
 fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    File::options().read(true).custom_flags(flags).open(path)
+    descriptors::open(|| File::options().read(true).custom_flags(flags).open(path))
 }
 
 fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {

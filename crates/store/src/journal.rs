@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::batch::Batch;
+use crate::descriptors;
 use crate::error::{Error, Result};
 
 /// How far a file has come, as this process knows it.
@@ -65,7 +66,7 @@ pub(crate) fn append(
 fn open(path: &Path, expect: Expect) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(expect == Expect::Any);
-    match options.open(path) {
+    match descriptors::open(|| options.open(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && expect == Expect::Any => {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)?;

@@ -54,6 +54,8 @@ pub(crate) struct Index {
     sweeping: Option<i64>,
     /// Whether heads were read since the last sweep.
     grown: bool,
+    /// How many rollouts could not be read when that was last logged.
+    unread_logged: usize,
 }
 
 impl Index {
@@ -71,6 +73,7 @@ impl Index {
             swept: None,
             sweeping: None,
             grown: false,
+            unread_logged: 0,
         })
     }
 
@@ -100,6 +103,13 @@ impl Index {
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
         self.check_folders()?;
         self.check_unlisted(query.archived)?;
+        self.check_unread(query.archived)?;
+        let mut page = self.listed(query)?;
+        page.unread = self.count_unread(query.archived)?;
+        Ok(page)
+    }
+
+    fn listed(&mut self, query: &ListQuery) -> Result<Page> {
         if query.sort == ThreadSortKey::UpdatedAt {
             self.check_recent(query.archived)?;
         }
@@ -122,16 +132,16 @@ impl Index {
     fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
         let rows = self.driven_page(query)?;
         let entries: Vec<Entry> = rows.iter().map(|row| row.entry.clone()).collect();
-        let Page { threads, next } = self.page(rows, query)?;
+        let Page { threads, next, .. } = self.page(rows, query)?;
         let mut shown = Vec::with_capacity(threads.len());
         for (thread, entry) in threads.into_iter().zip(entries) {
-            if !row::verify(&self.db, &self.home, &entry)? {
+            if !unless_unreadable(row::verify(&self.db, &self.home, &entry))? {
                 shown.push(thread);
             } else if let Some(row) = row::by_key(&self.db, entry.key)?.filter(|row| row.entry.listed) {
                 shown.push(row.into_thread(&self.home)?);
             }
         }
-        Ok(Page { threads: shown, next })
+        Ok(Page { threads: shown, next, unread: 0 })
     }
 
     /// Reads as many heads as the page needs, newest first.
@@ -200,7 +210,7 @@ impl Index {
             (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
             _ => None,
         };
-        Ok(Page { threads, next })
+        Ok(Page { threads, next, unread: 0 })
     }
 
     /// A thread by its id; among several files the active one.
@@ -231,11 +241,11 @@ impl Index {
         let (folder, name) = (folder.to_owned(), name.to_owned());
         match row::entry(&self.db, &folder, &name)? {
             Some(entry) => {
-                row::verify(&self.db, &self.home, &entry)?;
+                unless_unreadable(row::verify(&self.db, &self.home, &entry))?;
             }
             None => {
                 self.unread.drop_files(|file| *file.folder == *folder && *file.name == *name);
-                row::index_file(&self.db, &self.home, &folder, &name)?;
+                unless_unreadable(row::index_file(&self.db, &self.home, &folder, &name))?;
             }
         }
         Ok(())
@@ -319,6 +329,26 @@ impl Index {
         self.verify_all(entries.iter()).map(|_| ())
     }
 
+    /// Reads again what could not be read, newest first.
+    fn check_unread(&mut self, archived: bool) -> Result<()> {
+        let sql = format!(
+            "SELECT {ENTRY} FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
+        );
+        let entries = self.entries(&sql, params![archived, RECENT as i64])?;
+        self.verify_all(entries.iter()).map(|_| ())
+    }
+
+    /// How many rollouts could not be read; a change of the number is logged.
+    fn count_unread(&mut self, archived: bool) -> Result<usize> {
+        let sql = "SELECT count(*) FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1";
+        let count: i64 = self.db.prepare_cached(sql)?.query_row([archived], |row| row.get(0))?;
+        let count = usize::try_from(count).unwrap_or(0);
+        if std::mem::replace(&mut self.unread_logged, count) != count && count > 0 {
+            tracing::warn!(count, "the list of threads is incomplete: some rollouts could not be read");
+        }
+        Ok(count)
+    }
+
     fn check_recent(&mut self, archived: bool) -> Result<()> {
         let entries = query::recent(&self.db, archived, RECENT)?;
         self.verify_all(entries.iter()).map(|_| ())
@@ -334,7 +364,7 @@ impl Index {
     fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<bool> {
         let (mut changed, mut looker) = (false, Looker::new(&self.home));
         for entry in entries {
-            changed |= row::verify_with(&self.db, &mut looker, entry)?;
+            changed |= unless_unreadable(row::verify_with(&self.db, &mut looker, entry))?;
         }
         Ok(changed)
     }
@@ -351,11 +381,22 @@ impl Index {
     fn write_heads(&self, files: &[UnreadFile]) -> Result<()> {
         // Begins with the right to write: one that reads first fails when another process writes.
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        files.iter().try_for_each(|file| self.read_head(file))?;
+        files.iter().try_for_each(|file| unless_unreadable(self.read_head(file)))?;
         Ok(transaction.commit()?)
     }
 
     fn read_head(&self, file: &UnreadFile) -> Result<()> {
         row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stat)
+    }
+}
+
+/// One file that cannot be read does not keep the others from being listed. It is read again with the next look.
+fn unless_unreadable<T: Default>(done: Result<T>) -> Result<T> {
+    match done {
+        Err(Error::Io { path, source }) => {
+            tracing::debug!(path = %path.display(), error = %source, "a rollout cannot be read");
+            Ok(T::default())
+        }
+        done => done,
     }
 }
