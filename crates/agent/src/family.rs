@@ -2,10 +2,10 @@
 //! through others. What became of each is known here, also after it has been closed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loomd_store::ThreadId;
 use loomd_store::rollout::AgentStatus;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Names for agents, so that people can tell them apart.
@@ -110,6 +110,6 @@ impl Family {
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }

@@ -2,9 +2,10 @@
 //! its task for that.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use loomd_store::ThreadId;
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 type Lane = tokio::sync::Mutex<()>;
@@ -22,7 +23,7 @@ impl Lanes {
     }
 
     fn lane(&self, id: ThreadId) -> Arc<Lane> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.0.lock();
         if let Some(lane) = lanes.get(&id).and_then(Weak::upgrade) {
             return lane;
         }

@@ -24,6 +24,7 @@ mod markers;
 mod network;
 mod notify;
 mod outlet;
+mod partial;
 mod paging;
 mod project_doc;
 pub mod prompts;

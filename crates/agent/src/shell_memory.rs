@@ -2,10 +2,11 @@
 //! start-up files each time. It is found out beside the first command and used from then on.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_config::Feature;
 use loomd_exec::{Command, Snapshot, snapshot_folder};
+use parking_lot::Mutex;
 
 use crate::network::ALLOW_LOCAL_BINDING;
 use crate::services::Services;
@@ -27,7 +28,7 @@ impl ShellMemory {
         if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) {
             return command;
         }
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.cwd.as_ref() != Some(&command.cwd) {
             state.cwd = Some(command.cwd.clone());
             state.snapshot = None;
@@ -52,7 +53,7 @@ impl ShellMemory {
             let folder = snapshot_folder(&services.home);
             let taken = Snapshot::take(&folder, &thread_id, services.shell(), &cwd, &services.environment).await;
             if let Some(state) = state.upgrade() {
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = state.lock();
                 if state.cwd.as_ref() == Some(&cwd) {
                     state.snapshot = taken;
                 }

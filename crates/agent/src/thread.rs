@@ -25,7 +25,7 @@ use crate::history;
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
-use crate::running::{Memory, Queued, Running};
+use crate::running::{Memory, Queued, Running, Unwritten};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::threads::Place;
@@ -150,6 +150,9 @@ impl First {
 /// How long a thread that nobody uses remembers its conversation. It can be read again.
 const REMEMBERS: Duration = Duration::from_secs(300);
 
+/// How long until what could not be written is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long a turn may take to stop when its thread is unloaded.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -171,8 +174,8 @@ pub(crate) struct Thread {
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
     pub running: Option<Running>,
-    /// What happened while somebody else was writing to the thread.
-    pub unwritten: Vec<Record>,
+    /// What ended while the thread could not be written to.
+    pub unwritten: Vec<Unwritten>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
@@ -202,6 +205,10 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
+                () = tokio::time::sleep(WRITE_AGAIN), if self.can_write_rest() => {
+                    self.write_rest().await;
+                    continue;
+                }
                 () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
                     self.memory = None;
                     continue;
@@ -222,6 +229,9 @@ impl Thread {
         }
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
+        if self.can_write_rest() {
+            self.write_rest().await;
+        }
         ops.close();
         self.kit.family.set(self.id, AgentStatus::Shutdown);
         if let Some(threads) = self.kit.threads.upgrade() {
@@ -363,6 +373,11 @@ impl Thread {
         _ = tokio::time::timeout(ENDING, ended).await;
     }
 
+    /// Whether something waits to be written that can be tried again.
+    fn can_write_rest(&self) -> bool {
+        !self.unwritten.is_empty() && self.running.is_none() && self.view.keeping() != Keeping::NotYet
+    }
+
     /// Whether what it remembers can be read again.
     fn can_forget(&self) -> bool {
         self.memory.is_some() && self.view.keeping() == Keeping::Stored
@@ -448,7 +463,7 @@ impl Thread {
             if with_turns {
                 return Err(Refusal::no_rollout(self.id));
             }
-            thread.name = self.store.name(self.id).await?;
+            add_side_facts(&*self.store, self.id, &mut thread).await?;
             return Ok(thread);
         }
         let status = thread.status.clone();
@@ -496,6 +511,19 @@ impl Thread {
     async fn tell_everyone(&self, notification: ServerNotification) {
         self.hub.tell_everyone(notification).await;
     }
+}
+
+/// The name and the changed git facts of a thread of which no rollout is stored.
+pub(crate) async fn add_side_facts(
+    store: &dyn Store,
+    id: ThreadId,
+    thread: &mut WireThread,
+) -> loomd_store::Result<()> {
+    thread.name = store.name(id).await?;
+    if let Some(patch) = store.git_patch(id).await? {
+        thread.git_info = patch.apply(thread.git_info.take());
+    }
+    Ok(())
 }
 
 pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {

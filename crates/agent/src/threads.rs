@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
 use loomd_protocol::{
@@ -11,6 +11,7 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::{Error, ListQuery, Page, Store, StoredThread, ThreadId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::busy::Busy;
@@ -84,7 +85,7 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.loaded.lock().remove(&self.id);
     }
 }
 
@@ -460,7 +461,7 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock()
     }
 }
 
@@ -481,6 +482,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
         base_instructions: resolved.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
         dynamic_tools: Some(resolved.profile.dynamic_tools.clone()).filter(|tools| !tools.is_empty()),
         memory_mode: None,
+        preview: None,
         git: None,
     }
 }

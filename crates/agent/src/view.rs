@@ -1,10 +1,10 @@
 //! What a thread's task shows to those who only look, and its status.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::hub::Hub;
 
@@ -91,8 +91,8 @@ impl View {
         self.lock().keeping
     }
 
-    /// Its first record has been written.
-    pub fn is_stored(&self) {
+    /// Takes note that its first record has been written.
+    pub fn mark_stored(&self) {
         let mut state = self.lock();
         if state.keeping == Keeping::NotYet {
             state.keeping = Keeping::Stored;
@@ -116,6 +116,6 @@ impl View {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -79,6 +79,7 @@ fn write_thread(home: &Path, number: usize, size: usize) {
         base_instructions: None,
         dynamic_tools: None,
         memory_mode: None,
+        preview: None,
         git: None,
     };
     let message = format!("please look at number {number} and {}", "say what is wrong with it ".repeat(8));

@@ -404,6 +404,10 @@ impl Store for FileStore {
         })
     }
 
+    fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>> {
+        Box::pin(self.off_thread(move |inner| inner.git.lock().get(&id)))
+    }
+
     fn patch_git<'a>(&'a self, id: ThreadId, patch: &'a GitPatch) -> Answer<'a, ()> {
         let patch = patch.clone();
         Box::pin(self.off_thread(move |inner| inner.git.lock().add(id, &patch)))

@@ -76,7 +76,10 @@ impl Head {
             return;
         }
         match line.decode() {
-            Some(Record::SessionMeta(meta)) => self.meta = Some(meta),
+            Some(Record::SessionMeta(meta)) => {
+                self.preview = meta.preview.clone().or(self.preview.take());
+                self.meta = Some(meta);
+            }
             // A blank message is no first message.
             Some(Record::EventMsg(Event::UserMessage(message))) => self.preview = preview(&message),
             _ => {}

@@ -63,6 +63,9 @@ pub trait Store: Send + Sync {
     /// Removes a thread for good, active or archived.
     fn delete<'a>(&'a self, lease: &'a Lease) -> Answer<'a, ()>;
 
+    /// The changes that clients made to the git facts of a thread, stored or not.
+    fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>>;
+
     /// Changes the git facts of a thread, stored or not.
     fn patch_git<'a>(&'a self, id: ThreadId, patch: &'a GitPatch) -> Answer<'a, ()>;
 }

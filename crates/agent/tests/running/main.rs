@@ -2,7 +2,9 @@
 
 mod control;
 mod family;
+mod faulty;
 mod hooks;
+mod joining;
 mod keeping;
 mod telling;
 mod wires;

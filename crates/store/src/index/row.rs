@@ -202,6 +202,7 @@ const BLANK: &str = "blank";
 pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
     meta.base_instructions = None;
     meta.dynamic_tools = None;
+    meta.preview = None;
     meta
 }
 
