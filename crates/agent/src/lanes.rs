@@ -51,17 +51,17 @@ mod tests {
                 let (lanes, order) = (Arc::clone(&lanes), Arc::clone(&order));
                 tokio::spawn(async move {
                     let _lane = lanes.enter(id).await;
-                    order.lock().unwrap().push(number);
+                    order.lock().push(number);
                 })
             })
             .collect();
         tokio::task::yield_now().await;
-        assert!(order.lock().unwrap().is_empty(), "the first is still inside");
+        assert!(order.lock().is_empty(), "the first is still inside");
         drop(first);
         for waiting in waiting {
             waiting.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(*order.lock(), [0, 1, 2]);
     }
 
     #[tokio::test]
@@ -71,6 +71,6 @@ mod tests {
         for _ in 0..10 * KEPT {
             lanes.enter(ThreadId::new()).await;
         }
-        assert!(lanes.0.lock().unwrap().len() <= KEPT);
+        assert!(lanes.0.lock().len() <= KEPT);
     }
 }

@@ -363,6 +363,7 @@ impl Thread {
         };
         // Whoever hears of the turn may ask the server to stop, which then waits for it.
         let working = self.busy.begin();
+        self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
@@ -476,6 +477,7 @@ impl Thread {
             }
         };
         self.complete_open_items(&running.turn_id, running.cx.is_broken()).await;
+        self.view.set_running_turn(None);
         self.tell_parent(&outcome);
         for reply in running.interrupts {
             reply(Ok(()));

@@ -57,6 +57,8 @@ struct State {
     thread: WireThread,
     keeping: Keeping,
     status: Status,
+    /// The id of the turn that is running.
+    turn: Option<String>,
 }
 
 impl State {
@@ -70,7 +72,7 @@ impl View {
     /// An idle thread.
     pub fn new(thread: WireThread, keeping: Keeping) -> Self {
         let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
-        Self(Mutex::new(State { thread, keeping, status }))
+        Self(Mutex::new(State { thread, keeping, status, turn: None }))
     }
 
     /// The thread without its turns, as it was when it was loaded but for its status.
@@ -89,6 +91,15 @@ impl View {
 
     pub fn keeping(&self) -> Keeping {
         self.lock().keeping
+    }
+
+    /// The id of the turn that is running.
+    pub fn running_turn(&self) -> Option<String> {
+        self.lock().turn.clone()
+    }
+
+    pub fn set_running_turn(&self, turn_id: Option<String>) {
+        self.lock().turn = turn_id;
     }
 
     /// Takes note that its first record has been written.

@@ -4,7 +4,7 @@ use loomd_agent::{Opened, Source, Subscriber};
 use loomd_protocol::{Thread, ThreadItem};
 use loomd_store::ThreadId;
 use loomd_testkit::Gate;
-use loomd_testkit::model::{added, completed, done, function_call, message, text_delta};
+use loomd_testkit::model::{added, done, function_call, message, text_delta};
 use serde_json::json;
 
 use crate::world::{World, answered};
@@ -27,9 +27,9 @@ async fn a_message_that_streams_is_joined_with_its_text_so_far() {
     let gate = Gate::new();
     let item = |content| json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": content });
     let whole = json!([{ "type": "output_text", "text": "one two three" }]);
-    let rest = text_delta("three").then(done(item(whole))).then(completed(Default::default()));
+    let rest = text_delta("three").then(done(item(whole)));
     world.model.reply(
-        added(item(json!([]))).then(text_delta("one ")).then(text_delta("two ")).then(rest.after(&gate)),
+        added(item(json!([]))).then(text_delta("one ")).then(text_delta("two ")).wait(&gate).then(rest),
     );
     let turn = world.say(id, "second").await.expect("a turn");
     world.heard.find("item/agentMessage/delta", |delta| delta["delta"] == "two ").await;
