@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
-use crate::history;
+use crate::history::{self, ReadTurns};
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
@@ -31,6 +31,7 @@ use crate::settings::{Profile, Settings};
 use crate::threads::Place;
 use crate::tools::Kit;
 use crate::turn::{Work, usage};
+use crate::turns::interrupt_open;
 use crate::view::{Keeping, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
@@ -281,9 +282,15 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
-                // Nothing is told while the thread is looked at, so that nothing is missed or doubled.
+                // The history is read while the turn goes on. Then nothing is published until what came after it
+                // is read, too, so that nothing is missed or doubled.
+                let read = self.read_turns(turns).await;
                 let mut subscribers = self.hub.subscribers().await;
-                let opened = self.shown(turns).await.map(|thread| Opened { thread, settings: self.settings.clone() });
+                let opened = match read {
+                    Ok(read) => self.shown(read).await,
+                    Err(refusal) => Err(refusal),
+                };
+                let opened = opened.map(|thread| Opened { thread, settings: self.settings.clone() });
                 let joined = opened.is_ok();
                 reply(opened);
                 if joined {
@@ -311,7 +318,7 @@ impl Thread {
             }
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
-            Op::Show { turns, reply } => reply(self.shown(turns).await),
+            Op::Show { turns, reply } => reply(self.show(turns).await),
             Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
             Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
@@ -437,7 +444,7 @@ impl Thread {
         let lease = store.lease(self.id).await?;
         store.append(&lease, &batch, Durability::Synced).await?;
         drop(lease);
-        let thread = self.shown(true).await?;
+        let thread = self.show(true).await?;
         let usage = match usage {
             Some(usage) => Some(self.record_usage(usage, &thread).await?),
             None => None,
@@ -457,12 +464,27 @@ impl Thread {
     }
 
     /// The thread as it is now.
-    async fn shown(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+    async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+        self.shown(self.read_turns(with_turns).await?).await
+    }
+
+    /// The turns in the rollout so far, if they are wanted.
+    async fn read_turns(&self, wanted: bool) -> Result<Option<ReadTurns>, Refusal> {
+        if !wanted {
+            return Ok(None);
+        }
+        if self.view.keeping() != Keeping::Stored {
+            return Err(Refusal::no_rollout(self.id));
+        }
+        let mut turns = ReadTurns::new(self.id);
+        turns.read_on(&*self.store).await?;
+        Ok(Some(turns))
+    }
+
+    /// The thread as it is now, with the turns that were read and what was added to them since.
+    async fn shown(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
         if self.view.keeping() != Keeping::Stored {
-            if with_turns {
-                return Err(Refusal::no_rollout(self.id));
-            }
             add_side_facts(&*self.store, self.id, &mut thread).await?;
             return Ok(thread);
         }
@@ -470,8 +492,12 @@ impl Thread {
         let stored = self.store.find(self.id, None).await?;
         thread = stored.to_wire(&self.settings.model_provider);
         thread.status = status;
-        if with_turns {
-            thread.turns = history::turns(&*self.store, self.id, self.running.is_some()).await?;
+        if let Some(mut turns) = turns {
+            turns.read_on(&*self.store).await?;
+            thread.turns = turns.finish();
+            if self.running.is_none() {
+                interrupt_open(&mut thread.turns);
+            }
             self.add_open_items(&mut thread.turns);
         }
         Ok(thread)
