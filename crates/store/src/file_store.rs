@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::git_info::GitPatches;
-use crate::index::{Index, slim};
+use crate::index::{Index, Step, slim};
 use crate::journal::{self, Appended, Durability, Expect, Extent};
 use crate::names::Names;
 use crate::path::{ARCHIVED, RolloutName};
@@ -63,6 +63,8 @@ struct OpenThread {
 const MAX_TOUCHED: usize = 256;
 /// How long the background work pauses while somebody waits for the index.
 const STEP_ASIDE: Duration = Duration::from_millis(1);
+/// How long a look at all files pauses between two of its steps.
+const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 /// A client that starts a server mostly asks for a list at once, and is not to wait behind work that can.
 const FIRST_STEP: Duration = Duration::from_millis(50);
 
@@ -264,7 +266,12 @@ fn index_in_background(inner: &Weak<Inner>) {
             continue;
         }
         match inner.with_index(Index::step) {
-            Ok(true) => {}
+            Ok(Step::More) => {}
+            // Nobody waits for this: it takes a small part of one processor, however many threads there are.
+            Ok(Step::Sweeping) => {
+                drop(inner);
+                std::thread::sleep(SWEEP_PAUSE);
+            }
             done => {
                 if let Err(error) = done {
                     tracing::warn!(%error, "the thread index could not be brought up to date");
@@ -329,10 +336,6 @@ impl Store for FileStore {
             }
             Ok(measured.whole)
         })
-    }
-
-    fn offset_after(&self, id: ThreadId, seq: u64) -> Answer<'_, u64> {
-        Box::pin(self.read_file(id, move |file| journal::offset_after(file, seq)))
     }
 
     fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window> {

@@ -32,9 +32,6 @@ pub trait Store: Send + Sync {
     /// How far a thread has come.
     fn extent(&self, id: ThreadId) -> Answer<'_, Extent>;
 
-    /// Where the record after the one numbered `seq` begins.
-    fn offset_after(&self, id: ThreadId, seq: u64) -> Answer<'_, u64>;
-
     /// Whole lines from an offset on: at most `limit` bytes, but at least one line. Empty at the end.
     fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window>;
 

@@ -44,10 +44,6 @@ impl Store for FaultyStore {
         self.files.extent(id)
     }
 
-    fn offset_after(&self, id: ThreadId, seq: u64) -> Answer<'_, u64> {
-        self.files.offset_after(id, seq)
-    }
-
     fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window> {
         self.files.read(id, from, limit)
     }

@@ -10,7 +10,7 @@ use loomd_protocol::{
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::app::working_directory;
+use crate::working_directory::working_directory;
 use crate::dispatch::Context;
 
 /// `externalAgentConfig/detect`
@@ -39,7 +39,7 @@ fn places(cx: &Context) -> Places {
     Places {
         home: cx.app.sources.home.clone(),
         user_home: cx.app.sources.user_home.clone(),
-        cwd: working_directory().map_or_else(|| PathBuf::from("/"), |cwd| cwd.into_path_buf()),
+        cwd: working_directory().map_or_else(|_| PathBuf::from("/"), |cwd| cwd.into_path_buf()),
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) const FILE_NAME: &str = "loomd.sqlite";
 const BATCH: usize = 100;
 /// Heads read in one transaction.
 const LARGEST_BATCH: usize = 2000;
-/// Rows whose files are looked at in one step of a sweep.
+/// Rows whose files are looked at in one step of a sweep. A start costs no more than this, however many there are.
 const SWEEP: usize = 200;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time, and so are
 /// the newest of those that are not listed yet.
@@ -40,6 +40,16 @@ const RECENT: usize = 32;
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Rounds in which rows of a page may turn out to be stale.
 const ROUNDS: usize = 10;
+
+/// What is left to do after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Files have not been read.
+    More,
+    /// Everything has been read; files that others may have changed are looked at.
+    Sweeping,
+    Done,
+}
 
 /// The index of one home. All calls block; one owner at a time.
 pub(crate) struct Index {
@@ -257,15 +267,15 @@ impl Index {
         Some((inside.parent()?.to_str()?, inside.file_name()?.to_str()?))
     }
 
-    /// One step of the work that makes the index complete. Returns whether there is more to do.
-    pub(crate) fn step(&mut self) -> Result<bool> {
+    /// One step of the work that makes the index complete.
+    pub(crate) fn step(&mut self) -> Result<Step> {
         if !self.checked {
             self.check_folders()?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         if let Some(folder) = self.unread.next_folder() {
             self.read_folder(&folder)?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         if !self.unread.is_empty() {
             let files = std::iter::from_fn(|| match self.unread.next(ThreadSortKey::CreatedAt) {
@@ -274,7 +284,7 @@ impl Index {
             });
             let files = files.take(BATCH).collect();
             self.read_heads(files)?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         self.sweep()
     }
@@ -289,28 +299,33 @@ impl Index {
         self.sweeping.is_none() && self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY)
     }
 
-    fn sweep(&mut self) -> Result<bool> {
-        if !self.wants_sweep() && self.sweeping.is_none() {
-            return Ok(false);
-        }
-        let from = self.sweeping.unwrap_or(i64::MIN);
-        let entries = self.entries(
-            &format!("SELECT {ENTRY} FROM rollouts WHERE key > ?1 ORDER BY key LIMIT ?2"),
-            params![from, SWEEP as i64],
-        )?;
-        self.verify_all(entries.iter())?;
-        self.sweeping = entries.last().map(|entry| entry.key);
+    /// Looks at the files of some rows, those that were added last first. Only that shows what others appended: no
+    /// folder changes with it. What lists and lookups show is looked at anyway, so nothing waits for this.
+    fn sweep(&mut self) -> Result<Step> {
         if self.sweeping.is_none() {
-            self.swept = Some(Instant::now());
+            // All names are known, whether or not the files have changed.
             let transaction = self.db.unchecked_transaction()?;
             self.folders.save(&transaction)?;
             transaction.commit()?;
+            if !self.wants_sweep() {
+                return Ok(Step::Done);
+            }
             if std::mem::take(&mut self.grown) {
                 // What reading many heads has put into the page cache is not needed any more.
                 self.db.execute_batch("PRAGMA shrink_memory")?;
             }
         }
-        Ok(self.sweeping.is_some())
+        let entries = self.entries(
+            &format!("SELECT {ENTRY} FROM rollouts WHERE key < ?1 ORDER BY key DESC LIMIT ?2"),
+            params![self.sweeping.unwrap_or(i64::MAX), SWEEP as i64],
+        )?;
+        self.verify_all(entries.iter())?;
+        self.sweeping = entries.last().filter(|_| entries.len() == SWEEP).map(|entry| entry.key);
+        if self.sweeping.is_some() {
+            return Ok(Step::Sweeping);
+        }
+        self.swept = Some(Instant::now());
+        Ok(Step::Done)
     }
 
     fn check_folders(&mut self) -> Result<()> {
@@ -398,5 +413,52 @@ fn unless_unreadable<T: Default>(done: Result<T>) -> Result<T> {
             Ok(T::default())
         }
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::path::RolloutName;
+
+    fn thread(home: &Path, created: i64) -> (ThreadId, PathBuf) {
+        let id = ThreadId::new();
+        let time = jiff::Timestamp::from_second(created).unwrap();
+        let path = RolloutName::new(id, time).active_path(home);
+        let meta = serde_json::json!({
+            "timestamp": "x", "type": "session_meta",
+            "payload": { "id": id, "timestamp": time.to_string(), "cwd": "/", "originator": "o", "cli_version": "1" },
+        });
+        let user = serde_json::json!({
+            "timestamp": "x", "type": "event_msg", "payload": { "type": "user_message", "message": "hi" },
+        });
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("{meta}\n{user}\n")).unwrap();
+        (id, path)
+    }
+
+    fn steps(index: &mut Index) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while steps.last() != Some(&Step::Done) {
+            steps.push(index.step().unwrap());
+        }
+        steps
+    }
+
+    #[test]
+    fn a_start_looks_at_few_files_at_a_time_and_at_all_in_the_end() {
+        let home = tempfile::tempdir().unwrap();
+        let threads: Vec<_> = (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
+        steps(&mut Index::open(home.path(), home.path()).unwrap());
+        // Another program went on with the oldest while no server was running.
+        let (id, path) = &threads[0];
+        std::fs::File::options().append(true).open(path).unwrap().write_all(b"{}\n").unwrap();
+        let mut index = Index::open(home.path(), home.path()).unwrap();
+        let steps = steps(&mut index);
+        assert_eq!(steps.iter().filter(|step| **step == Step::Sweeping).count(), 2, "{steps:?}");
+        let row = row::by_id(&index.db, *id, None).unwrap().unwrap();
+        assert_eq!(row.entry.stat.size, std::fs::metadata(path).unwrap().len());
     }
 }
