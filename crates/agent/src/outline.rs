@@ -19,7 +19,14 @@ pub(crate) struct Outline {
     open: Option<Mark>,
     /// The end of the rollout.
     end: u64,
+    /// How much of the rollout was covered when the outline was last kept in the store.
+    kept: u64,
 }
+
+/// The form in which outlines are kept. Others are made anew.
+const FORM: u64 = 1;
+/// An outline is kept when this much was read since.
+const KEPT_EVERY: u64 = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -90,6 +97,11 @@ impl Outline {
         self.marks.turns.len() + usize::from(self.open.is_some())
     }
 
+    /// Whether nothing has been read for it.
+    pub fn is_new(&self) -> bool {
+        self.end == 0
+    }
+
     /// Whether turns can be read by their places. If not, only a reading of the whole rollout gives their ids.
     pub fn is_usable(&self) -> bool {
         !self.marks.unusable
@@ -110,22 +122,77 @@ impl Outline {
         self.marks.turns.get(at).or(self.open.as_ref().filter(|_| at == self.marks.turns.len()))
     }
 
+    /// The outline that was kept for a rollout, if it is still one of it.
+    pub async fn kept(store: &dyn Store, id: ThreadId) -> Option<Self> {
+        let bytes = store.derived(id).await.ok()??;
+        let (outline, last_line) = Self::decode(&bytes)?;
+        (last_line_hash(store, id, outline.read.offset).await.ok()? == last_line).then_some(outline)
+    }
+
+    /// Keeps the outline, if it has grown enough.
+    pub async fn keep(&mut self, store: &dyn Store, id: ThreadId) -> Result<()> {
+        if self.read.offset >= self.kept + KEPT_EVERY {
+            let last_line = last_line_hash(store, id, self.read.offset).await?;
+            store.keep_derived(id, self.encode(last_line)).await?;
+            self.kept = self.read.offset;
+        }
+        Ok(())
+    }
+
+    /// As numbers, up to where no turn is open: the rest is read again.
+    fn encode(&self, last_line: u64) -> Vec<u8> {
+        let late: Vec<_> = self.marks.late.iter().filter(|(_, offset)| *offset < self.read.offset).collect();
+        let mut numbers = vec![
+            FORM,
+            last_line,
+            self.read.offset,
+            self.read.counters.next_item,
+            self.read.counters.made,
+            u64::from(self.marks.inexact) | u64::from(self.marks.unusable) << 1,
+            late.len() as u64,
+        ];
+        numbers.extend(late.iter().flat_map(|(at, offset)| [u64::from(*at), *offset]));
+        for Mark { id, start, items } in &self.marks.turns {
+            numbers.extend([*id, start.offset, start.counters.next_item, start.counters.made, u64::from(*items)]);
+        }
+        numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
+        let mut numbers = bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)));
+        let mut next = || numbers.next();
+        if next()? != FORM {
+            return None;
+        }
+        let last_line = next()?;
+        let read = Start { offset: next()?, counters: Counters { next_item: next()?, made: next()? } };
+        let flags = next()?;
+        let mut marks = Marks { inexact: flags & 1 != 0, unusable: flags & 2 != 0, ..Marks::default() };
+        for _ in 0..next()? {
+            marks.late.push((u32::try_from(next()?).ok()?, next()?));
+        }
+        while let Some(id) = next() {
+            let start = Start { offset: next()?, counters: Counters { next_item: next()?, made: next()? } };
+            marks.turns.push(Mark { id, start, items: u32::try_from(next()?).ok()? });
+        }
+        Some((Self { marks, read, open: None, end: 0, kept: read.offset }, last_line))
+    }
+
     /// Reads what was added to the rollout. One that became shorter is read anew.
     pub async fn extend(&mut self, store: &dyn Store, id: ThreadId) -> Result<()> {
         let mut window = store.read(id, self.read.offset, PIECE).await?;
-        if window.file_len < self.end {
+        if window.file_len < self.end.max(self.read.offset) {
             *self = Self::default();
             window = store.read(id, 0, PIECE).await?;
         }
         if window.file_len == self.end && self.end > 0 {
             return Ok(());
         }
-        let from = self.read.offset;
-        let mut marks = std::mem::take(&mut self.marks);
+        // Left empty, and made anew, if this is given up in the middle.
+        let Self { mut marks, read, kept, .. } = std::mem::take(self);
         // What belongs to an earlier turn and stands behind the beginning of the open one is met again.
-        marks.late.retain(|(_, offset)| *offset < from);
-        let mut turns = Turns::after(id, marks, self.read.counters);
-        self.open = None;
+        marks.late.retain(|(_, offset)| *offset < read.offset);
+        let mut turns = Turns::after(id, marks, read.counters);
         while !window.bytes.is_empty() {
             for (offset, line) in window.lines() {
                 turns.push_at(offset, line);
@@ -135,13 +202,10 @@ impl Outline {
             tokio::task::yield_now().await;
             window = store.read(id, end, PIECE).await?;
         }
-        self.end = window.end();
-        self.read = Start { offset: self.end, counters: turns.counters() };
-        if let Some((turn_id, start)) = turns.open() {
-            self.open = Some(Mark { id: hash(turn_id), start, items: 0 });
-            self.read = start;
-        }
-        self.marks = turns.past;
+        let end = window.end();
+        let open = turns.open().map(|(turn_id, start)| Mark { id: hash(turn_id), start, items: 0 });
+        let read = open.map_or(Start { offset: end, counters: turns.counters() }, |open| open.start);
+        *self = Self { marks: turns.past, read, open, end, kept };
         Ok(())
     }
 
@@ -159,13 +223,14 @@ impl Outline {
             let mut turns = Turns::after(id, Vec::new(), mark.start.counters);
             let mut from = mark.start.offset;
             while turns.past.is_empty() && from < self.end {
-                let Some(next) = lines.each(from, self.end, |offset, line| {
-                    if !self.marks.is_late(offset) {
-                        turns.push_at(offset, line);
-                    }
-                    turns.past.is_empty()
-                })
-                .await?
+                let Some(next) = lines
+                    .each(from, self.end, |offset, line| {
+                        if !self.marks.is_late(offset) {
+                            turns.push_at(offset, line);
+                        }
+                        turns.past.is_empty()
+                    })
+                    .await?
                 else {
                     break;
                 };
@@ -219,9 +284,19 @@ impl Lines<'_> {
     }
 }
 
-/// FNV-1a: the same in every release.
+/// Of the line that ends at an offset.
+async fn last_line_hash(store: &dyn Store, id: ThreadId, offset: u64) -> Result<u64> {
+    let window = store.read_back(id, Some(offset), 1).await?;
+    Ok(hash_bytes(&window.bytes) ^ window.end())
+}
+
 fn hash(id: &str) -> u64 {
-    id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    hash_bytes(id.as_bytes())
+}
+
+/// FNV-1a: the same in every release.
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -312,6 +387,11 @@ mod tests {
                     let mut file = std::fs::File::options().append(true).open(&path).unwrap();
                     file.write_all(piece.concat().as_bytes()).unwrap();
                     check(&store, &mut outline).await;
+                    // As after a restart.
+                    let last_line = last_line_hash(&store, id(), outline.read.offset).await.unwrap();
+                    store.keep_derived(id(), outline.encode(last_line)).await.unwrap();
+                    outline = Outline::kept(&store, id()).await.unwrap();
+                    check(&store, &mut outline).await;
                 }
                 check(&store, &mut Outline::default()).await;
             });
@@ -335,7 +415,13 @@ mod tests {
         std::fs::write(&path, file(&["six", "two"])).unwrap();
         outline.extend(&store, id()).await.unwrap();
         assert_eq!(outline.read(&store, id(), 0..1).await.unwrap(), None);
+        let last_line = last_line_hash(&store, id(), outline.read.offset).await.unwrap();
+        store.keep_derived(id(), outline.encode(last_line)).await.unwrap();
+        assert!(Outline::kept(&store, id()).await.is_some());
+        std::fs::write(&path, file(&["six", "ten", "more"])).unwrap();
+        assert!(Outline::kept(&store, id()).await.is_none());
         std::fs::write(&path, file(&["six"])).unwrap();
+        assert!(Outline::kept(&store, id()).await.is_none());
         check(&store, &mut outline).await;
     }
 }

@@ -167,7 +167,15 @@ impl Outlines {
     ) -> StoreResult<()> {
         let shared = self.get(reading.id);
         let mut outline = shared.lock().await;
+        if outline.is_new()
+            && let Some(kept) = Outline::kept(reading.store, reading.id).await
+        {
+            *outline = kept;
+        }
         outline.extend(reading.store, reading.id).await?;
+        if let Err(error) = outline.keep(reading.store, reading.id).await {
+            tracing::debug!(%error, thread = %reading.id, "an outline could not be kept");
+        }
         self.used(reading.id, outline.bytes());
         if !outline.is_usable() {
             return reading.each_of_all(from, direction, take).await;

@@ -54,11 +54,13 @@ pub(crate) struct Filling<'a, T> {
     /// Rows behind the cursor, and their bytes.
     counted: usize,
     bytes: usize,
+    /// The turn of the cursor has been seen, and the cursor's row was not in it.
+    lost: bool,
 }
 
 impl<'a, T: Serialize> Filling<'a, T> {
     pub fn new(request: &'a PageRequest) -> Result<Self, Refusal> {
-        Ok(Self { request, cursor: request.cursor()?, rows: Vec::new(), counted: 0, bytes: 0 })
+        Ok(Self { request, cursor: request.cursor()?, rows: Vec::new(), counted: 0, bytes: 0, lost: false })
     }
 
     /// The turn to begin with; `None` for the first.
@@ -70,9 +72,9 @@ impl<'a, T: Serialize> Filling<'a, T> {
         self.request.direction
     }
 
-    /// Whether there are rows for a whole page, and one more that says that it is not the last.
+    /// Whether there are rows for a whole page, and one more that says that it is not the last; or there will never be.
     pub fn is_full(&self) -> bool {
-        self.counted > self.request.limit() || (self.counted > 1 && self.bytes > MAX_BYTES)
+        self.lost || self.counted > self.request.limit() || (self.counted > 1 && self.bytes > MAX_BYTES)
     }
 
     fn push(&mut self, row: T, key: &impl Fn(&T) -> (String, Option<String>)) {
@@ -112,6 +114,12 @@ impl Filling<'_, ThreadItemEntry> {
         }
         for item in items {
             self.push(ThreadItemEntry { turn_id: id.clone(), item }, &item_key);
+        }
+        if let Some(cursor) = &self.cursor
+            && self.counted == 0
+        {
+            let anchor = (cursor.turn_id.clone(), cursor.item_id.clone());
+            self.lost = !self.rows.iter().any(|row| item_key(row) == anchor);
         }
     }
 
@@ -234,11 +242,7 @@ mod tests {
         page.finish()
     }
 
-    fn items(
-        all: Vec<Turn>,
-        request: &PageRequest,
-        turn_id: Option<&str>,
-    ) -> Result<ThreadItemsListResponse, Refusal> {
+    fn items(all: Vec<Turn>, request: &PageRequest, turn_id: Option<&str>) -> Result<ThreadItemsListResponse, Refusal> {
         let mut page = Filling::<ThreadItemEntry>::new(request)?;
         for turn in all.into_iter().filter(|turn| turn_id.is_none_or(|id| turn.id == id)) {
             page.add(turn);
@@ -334,6 +338,15 @@ mod tests {
         assert_eq!(ids, ["p1", "a1"]);
         let page = items(thread(3, ""), &PageRequest::default(), Some("t1")).unwrap();
         assert_eq!((page.data.len(), page.next_cursor), (3, None));
+    }
+
+    #[test]
+    fn no_turn_is_read_in_vain_for_a_cursor_that_names_no_item() {
+        let request = ask(Some(r#"{"turnId":"t0","itemId":"no","includeAnchor":true}"#.into()), 1, SortDirection::Asc);
+        let mut page = Filling::<ThreadItemEntry>::new(&request).unwrap();
+        page.add(thread(1, "").remove(0));
+        assert!(page.is_full());
+        page.finish().unwrap_err();
     }
 
     #[test]

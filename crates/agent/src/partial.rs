@@ -68,9 +68,9 @@ mod tests {
     use std::sync::Arc;
 
     use loomd_protocol::{
-        AgentMessageDeltaNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue, PlanDeltaNotification,
-        ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification, ReasoningTextDeltaNotification,
-        ServerRequest,
+        AgentMessageDeltaNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
+        PlanDeltaNotification, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
+        ReasoningTextDeltaNotification, ServerRequest,
     };
     use parking_lot::Mutex;
     use proptest::prelude::*;
@@ -106,7 +106,9 @@ mod tests {
         if params["itemId"] != item["id"] {
             return;
         }
-        let push = |text: &mut JsonValue| *text = json!(format!("{}{}", text.as_str().unwrap_or(""), params["delta"].as_str().unwrap()));
+        let push = |text: &mut JsonValue| {
+            *text = json!(format!("{}{}", text.as_str().unwrap_or(""), params["delta"].as_str().unwrap()))
+        };
         let part = |list: &mut JsonValue, index: &JsonValue| {
             let (list, index) = (list.as_array_mut().unwrap(), index.as_u64().unwrap() as usize);
             list.resize((index + 1).max(list.len()), json!(""));
@@ -146,7 +148,12 @@ mod tests {
         (0..6, "[a-zé\n]{0,4}", 0i64..3).prop_map(move |(kind, delta, index)| match kind {
             0 => {
                 let (thread_id, turn_id, item_id) = ids("message");
-                ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification { thread_id, turn_id, item_id, delta })
+                ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification {
+                    thread_id,
+                    turn_id,
+                    item_id,
+                    delta,
+                })
             }
             1 => {
                 let (thread_id, turn_id, item_id) = ids("plan");
@@ -159,7 +166,8 @@ mod tests {
             }
             3 => {
                 let (thread_id, turn_id, item_id) = ids("reasoning");
-                let delta = ReasoningSummaryTextDeltaNotification { thread_id, turn_id, item_id, delta, summary_index: index };
+                let delta =
+                    ReasoningSummaryTextDeltaNotification { thread_id, turn_id, item_id, delta, summary_index: index };
                 ServerNotification::ReasoningSummaryTextDelta(delta)
             }
             4 => {
@@ -169,12 +177,9 @@ mod tests {
             }
             _ => {
                 let (thread_id, turn_id, item_id) = ids("command");
-                ServerNotification::CommandExecutionOutputDelta(loomd_protocol::CommandExecutionOutputDeltaNotification {
-                    thread_id,
-                    turn_id,
-                    item_id,
-                    delta,
-                })
+                ServerNotification::CommandExecutionOutputDelta(
+                    loomd_protocol::CommandExecutionOutputDeltaNotification { thread_id, turn_id, item_id, delta },
+                )
             }
         })
     }

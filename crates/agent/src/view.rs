@@ -1,6 +1,5 @@
 //! What a thread's task shows to those who only look, and its status.
 
-
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
 };

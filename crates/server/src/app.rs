@@ -23,12 +23,12 @@ use tracing::error;
 use crate::clients::Clients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
+use crate::default_provider::DefaultProvider;
 use crate::handlers::fs::{Files, watched};
 use crate::handlers::search::Search;
 use crate::identity::Identity;
 use crate::outbox::Notification;
 use crate::questions::Questions;
-use crate::default_provider::DefaultProvider;
 use crate::working_directory::working_directory;
 
 /// Where configuration comes from; the same for the whole life of the process.

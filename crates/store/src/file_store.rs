@@ -346,6 +346,14 @@ impl Store for FileStore {
         Box::pin(self.read_file(id, move |file| window::backward(file, to, limit)))
     }
 
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(self.off_thread(move |inner| inner.with_index(|index| index.derived(id))))
+    }
+
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
+        Box::pin(self.off_thread(move |inner| inner.with_index(|index| index.keep_derived(id, &bytes))))
+    }
+
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread> {
         Box::pin(self.off_thread(move |inner| inner.find(id, archived)))
     }
@@ -402,6 +410,9 @@ impl Store for FileStore {
             archive::delete(&path)?;
             self.0.open.lock().remove(&lease.id());
             self.0.touch(&path);
+            let id = lease.id();
+            // It can be made again, so that nothing depends on its being gone.
+            _ = self.off_thread(move |inner| inner.with_index(|index| index.drop_derived(id))).await;
             lease.forget();
             Ok(())
         })

@@ -39,6 +39,13 @@ pub trait Store: Send + Sync {
     /// the beginning.
     fn read_back(&self, id: ThreadId, to: Option<u64>, limit: usize) -> Answer<'_, Window>;
 
+    /// What [`Store::keep_derived`] was last given for a thread. It may be lost at any time, and be older than the
+    /// rollout.
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>>;
+
+    /// Keeps something that was made from a rollout and can be made again.
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()>;
+
     /// A stored thread. `archived` asks for one of the two sorts, `None` for either.
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread>;
 

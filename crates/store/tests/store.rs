@@ -50,6 +50,21 @@ async fn a_thread_is_stored_with_its_first_batch_and_not_before() {
 }
 
 #[tokio::test]
+async fn derived_data_survives_a_restart_and_ends_with_its_thread() {
+    let home = tempfile::tempdir().unwrap();
+    let (id, _) = thread(home.path(), "hello", BASE);
+    let ours = store(home.path());
+    assert_eq!(ours.derived(id).await.unwrap(), None);
+    for bytes in [vec![1], vec![2; 100_000]] {
+        ours.keep_derived(id, bytes.clone()).await.unwrap();
+        assert_eq!(store(home.path()).derived(id).await.unwrap(), Some(bytes));
+    }
+    let lease = ours.lease(id).await.unwrap();
+    ours.delete(&lease).await.unwrap();
+    assert_eq!(ours.derived(id).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn writing_needs_a_valid_lease() {
     let home = tempfile::tempdir().unwrap();
     let (ours, theirs) = (store(home.path()), store(home.path()));

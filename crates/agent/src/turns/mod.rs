@@ -10,10 +10,10 @@ mod item;
 mod past;
 
 pub(crate) use item::user_message;
-pub use past::Past;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
 use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
+pub use past::Past;
 use uuid::Uuid;
 
 /// Takes the records of a thread in order and gives its turns. `P` is what is kept of turns that are over.
@@ -31,9 +31,9 @@ pub struct Turns<P = Vec<Turn>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// The number of the next item that has no id of its own.
-    next_item: u64,
+    pub(crate) next_item: u64,
     /// Ids made so far, for turns and items whose records have none.
-    made: u64,
+    pub(crate) made: u64,
 }
 
 impl Default for Counters {

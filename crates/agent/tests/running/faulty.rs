@@ -52,6 +52,14 @@ impl Store for FaultyStore {
         self.files.read_back(id, to, limit)
     }
 
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>> {
+        self.files.derived(id)
+    }
+
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
+        self.files.keep_derived(id, bytes)
+    }
+
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread> {
         self.files.find(id, archived)
     }

@@ -28,14 +28,15 @@ async fn a_message_that_streams_is_joined_with_its_text_so_far() {
     let item = |content| json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": content });
     let whole = json!([{ "type": "output_text", "text": "one two three" }]);
     let rest = text_delta("three").then(done(item(whole)));
-    world.model.reply(
-        added(item(json!([]))).then(text_delta("one ")).then(text_delta("two ")).wait(&gate).then(rest),
-    );
+    world.model.reply(added(item(json!([]))).then(text_delta("one ")).then(text_delta("two ")).wait(&gate).then(rest));
     let turn = world.say(id, "second").await.expect("a turn");
     world.heard.find("item/agentMessage/delta", |delta| delta["delta"] == "two ").await;
     let thread = join(&world, id).await;
     let shown = thread.turns.last().and_then(|turn| turn.items.last()).expect("an item").clone();
-    assert!(matches!(&shown, ThreadItem::AgentMessage { id, text, .. } if id == "msg_a" && text == "one two "), "{shown:?}");
+    assert!(
+        matches!(&shown, ThreadItem::AgentMessage { id, text, .. } if id == "msg_a" && text == "one two "),
+        "{shown:?}"
+    );
     gate.open();
     world.ended(&turn).await;
     let deltas = world.heard.of("item/agentMessage/delta");

@@ -210,9 +210,11 @@ async fn nothing_of_a_turn_is_shown_that_could_not_be_written() {
 #[tokio::test]
 async fn a_thread_with_a_brought_history_has_its_first_message_as_preview() {
     let world = World::new().await;
-    let user = |text: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] });
+    let user =
+        |text: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] });
     let items = [user("<environment_context>x</environment_context>"), user(" brought along "), user("later")];
-    let items: Vec<ResponseItem> = items.into_iter().map(|item| serde_json::from_value(item).expect("an item")).collect();
+    let items: Vec<ResponseItem> =
+        items.into_iter().map(|item| serde_json::from_value(item).expect("an item")).collect();
     let opened: Result<Opened, _> = answered(async |reply| {
         world.threads.resume_history(items, world.resolve(), ME, reply).await;
     })

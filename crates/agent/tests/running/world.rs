@@ -57,7 +57,11 @@ impl World {
         // Commands must not meet the profile of whoever runs the test.
         environment.set("HOME", home.user().to_string_lossy());
         let services = Services::new(home.path(), Http::new(&|_| None), environment);
-        let threads = Threads::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&heard) as Arc<dyn Outlet>, Arc::new(services));
+        let threads = Threads::new(
+            Arc::clone(&store) as Arc<dyn Store>,
+            Arc::clone(&heard) as Arc<dyn Outlet>,
+            Arc::new(services),
+        );
         Self { model, home, threads, heard, store }
     }
 

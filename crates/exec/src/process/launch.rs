@@ -76,7 +76,17 @@ impl Launch {
         let channel = command.channel.as_ref().map(|channel| rustix::io::fcntl_dupfd_cloexec(&channel.0, CHANNEL + 1));
         let channel = channel.transpose().map_err(io::Error::from)?;
         let stdio = [stdin?, stdout?, stderr?];
-        Ok(Self { candidates, argv, env, cwd, stdio, channel, terminal, outlives_us: false, file_limit: file_limit::original() })
+        Ok(Self {
+            candidates,
+            argv,
+            env,
+            cwd,
+            stdio,
+            channel,
+            terminal,
+            outlives_us: false,
+            file_limit: file_limit::original(),
+        })
     }
 
     /// Does not end the program when we do.

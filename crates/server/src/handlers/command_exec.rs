@@ -14,10 +14,9 @@ use loomd_exec::{
     Supervision, supervise, to_text,
 };
 use loomd_protocol::{
-    CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
-    CommandExecResizeParams, CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize,
-    CommandExecTerminateParams, CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse,
-    RpcError, ServerNotification,
+    CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams, CommandExecResizeParams,
+    CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize, CommandExecTerminateParams,
+    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;

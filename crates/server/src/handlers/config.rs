@@ -10,8 +10,8 @@ use loomd_protocol::{
 };
 use serde_json::json;
 
-use crate::working_directory::{absolute, working_directory};
 use crate::dispatch::Context;
+use crate::working_directory::{absolute, working_directory};
 
 /// `config/read`
 pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {
@@ -91,4 +91,3 @@ fn failed(error: &ConfigError, message: String) -> RpcError {
         _ => RpcError::internal(message),
     }
 }
-

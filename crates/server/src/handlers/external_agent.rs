@@ -10,8 +10,8 @@ use loomd_protocol::{
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::working_directory::working_directory;
 use crate::dispatch::Context;
+use crate::working_directory::working_directory;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(

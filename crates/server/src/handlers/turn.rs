@@ -161,4 +161,3 @@ fn check_size(input: &[UserInput]) -> Result<(), RpcError> {
         "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
     })))
 }
-

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loomd_protocol::ThreadSortKey;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
 use crate::list::{Cursor, ListQuery, Page};
@@ -245,6 +245,24 @@ impl Index {
         Err(Error::NotFound { id })
     }
 
+    /// What was made from a rollout.
+    pub(crate) fn derived(&mut self, id: ThreadId) -> Result<Option<Vec<u8>>> {
+        let mut statement = self.db.prepare_cached("SELECT bytes FROM derived WHERE id = ?1")?;
+        Ok(statement.query_row([id.as_uuid().as_bytes().as_slice()], |row| row.get(0)).optional()?)
+    }
+
+    pub(crate) fn keep_derived(&mut self, id: ThreadId, bytes: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO derived (id, bytes) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET bytes = ?2";
+        self.db.prepare_cached(sql)?.execute(params![id.as_uuid().as_bytes().as_slice(), bytes])?;
+        Ok(())
+    }
+
+    pub(crate) fn drop_derived(&mut self, id: ThreadId) -> Result<()> {
+        let sql = "DELETE FROM derived WHERE id = ?1";
+        self.db.prepare_cached(sql)?.execute([id.as_uuid().as_bytes().as_slice()])?;
+        Ok(())
+    }
+
     /// Takes note of a file that this process wrote, moved or deleted.
     pub(crate) fn touch(&mut self, path: &Path) -> Result<()> {
         let Some((folder, name)) = self.place(path) else { return Ok(()) };
@@ -450,7 +468,8 @@ mod tests {
     #[test]
     fn a_start_looks_at_few_files_at_a_time_and_at_all_in_the_end() {
         let home = tempfile::tempdir().unwrap();
-        let threads: Vec<_> = (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
+        let threads: Vec<_> =
+            (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
         steps(&mut Index::open(home.path(), home.path()).unwrap());
         // Another program went on with the oldest while no server was running.
         let (id, path) = &threads[0];

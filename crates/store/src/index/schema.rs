@@ -45,6 +45,7 @@ CREATE INDEX by_cwd_created ON rollouts (archived, facet, cwd, created_at DESC, 
 CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, id DESC, signature) WHERE listed;
 CREATE INDEX unlisted ON rollouts (archived, created_at DESC) WHERE NOT listed;
 CREATE INDEX unread ON rollouts (archived, created_at DESC) WHERE mtime = -9223372036854775808;
+CREATE TABLE derived (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
 CREATE TABLE facets (facet INTEGER PRIMARY KEY, kind INTEGER NOT NULL, provider TEXT);
 CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 ";
@@ -57,7 +58,9 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     match patient_open(path) {
         Ok(connection) => return Ok(connection),
         // In use or out of descriptors, not damaged.
-        Err(error) if is_busy(&error) || error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => tracing::warn!(%error, "the thread index is not shared"),
+        Err(error) if is_busy(&error) || error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            tracing::warn!(%error, "the thread index is not shared")
+        }
         Err(error) => {
             tracing::info!(path = %path.display(), %error, "the thread index is built anew");
             discard(path);
