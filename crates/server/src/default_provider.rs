@@ -17,11 +17,13 @@ const FALLBACK: &str = "openai";
 #[derive(Default)]
 pub(crate) struct DefaultProvider(Mutex<Option<(Stamp, String)>>);
 
+/// Device, inode, length and time of change of a file; `None` for one that is not there.
+type FileStamp = Option<(u64, u64, u64, i64, i64)>;
+
 /// Which state of the configuration something was read from.
 #[derive(PartialEq, Eq)]
 struct Stamp {
-    /// Device, inode, length and time of change of each file; `None` for one that is not there.
-    files: Vec<Option<(u64, u64, u64, i64, i64)>>,
+    files: Vec<FileStamp>,
     managed: String,
 }
 
@@ -63,7 +65,7 @@ fn files(sources: &ConfigSources) -> Vec<PathBuf> {
 }
 
 /// The state of each file, and whether none changed just now.
-fn stamps(files: &[PathBuf]) -> (Vec<Option<(u64, u64, u64, i64, i64)>>, bool) {
+fn stamps(files: &[PathBuf]) -> (Vec<FileStamp>, bool) {
     let now = SystemTime::now();
     let mut settled = true;
     let stamp = |path: &PathBuf| {
