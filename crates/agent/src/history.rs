@@ -109,7 +109,7 @@ pub(crate) async fn meta(store: &dyn Store, id: ThreadId) -> Result<Option<Sessi
 
 /// The settings of the last turn.
 pub(crate) async fn last_turn_context(store: &dyn Store, id: ThreadId) -> Result<Option<TurnContext>> {
-    last(store, id, None, REACH, |record| match record {
+    last(store, id, None, "turn_context", |record| match record {
         Record::TurnContext(context) => Some(*context),
         _ => None,
     })
@@ -118,12 +118,12 @@ pub(crate) async fn last_turn_context(store: &dyn Store, id: ThreadId) -> Result
 
 /// The tokens used so far.
 pub(crate) async fn last_usage(store: &dyn Store, id: ThreadId) -> Result<Option<TokenUsageInfo>> {
-    last(store, id, None, REACH, token_usage).await
+    last(store, id, None, "token_count", token_usage).await
 }
 
-/// The tokens used before the line at an offset, however far back that is said.
+/// The tokens used before the line at an offset.
 pub(crate) async fn usage_before(store: &dyn Store, id: ThreadId, to: u64) -> Result<Option<TokenUsageInfo>> {
-    last(store, id, Some(to), usize::MAX, token_usage).await
+    last(store, id, Some(to), "token_count", token_usage).await
 }
 
 fn token_usage(record: Record) -> Option<TokenUsageInfo> {
@@ -190,22 +190,24 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
     })
 }
 
-/// The last record before an offset, or before the end, that `wanted` takes, if it is within reach.
+/// The last record before an offset, or before the end, that `wanted` takes, if it is recent. Lines without the
+/// marker are not looked at.
 async fn last<T>(
     store: &dyn Store,
     id: ThreadId,
     mut to: Option<u64>,
-    reach: usize,
+    marker: &str,
     wanted: impl Fn(Record) -> Option<T>,
 ) -> Result<Option<T>> {
     let mut searched = 0;
-    while searched < reach {
+    while searched < REACH {
         let window = store.read_back(id, to, PIECE).await?;
         if window.bytes.is_empty() {
             break;
         }
         let mut found = None;
-        for (_, line) in window.lines() {
+        let marked = |line: &[u8]| memchr::memmem::find(line, marker.as_bytes()).is_some();
+        for (_, line) in window.lines().filter(|(_, line)| marked(line)) {
             if let Some(value) = Line::parse(line).and_then(|line| line.decode()).and_then(&wanted) {
                 found = Some(value);
             }
