@@ -64,7 +64,7 @@ const MAX_TOUCHED: usize = 256;
 /// How long the background work pauses while somebody waits for the index.
 const STEP_ASIDE: Duration = Duration::from_millis(1);
 /// How long a look at all files pauses between two of its steps.
-const SWEEP_PAUSE: Duration = Duration::from_millis(20);
+const SWEEP_PAUSE: Duration = Duration::from_millis(50);
 /// A client that starts a server mostly asks for a list at once, and is not to wait behind work that can.
 const FIRST_STEP: Duration = Duration::from_millis(50);
 

@@ -32,7 +32,7 @@ const BATCH: usize = 100;
 /// Heads read in one transaction.
 const LARGEST_BATCH: usize = 2000;
 /// Rows whose files are looked at in one step of a sweep. A start costs no more than this, however many there are.
-const SWEEP: usize = 200;
+const SWEEP: usize = 100;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time, and so are
 /// the newest of those that are not listed yet.
 const RECENT: usize = 32;
