@@ -51,6 +51,7 @@ impl Child {
             base_instructions: self.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
             dynamic_tools: None,
             memory_mode: None,
+            preview: None,
             git: None,
         }
     }

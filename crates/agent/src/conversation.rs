@@ -138,11 +138,33 @@ impl Conversation {
         true
     }
 
-    /// Reads a thread's conversation from its rollout.
+    /// Reads a thread's conversation from its rollout: from the last summary on, if that is enough.
     pub async fn load(store: &dyn Store, id: ThreadId) -> Result<Self> {
+        if let Some(from) = history::last_summary(store, id).await?
+            && let Some(known) = Self::load_from(store, id, from).await?
+        {
+            return Ok(known);
+        }
+        Self::load_whole(store, id).await
+    }
+
+    async fn load_whole(store: &dyn Store, id: ThreadId) -> Result<Self> {
         let mut rebuilt = Rebuilt::default();
         let len = history::each_line(store, id, |line| rebuilt.line(line)).await?;
         Ok(rebuilt.finish(len))
+    }
+
+    /// From the beginning of a turn on that holds a summary; `None` when that turn was rolled back.
+    async fn load_from(store: &dyn Store, id: ThreadId, from: u64) -> Result<Option<Self>> {
+        let mut rebuilt = Rebuilt { first_is_summary: true, ..Rebuilt::default() };
+        let len = history::each_line_from(store, id, from, |line| rebuilt.line(line)).await?;
+        if rebuilt.lost {
+            return Ok(None);
+        }
+        if rebuilt.usage.is_none() {
+            rebuilt.usage = history::usage_before(store, id, from).await?;
+        }
+        Ok(Some(rebuilt.finish(len)))
     }
 }
 
@@ -159,6 +181,10 @@ pub(crate) struct Rebuilt {
     explicit: bool,
     /// The current turn was opened by a summary, and the next user message belongs to it.
     only_compacted: bool,
+    /// Reading began with a turn that holds a summary: what was before it is not known.
+    first_is_summary: bool,
+    /// That turn was rolled back, and with it everything that is known.
+    lost: bool,
 }
 
 #[derive(Clone, Default)]
@@ -253,6 +279,7 @@ impl Rebuilt {
     /// The turns that are forgotten are those that are no longer shown: all count, whatever they were for.
     fn roll_back(&mut self, turns: u32) {
         let kept = self.turns.len().saturating_sub(turns as usize);
+        self.lost |= self.first_is_summary && kept == 0;
         let Some(mark) = self.turns.drain(kept..).next() else { return };
         if mark.generation < self.before.len() {
             self.now.entries = self.before.swap_remove(mark.generation);

@@ -2,11 +2,12 @@
 //! through others. What became of each is known here, also after it has been closed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use loomd_exec::sandbox::Roots;
 use loomd_store::ThreadId;
 use loomd_store::rollout::AgentStatus;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Names for agents, so that people can tell them apart.
@@ -113,6 +114,6 @@ impl Family {
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }

@@ -73,6 +73,7 @@ impl Threads {
             return Ok((Loading { meta, view, settings, profile, conversation, kin: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
+        meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
         self.store.place(meta.id, Timestamp::now());
         let copied = async {

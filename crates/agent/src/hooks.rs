@@ -2,7 +2,7 @@
 //! what happens, all of this is one look at a flag or a list.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_config::Feature;
 use loomd_hooks::{Hooks, Loaded, Occasion, PermissionMode, Place, Ran, Scene, SessionSource, run_all};
@@ -10,6 +10,7 @@ use loomd_protocol::{
     AskForApproval, ConfigWarningNotification, FunctionCallOutputBody, HookCompletedNotification, HookPromptFragment,
     HookStartedNotification, ResponseItem, ServerNotification, UserInput,
 };
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::conversation::message;
@@ -51,7 +52,7 @@ pub(crate) async fn session_start(cx: &ToolCx) -> Result<Heard, Failure> {
     if !enabled(cx) {
         return Ok(Heard::default());
     }
-    let begun = cx.hooks.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let begun = cx.hooks.begun.lock().take();
     match begun {
         Some(source) => Ok(heard(&run(cx, Occasion::SessionStart { source }).await?)),
         None => Ok(Heard::default()),

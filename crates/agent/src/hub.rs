@@ -2,12 +2,14 @@
 //! gets every later piece of news and no earlier one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::{ServerNotification, ServerRequest, ThreadItem};
+use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 
 use crate::outlet::{Audience, Outlet, Question, Subscriber};
+use crate::partial::{add_delta, delta_of};
 
 /// A thread's listeners. Shared by the thread's task and the turn that it runs.
 pub(crate) struct Hub {
@@ -22,13 +24,12 @@ impl Hub {
         Self { outlet, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
     }
 
-    /// Tells those who listen. An item ends only once, whoever says so first.
+    /// Publishes a notification to the subscribers. An item ends only once, whoever says so first.
     pub async fn tell(&self, notification: ServerNotification) {
-        if !self.note(&notification) {
-            return;
-        }
+        // Open items change under the lock that a joining client holds while it looks at them: it sees a delta
+        // either in its snapshot or as an event, never both.
         let subscribers = self.subscribers.lock().await;
-        if !subscribers.is_empty() {
+        if self.note(&notification) && !subscribers.is_empty() {
             self.outlet.send(Audience::Only(&subscribers), notification).await;
         }
     }
@@ -63,25 +64,36 @@ impl Hub {
         self.outlet.ask_again(thread_id, subscriber);
     }
 
-    /// What was started in a turn and has not completed.
+    /// What was started in a turn and has not completed, with the text and output published so far.
     pub fn open_items(&self, turn_id: &str) -> Vec<ThreadItem> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(turn_id).cloned().unwrap_or_default()
+        self.open.lock().get(turn_id).cloned().unwrap_or_default()
+    }
+
+    /// Forgets an item that was started and will never be shown as completed.
+    pub fn forget_item(&self, turn_id: &str, item_id: &str) {
+        let mut open = self.open.lock();
+        if let Some(items) = open.get_mut(turn_id) {
+            items.retain(|item| item.id() != item_id);
+            if items.is_empty() {
+                open.remove(turn_id);
+            }
+        }
     }
 
     /// Whether something that was started, in any turn, has not completed.
     pub fn has_open_items(&self) -> bool {
-        !self.open.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.open.lock().is_empty()
     }
 
     /// False when there is nothing to tell: the item has ended, or never began.
     fn note(&self, notification: &ServerNotification) -> bool {
         match notification {
             ServerNotification::ItemStarted(started) => {
-                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = self.open.lock();
                 open.entry(started.turn_id.clone()).or_default().push(started.item.clone());
             }
             ServerNotification::ItemCompleted(completed) => {
-                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = self.open.lock();
                 let Some(items) = open.get_mut(&completed.turn_id) else { return false };
                 let (id, before) = (completed.item.id(), items.len());
                 items.retain(|item| item.id() != id);
@@ -91,7 +103,14 @@ impl Hub {
                 }
                 return ended;
             }
-            _ => {}
+            delta => {
+                if let Some((turn_id, item_id)) = delta_of(delta)
+                    && let Some(items) = self.open.lock().get_mut(turn_id)
+                    && let Some(item) = items.iter_mut().find(|item| item.id() == item_id)
+                {
+                    add_delta(item, delta);
+                }
+            }
         }
         true
     }

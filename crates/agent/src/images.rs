@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +18,7 @@ use image::imageops::FilterType;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use loomd_protocol::ContentItem;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// Stands for a picture in what a model without eyes is sent.
@@ -122,7 +123,7 @@ impl Images {
 
     fn data_url(&self, bytes: &[u8]) -> Result<Arc<str>, BadImage> {
         let hash = Sha256::digest(bytes).into();
-        let cache = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = || self.cache.lock();
         if let Some(url) = cache().get(hash) {
             return Ok(url);
         }

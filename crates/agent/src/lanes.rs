@@ -2,9 +2,10 @@
 //! its task for that.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use loomd_store::ThreadId;
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 type Lane = tokio::sync::Mutex<()>;
@@ -22,7 +23,7 @@ impl Lanes {
     }
 
     fn lane(&self, id: ThreadId) -> Arc<Lane> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.0.lock();
         if let Some(lane) = lanes.get(&id).and_then(Weak::upgrade) {
             return lane;
         }
@@ -50,17 +51,17 @@ mod tests {
                 let (lanes, order) = (Arc::clone(&lanes), Arc::clone(&order));
                 tokio::spawn(async move {
                     let _lane = lanes.enter(id).await;
-                    order.lock().unwrap().push(number);
+                    order.lock().push(number);
                 })
             })
             .collect();
         tokio::task::yield_now().await;
-        assert!(order.lock().unwrap().is_empty(), "the first is still inside");
+        assert!(order.lock().is_empty(), "the first is still inside");
         drop(first);
         for waiting in waiting {
             waiting.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(*order.lock(), [0, 1, 2]);
     }
 
     #[tokio::test]
@@ -70,6 +71,6 @@ mod tests {
         for _ in 0..10 * KEPT {
             lanes.enter(ThreadId::new()).await;
         }
-        assert!(lanes.0.lock().unwrap().len() <= KEPT);
+        assert!(lanes.0.lock().len() <= KEPT);
     }
 }

@@ -25,6 +25,17 @@ pub struct PageRequest {
     pub direction: SortDirection,
 }
 
+impl PageRequest {
+    fn cursor(&self) -> Result<Option<Cursor>, Refusal> {
+        let Some(text) = &self.cursor else { return Ok(None) };
+        serde_json::from_str(text).map(Some).map_err(|_| Refusal::invalid(format!("invalid cursor: {text}")))
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize
+    }
+}
+
 /// The row that a page begins at or behind.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,29 +46,95 @@ struct Cursor {
     include_anchor: bool,
 }
 
-pub(crate) fn turns(
-    turns: Vec<Turn>,
-    request: &PageRequest,
-    view: TurnItemsView,
-) -> Result<ThreadTurnsListResponse, Refusal> {
-    let rows = turns.into_iter().map(|turn| shown(turn, view)).collect();
-    let page = page(rows, request, |turn| (turn.id.clone(), None))?;
-    Ok(ThreadTurnsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+/// A page that is being filled with turns, in the order that was asked for, from the one that the cursor names on.
+pub(crate) struct Filling<'a, T> {
+    request: &'a PageRequest,
+    cursor: Option<Cursor>,
+    rows: Vec<T>,
+    /// Rows behind the cursor, and their bytes.
+    counted: usize,
+    bytes: usize,
+    /// The turn of the cursor has been seen, and the cursor's row was not in it.
+    lost: bool,
 }
 
-pub(crate) fn items(
-    turns: Vec<Turn>,
-    request: &PageRequest,
-    turn_id: Option<&str>,
-) -> Result<ThreadItemsListResponse, Refusal> {
-    let wanted = |turn: &Turn| turn_id.is_none_or(|id| turn.id == id);
-    let entries = |turn: Turn| {
-        let turn_id = turn.id;
-        turn.items.into_iter().map(move |item| ThreadItemEntry { turn_id: turn_id.clone(), item })
-    };
-    let rows = turns.into_iter().filter(wanted).flat_map(entries).collect();
-    let page = page(rows, request, |entry| (entry.turn_id.clone(), Some(entry.item.id().to_owned())))?;
-    Ok(ThreadItemsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+impl<'a, T: Serialize> Filling<'a, T> {
+    pub fn new(request: &'a PageRequest) -> Result<Self, Refusal> {
+        Ok(Self { request, cursor: request.cursor()?, rows: Vec::new(), counted: 0, bytes: 0, lost: false })
+    }
+
+    /// The turn to begin with; `None` for the first.
+    pub fn anchor(&self) -> Option<&str> {
+        self.cursor.as_ref().map(|cursor| cursor.turn_id.as_str())
+    }
+
+    pub fn direction(&self) -> SortDirection {
+        self.request.direction
+    }
+
+    /// Whether there are rows for a whole page, and one more that says that it is not the last; or there will never be.
+    pub fn is_full(&self) -> bool {
+        self.lost || self.counted > self.request.limit() || (self.counted > 1 && self.bytes > MAX_BYTES)
+    }
+
+    fn push(&mut self, row: T, key: &impl Fn(&T) -> (String, Option<String>)) {
+        let behind = match &self.cursor {
+            None => true,
+            Some(_) if self.counted > 0 => true,
+            // The anchor itself, or what comes before it in its turn.
+            Some(cursor) => {
+                let anchor = |row: &T| key(row) == (cursor.turn_id.clone(), cursor.item_id.clone());
+                (anchor(&row) && cursor.include_anchor) || self.rows.last().is_some_and(anchor)
+            }
+        };
+        if behind {
+            self.counted += 1;
+            self.bytes += size(&row);
+        }
+        self.rows.push(row);
+    }
+}
+
+impl Filling<'_, Turn> {
+    pub fn add(&mut self, turn: Turn, view: TurnItemsView) {
+        self.push(shown(turn, view), &turn_key);
+    }
+
+    pub fn finish(self) -> Result<ThreadTurnsListResponse, Refusal> {
+        let page = page(self.rows, self.request, self.cursor, turn_key)?;
+        Ok(ThreadTurnsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+    }
+}
+
+impl Filling<'_, ThreadItemEntry> {
+    pub fn add(&mut self, turn: Turn) {
+        let Turn { id, mut items, .. } = turn;
+        if self.request.direction == SortDirection::Desc {
+            items.reverse();
+        }
+        for item in items {
+            self.push(ThreadItemEntry { turn_id: id.clone(), item }, &item_key);
+        }
+        if let Some(cursor) = &self.cursor
+            && self.counted == 0
+        {
+            let anchor = (cursor.turn_id.clone(), cursor.item_id.clone());
+            self.lost = !self.rows.iter().any(|row| item_key(row) == anchor);
+        }
+    }
+
+    pub fn finish(self) -> Result<ThreadItemsListResponse, Refusal> {
+        let page = page(self.rows, self.request, self.cursor, item_key)?;
+        Ok(ThreadItemsListResponse { data: page.rows, next_cursor: page.next, backwards_cursor: page.back })
+    }
+}
+
+fn turn_key(turn: &Turn) -> (String, Option<String>) {
+    (turn.id.clone(), None)
+}
+
+fn item_key(entry: &ThreadItemEntry) -> (String, Option<String>) {
+    (entry.turn_id.clone(), Some(entry.item.id().to_owned()))
 }
 
 /// As much of a turn as was asked for.
@@ -85,26 +162,24 @@ struct Page<T> {
     back: Option<String>,
 }
 
-/// `rows` are oldest first.
+/// `rows` are in the order of the page.
 fn page<T: Serialize>(
-    mut rows: Vec<T>,
+    rows: Vec<T>,
     request: &PageRequest,
+    cursor: Option<Cursor>,
     key: impl Fn(&T) -> (String, Option<String>),
 ) -> Result<Page<T>, Refusal> {
-    if request.direction == SortDirection::Desc {
-        rows.reverse();
-    }
-    let begin = match &request.cursor {
+    let begin = match cursor {
         None => 0,
-        Some(text) => {
-            let refuse = || Refusal::invalid(format!("invalid cursor: {text}"));
-            let cursor: Cursor = serde_json::from_str(text).map_err(|_| refuse())?;
+        Some(cursor) => {
             let wanted = (cursor.turn_id, cursor.item_id);
-            let at = rows.iter().position(|row| key(row) == wanted).ok_or_else(refuse)?;
+            let at = rows.iter().position(|row| key(row) == wanted).ok_or_else(|| {
+                Refusal::invalid(format!("invalid cursor: {}", request.cursor.as_deref().unwrap_or_default()))
+            })?;
             if cursor.include_anchor { at } else { at + 1 }
         }
     };
-    let limit = request.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize;
+    let limit = request.limit();
     let left = rows.len().saturating_sub(begin);
     let mut bytes = 0;
     let taken: Vec<T> = rows
@@ -151,6 +226,29 @@ mod tests {
     use loomd_protocol::TurnStatus;
 
     use super::*;
+
+    fn turns(
+        mut all: Vec<Turn>,
+        request: &PageRequest,
+        view: TurnItemsView,
+    ) -> Result<ThreadTurnsListResponse, Refusal> {
+        let mut page = Filling::<Turn>::new(request)?;
+        if request.direction == SortDirection::Desc {
+            all.reverse();
+        }
+        for turn in all {
+            page.add(turn, view);
+        }
+        page.finish()
+    }
+
+    fn items(all: Vec<Turn>, request: &PageRequest, turn_id: Option<&str>) -> Result<ThreadItemsListResponse, Refusal> {
+        let mut page = Filling::<ThreadItemEntry>::new(request)?;
+        for turn in all.into_iter().filter(|turn| turn_id.is_none_or(|id| turn.id == id)) {
+            page.add(turn);
+        }
+        page.finish()
+    }
 
     fn thread(turns: usize, text: &str) -> Vec<Turn> {
         let turn = |number: usize| Turn {
@@ -240,6 +338,15 @@ mod tests {
         assert_eq!(ids, ["p1", "a1"]);
         let page = items(thread(3, ""), &PageRequest::default(), Some("t1")).unwrap();
         assert_eq!((page.data.len(), page.next_cursor), (3, None));
+    }
+
+    #[test]
+    fn no_turn_is_read_in_vain_for_a_cursor_that_names_no_item() {
+        let request = ask(Some(r#"{"turnId":"t0","itemId":"no","includeAnchor":true}"#.into()), 1, SortDirection::Asc);
+        let mut page = Filling::<ThreadItemEntry>::new(&request).unwrap();
+        page.add(thread(1, "").remove(0));
+        assert!(page.is_full());
+        page.finish().unwrap_err();
     }
 
     #[test]

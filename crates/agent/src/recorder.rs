@@ -44,8 +44,8 @@ impl Recorder {
         self.closed
     }
 
-    /// Everything noted is written when this returns. What could not be written is dropped: it was not
-    /// shown to anybody either.
+    /// Everything noted is written when this returns. A batch that could not be written is dropped: the caller
+    /// fails the turn and publishes nothing of it, or keeps the records and notes them again.
     pub async fn flush(&mut self, durability: Durability) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
         if self.batch.is_empty() && durability == Durability::Flushed {

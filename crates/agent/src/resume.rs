@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use loomd_protocol::{ResponseItem, Thread as WireThread, ThreadStatus};
-use loomd_store::rollout::Record;
+use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStatus};
+use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
 
+use crate::conversation::text_of;
 use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, Resolved};
 use crate::thread::{First, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::view::{Keeping, View};
-use crate::{git, history};
+use crate::{git, history, markers};
 
 impl Threads {
     /// Opens a stored thread, with its turns or without. One that is loaded is joined, and its settings
@@ -111,6 +112,7 @@ impl Threads {
             let resolved = resolve(None)?;
             let mut meta = new_meta(id, &resolved);
             meta.git = git::facts(&meta.cwd).await;
+            meta.preview = items.iter().find_map(preview_of);
             let mut batch = Batch::new();
             batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
             for item in items {
@@ -135,6 +137,20 @@ impl Threads {
             }
         }
     }
+}
+
+/// What stands for a thread with this item as its first, when the user said it.
+fn preview_of(item: &ResponseItem) -> Option<String> {
+    let ResponseItem::Message { role, content, .. } = item else { return None };
+    if role != "user" || markers::is_context(content) {
+        return None;
+    }
+    let images = content.iter().filter_map(|part| match part {
+        ContentItem::InputImage { image_url, .. } => Some(image_url.clone()),
+        _ => None,
+    });
+    let message = UserMessage { message: text_of(item), images: Some(images.collect()), ..UserMessage::default() };
+    loomd_store::preview(&message)
 }
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {

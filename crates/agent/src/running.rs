@@ -49,6 +49,13 @@ impl Memory {
     }
 }
 
+/// An item that ended and could not be written. It is shown when it has been.
+pub(crate) struct Unwritten {
+    turn_id: String,
+    item: ThreadItem,
+    record: Record,
+}
+
 /// A turn that waits for its time.
 pub(crate) struct Queued {
     turn_id: String,
@@ -251,31 +258,28 @@ impl Thread {
         }
     }
 
-    /// Writes down and shows that a command in the background has ended.
+    /// Records that a command in the background has ended, then publishes it. While it cannot be written, it
+    /// waits and is tried again.
     pub(crate) async fn item_ended(&mut self, turn_id: String, item: ThreadItem, event: Event) {
         let record = Record::EventMsg(event);
-        let recorded = match &self.running {
-            Some(running) => running.cx.record_while_open(std::slice::from_ref(&record)).await,
-            None => false,
-        };
-        if !recorded {
-            self.unwritten.push(record);
-            if let Err(refusal) = self.write_rest().await {
-                tracing::warn!(thread = %self.id, %refusal, "the end of a command is written later");
-            }
+        if let Some(running) = &self.running
+            && running.cx.record_while_open(std::slice::from_ref(&record)).await
+        {
+            return self.show_completed(item, turn_id).await;
         }
-        self.show_completed(item, turn_id).await;
+        self.unwritten.push(Unwritten { turn_id, item, record });
+        self.write_rest().await;
     }
 
-    /// Writes down what happened between turns.
-    async fn write_rest(&mut self) -> Result<(), Refusal> {
-        let (mut recorder, mut memory) = self.prepare().await?;
-        recorder.flush(Durability::Flushed).await?;
-        if let Some(conversation) = &mut memory.conversation {
-            conversation.len = recorder.len;
+    /// Writes what ended between turns. What cannot be written stays, and is not shown.
+    pub(crate) async fn write_rest(&mut self) {
+        match self.prepare().await {
+            Ok((_, memory)) => self.memory = Some(Box::new(memory)),
+            Err(refusal) => {
+                let waiting = self.unwritten.len();
+                tracing::warn!(thread = %self.id, %refusal, waiting, "the end of a command cannot be written yet");
+            }
         }
-        self.memory = Some(Box::new(memory));
-        Ok(())
     }
 
     async fn show_completed(&self, item: ThreadItem, turn_id: String) {
@@ -359,6 +363,7 @@ impl Thread {
         };
         // Whoever hears of the turn may ask the server to stop, which then waits for it.
         let working = self.busy.begin();
+        self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.tell(ServerNotification::TurnStarted(started)).await;
@@ -399,8 +404,17 @@ impl Thread {
             }
         }
         let mut recorder = Recorder::new(Arc::clone(&self.store), lease, len);
-        for record in self.unwritten.drain(..) {
-            recorder.note(&record)?;
+        if !self.unwritten.is_empty() && keeping != Keeping::NotYet {
+            for unwritten in &self.unwritten {
+                recorder.note(&unwritten.record)?;
+            }
+            recorder.flush(Durability::Flushed).await?;
+            if let Some(conversation) = &mut memory.conversation {
+                conversation.len = recorder.len;
+            }
+            for Unwritten { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
+                self.show_completed(item, turn_id).await;
+            }
         }
         Ok((recorder, memory))
     }
@@ -468,13 +482,14 @@ impl Thread {
                 };
                 running.cx.record_failure(&error).await;
                 if running.cx.written().await > 0 && running.cx.broken().is_none() {
-                    self.view.is_stored();
+                    self.view.mark_stored();
                 }
                 running.cx.close().await;
                 Outcome::Failed(error)
             }
         };
-        self.complete_open_items(&running.turn_id).await;
+        self.complete_open_items(&running.turn_id, running.cx.is_broken()).await;
+        self.view.set_running_turn(None);
         self.tell_parent(&outcome);
         for reply in running.interrupts {
             reply(Ok(()));
@@ -560,11 +575,15 @@ impl Thread {
     }
 
     /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the
-    /// background.
-    async fn complete_open_items(&self, turn_id: &str) {
+    /// background. Of a turn that could not be written, no item is shown as completed.
+    async fn complete_open_items(&self, turn_id: &str, broken: bool) {
         for item in self.hub.open_items(turn_id) {
-            if !self.kit.terminals.runs(item.id()) {
-                self.show_completed(given_up(item), turn_id.into()).await;
+            if self.kit.terminals.runs(item.id()) {
+                continue;
+            }
+            match broken {
+                true => self.hub.forget_item(turn_id, item.id()),
+                false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }
     }

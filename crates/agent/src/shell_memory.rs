@@ -5,11 +5,12 @@
 //! itself: what a sandboxed shell says of them is not to be trusted there.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_config::Feature;
 use loomd_exec::sandbox::Sandbox;
 use loomd_exec::{Command, Snapshot, SnapshotRequest, snapshot_folder};
+use parking_lot::Mutex;
 
 use crate::guard;
 use crate::network::{ALLOW_LOCAL_BINDING, Route};
@@ -39,7 +40,7 @@ impl ShellMemory {
             return command;
         }
         let place = Place { cwd: command.cwd.clone(), sandbox: route.sandbox().cloned() };
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.place.as_ref() != Some(&place) {
             *state = State { place: Some(place.clone()), snapshot: None };
             drop(state);
@@ -73,7 +74,7 @@ impl ShellMemory {
             })
             .await;
             if let Some(state) = state.upgrade() {
-                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut state = state.lock();
                 if state.place.as_ref() == Some(&place) {
                     state.snapshot = taken;
                 }

@@ -1,10 +1,11 @@
 //! Commands of a thread that may outlive the turn that started them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use loomd_exec::{Ended, Event, Sessions};
 use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +53,7 @@ impl Terminals {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 
@@ -74,7 +75,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -21,16 +21,17 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
-use crate::history;
+use crate::history::{self, ReadTurns};
 use crate::hub::Hub;
 use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
-use crate::running::{Memory, Queued, Running};
+use crate::running::{Memory, Queued, Running, Unwritten};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::threads::Place;
 use crate::tools::Kit;
 use crate::turn::{Work, usage};
+use crate::turns::interrupt_open;
 use crate::view::{Keeping, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
@@ -150,6 +151,9 @@ impl First {
 /// How long a thread that nobody uses remembers its conversation. It can be read again.
 const REMEMBERS: Duration = Duration::from_secs(300);
 
+/// How long until what could not be written is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long a turn may take to stop when its thread is unloaded.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -174,8 +178,8 @@ pub(crate) struct Thread {
     /// model does, so that the provider can keep what it has cached.
     pub instructions: Option<(String, Arc<str>)>,
     pub running: Option<Running>,
-    /// What happened while somebody else was writing to the thread.
-    pub unwritten: Vec<Record>,
+    /// What ended while the thread could not be written to.
+    pub unwritten: Vec<Unwritten>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
@@ -205,6 +209,10 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
+                () = tokio::time::sleep(WRITE_AGAIN), if self.can_write_rest() => {
+                    self.write_rest().await;
+                    continue;
+                }
                 () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
                     self.memory = None;
                     continue;
@@ -225,6 +233,9 @@ impl Thread {
         }
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
+        if self.can_write_rest() {
+            self.write_rest().await;
+        }
         ops.close();
         self.kit.family.set(self.id, AgentStatus::Shutdown);
         if let Some(threads) = self.kit.threads.upgrade() {
@@ -274,9 +285,15 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
-                // Nothing is told while the thread is looked at, so that nothing is missed or doubled.
+                // The history is read while the turn goes on. Then nothing is published until what came after it
+                // is read, too, so that nothing is missed or doubled.
+                let read = self.read_turns(turns).await;
                 let mut subscribers = self.hub.subscribers().await;
-                let opened = self.shown(turns).await.map(|thread| Opened { thread, settings: self.settings.clone() });
+                let opened = match read {
+                    Ok(read) => self.shown(read).await,
+                    Err(refusal) => Err(refusal),
+                };
+                let opened = opened.map(|thread| Opened { thread, settings: self.settings.clone() });
                 let joined = opened.is_ok();
                 reply(opened);
                 if joined {
@@ -304,7 +321,7 @@ impl Thread {
             }
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
-            Op::Show { turns, reply } => reply(self.shown(turns).await),
+            Op::Show { turns, reply } => reply(self.show(turns).await),
             Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
             Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
@@ -366,6 +383,11 @@ impl Thread {
         _ = tokio::time::timeout(ENDING, ended).await;
     }
 
+    /// Whether something waits to be written that can be tried again.
+    fn can_write_rest(&self) -> bool {
+        !self.unwritten.is_empty() && self.running.is_none() && self.view.keeping() != Keeping::NotYet
+    }
+
     /// Whether what it remembers can be read again.
     fn can_forget(&self) -> bool {
         self.memory.is_some() && self.view.keeping() == Keeping::Stored
@@ -425,7 +447,7 @@ impl Thread {
         let lease = store.lease(self.id).await?;
         store.append(&lease, &batch, Durability::Synced).await?;
         drop(lease);
-        let thread = self.shown(true).await?;
+        let thread = self.show(true).await?;
         let usage = match usage {
             Some(usage) => Some(self.record_usage(usage, &thread).await?),
             None => None,
@@ -445,21 +467,40 @@ impl Thread {
     }
 
     /// The thread as it is now.
-    async fn shown(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+    async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+        self.shown(self.read_turns(with_turns).await?).await
+    }
+
+    /// The turns in the rollout so far, if they are wanted.
+    async fn read_turns(&self, wanted: bool) -> Result<Option<ReadTurns>, Refusal> {
+        if !wanted {
+            return Ok(None);
+        }
+        if self.view.keeping() != Keeping::Stored {
+            return Err(Refusal::no_rollout(self.id));
+        }
+        let mut turns = ReadTurns::new(self.id);
+        turns.read_on(&*self.store).await?;
+        Ok(Some(turns))
+    }
+
+    /// The thread as it is now, with the turns that were read and what was added to them since.
+    async fn shown(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
         if self.view.keeping() != Keeping::Stored {
-            if with_turns {
-                return Err(Refusal::no_rollout(self.id));
-            }
-            thread.name = self.store.name(self.id).await?;
+            add_side_facts(&*self.store, self.id, &mut thread).await?;
             return Ok(thread);
         }
         let status = thread.status.clone();
         let stored = self.store.find(self.id, None).await?;
         thread = stored.to_wire(&self.settings.model_provider);
         thread.status = status;
-        if with_turns {
-            thread.turns = history::turns(&*self.store, self.id, self.running.is_some()).await?;
+        if let Some(mut turns) = turns {
+            turns.read_on(&*self.store).await?;
+            thread.turns = turns.finish();
+            if self.running.is_none() {
+                interrupt_open(&mut thread.turns);
+            }
             self.add_open_items(&mut thread.turns);
         }
         Ok(thread)
@@ -499,6 +540,19 @@ impl Thread {
     async fn tell_everyone(&self, notification: ServerNotification) {
         self.hub.tell_everyone(notification).await;
     }
+}
+
+/// The name and the changed git facts of a thread of which no rollout is stored.
+pub(crate) async fn add_side_facts(
+    store: &dyn Store,
+    id: ThreadId,
+    thread: &mut WireThread,
+) -> loomd_store::Result<()> {
+    thread.name = store.name(id).await?;
+    if let Some(patch) = store.git_patch(id).await? {
+        thread.git_info = patch.apply(thread.git_info.take());
+    }
+    Ok(())
 }
 
 pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {

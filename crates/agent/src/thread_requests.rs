@@ -8,7 +8,7 @@ use loomd_store::{Error, GitPatch, ThreadId};
 
 use crate::outlet::Audience;
 use crate::refusal::Refusal;
-use crate::thread::{Op, Reply, name_updated};
+use crate::thread::{Op, Reply, add_side_facts, name_updated};
 use crate::threads::Threads;
 use crate::view::Keeping;
 
@@ -51,7 +51,7 @@ impl Threads {
                 check()?;
                 self.store.patch_git(id, &patch).await?;
                 let mut thread = live.map(|loaded| loaded.view.thread()).ok_or_else(|| Refusal::not_found(id))?;
-                thread.git_info = patch.apply(thread.git_info.take());
+                add_side_facts(&*self.store, id, &mut thread).await?;
                 return Ok(thread);
             }
             _ => {}

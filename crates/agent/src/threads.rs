@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
-use loomd_protocol::{
-    Thread as WireThread, ThreadItemsListResponse, ThreadStatus, ThreadTurnsListResponse, ThreadUnsubscribeStatus,
-    TurnItemsView,
-};
+use loomd_protocol::{Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::{Error, ListQuery, Page, Store, StoredThread, ThreadId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::busy::Busy;
@@ -22,7 +20,7 @@ use crate::hooks::ThreadHooks;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::outlet::{Outlet, Subscriber};
-use crate::paging::{self, PageRequest};
+use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::running::Memory;
 use crate::services::Services;
@@ -44,13 +42,14 @@ pub struct Threads {
     /// Entered by every request about a thread, so that they take effect in the order they came.
     pub(crate) lanes: Arc<Lanes>,
     busy: Arc<Busy>,
+    pub(crate) outlines: Arc<Outlines>,
 }
 
 #[derive(Clone)]
 pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
-    hub: Arc<Hub>,
+    pub hub: Arc<Hub>,
 }
 
 /// All threads, for those who must not keep them loaded.
@@ -62,6 +61,7 @@ pub(crate) struct WeakThreads {
     loaded: Weak<Mutex<BTreeMap<ThreadId, Loaded>>>,
     lanes: Arc<Lanes>,
     busy: Arc<Busy>,
+    outlines: Arc<Outlines>,
 }
 
 impl WeakThreads {
@@ -73,6 +73,7 @@ impl WeakThreads {
             loaded: self.loaded.upgrade()?,
             lanes: Arc::clone(&self.lanes),
             busy: Arc::clone(&self.busy),
+            outlines: Arc::clone(&self.outlines),
         })
     }
 }
@@ -85,7 +86,7 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.loaded.lock().remove(&self.id);
     }
 }
 
@@ -123,7 +124,15 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>, services: Arc<Services>) -> Self {
-        Self { store, outlet, services, loaded: Arc::default(), lanes: Arc::default(), busy: Arc::default() }
+        Self {
+            store,
+            outlet,
+            services,
+            loaded: Arc::default(),
+            lanes: Arc::default(),
+            busy: Arc::default(),
+            outlines: Arc::default(),
+        }
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
@@ -163,16 +172,8 @@ impl Threads {
     pub async fn read(&self, id: ThreadId, turns: bool, provider: &str) -> Result<WireThread, Refusal> {
         let _lane = self.lanes.enter(id).await;
         if let Some(loaded) = self.get(id) {
-            match loaded.view.keeping() {
-                Keeping::Never if turns => {
-                    return Err(Refusal::invalid("ephemeral threads do not support includeTurns"));
-                }
-                Keeping::NotYet if turns => {
-                    return Err(Refusal::invalid(format!(
-                        "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
-                    )));
-                }
-                _ => {}
+            if turns {
+                has_turns(id, &loaded)?;
             }
             if let Some(thread) = self.ask(&loaded, |reply| Op::Show { turns, reply }).await {
                 return thread;
@@ -189,26 +190,6 @@ impl Threads {
             thread.turns = turns.map_err(|error| unreadable(id, error))?;
         }
         Ok(thread)
-    }
-
-    /// A page of a thread's turns.
-    pub async fn turns_page(
-        &self,
-        id: ThreadId,
-        request: &PageRequest,
-        view: TurnItemsView,
-    ) -> Result<ThreadTurnsListResponse, Refusal> {
-        paging::turns(self.read(id, true, "").await?.turns, request, view)
-    }
-
-    /// A page of a thread's items, or of one turn's.
-    pub async fn items_page(
-        &self,
-        id: ThreadId,
-        request: &PageRequest,
-        turn_id: Option<&str>,
-    ) -> Result<ThreadItemsListResponse, Refusal> {
-        paging::items(self.read(id, true, "").await?.turns, request, turn_id)
     }
 
     /// Stops listening; the last one to do so unloads the thread.
@@ -425,6 +406,7 @@ impl Threads {
             loaded: Arc::downgrade(&self.loaded),
             lanes: Arc::clone(&self.lanes),
             busy: Arc::clone(&self.busy),
+            outlines: Arc::clone(&self.outlines),
         }
     }
 
@@ -462,7 +444,18 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock()
+    }
+}
+
+/// Refuses to show the turns of a thread that has none on disk.
+pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
+    match loaded.view.keeping() {
+        Keeping::Stored => Ok(()),
+        Keeping::Never => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
+        Keeping::NotYet => Err(Refusal::invalid(format!(
+            "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
+        ))),
     }
 }
 
@@ -483,11 +476,12 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
         base_instructions: resolved.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
         dynamic_tools: Some(resolved.profile.dynamic_tools.clone()).filter(|tools| !tools.is_empty()),
         memory_mode: None,
+        preview: None,
         git: None,
     }
 }
 
-fn unreadable(id: ThreadId, error: Error) -> Refusal {
+pub(crate) fn unreadable(id: ThreadId, error: Error) -> Refusal {
     match &error {
         Error::Empty { path } | Error::NoSessionMeta { path } | Error::Io { path, .. } => {
             Refusal::failed(format!("failed to load rollout `{}` for thread {id}: {error}", path.display()))

@@ -1,10 +1,9 @@
 //! What a thread's task shows to those who only look, and its status.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::hub::Hub;
 
@@ -57,6 +56,8 @@ struct State {
     thread: WireThread,
     keeping: Keeping,
     status: Status,
+    /// The id of the turn that is running.
+    turn: Option<String>,
 }
 
 impl State {
@@ -70,7 +71,7 @@ impl View {
     /// An idle thread.
     pub fn new(thread: WireThread, keeping: Keeping) -> Self {
         let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
-        Self(Mutex::new(State { thread, keeping, status }))
+        Self(Mutex::new(State { thread, keeping, status, turn: None }))
     }
 
     /// The thread without its turns, as it was when it was loaded but for its status.
@@ -91,8 +92,17 @@ impl View {
         self.lock().keeping
     }
 
-    /// Its first record has been written.
-    pub fn is_stored(&self) {
+    /// The id of the turn that is running.
+    pub fn running_turn(&self) -> Option<String> {
+        self.lock().turn.clone()
+    }
+
+    pub fn set_running_turn(&self, turn_id: Option<String>) {
+        self.lock().turn = turn_id;
+    }
+
+    /// Takes note that its first record has been written.
+    pub fn mark_stored(&self) {
         let mut state = self.lock();
         if state.keeping == Keeping::NotYet {
             state.keeping = Keeping::Stored;
@@ -116,6 +126,6 @@ impl View {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

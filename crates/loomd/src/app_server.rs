@@ -26,7 +26,8 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let setup = Setup::new(&top.with(arguments.overrides))?;
     memory::keep_small();
     logging::init();
-    raise_file_limit();
+    // Each client, process and watch takes descriptors; the usual soft limit is for small programs.
+    loomd_exec::raise_file_limit();
     if listen == ListenUrl::Stdio {
         widen_stdout();
     }
@@ -35,15 +36,6 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     // A thread may still be blocked on stdin; it ends with the process.
     runtime.shutdown_background();
     Ok(served?)
-}
-
-/// Each client, process and watch takes descriptors; the usual soft limit is for small programs.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    }
 }
 
 /// Room for a large answer, which then passes in few pieces: with the usual 64 KiB, writer and reader wake each

@@ -23,11 +23,13 @@ use tracing::error;
 use crate::clients::Clients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
+use crate::default_provider::DefaultProvider;
 use crate::handlers::fs::{Files, watched};
 use crate::handlers::search::Search;
 use crate::identity::Identity;
 use crate::outbox::Notification;
 use crate::questions::Questions;
+use crate::working_directory::working_directory;
 
 /// Where configuration comes from; the same for the whole life of the process.
 pub struct ConfigSources {
@@ -83,6 +85,7 @@ pub struct App {
     /// Those in use, so that threads share connections and credentials.
     providers: Mutex<Vec<(String, ModelProvider, Arc<Provider>)>>,
     bundled: OnceLock<Arc<Catalogue>>,
+    pub(crate) default_provider: DefaultProvider,
     replay: Option<Replay>,
 }
 
@@ -155,6 +158,7 @@ impl App {
             threads: OnceLock::new(),
             providers: Mutex::default(),
             bundled: OnceLock::new(),
+            default_provider: DefaultProvider::default(),
             replay,
         }
     }
@@ -205,7 +209,7 @@ impl App {
 
     /// What is wrong with the configuration now, and what else there is to say.
     pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
-        let cwd = working_directory();
+        let cwd = working_directory().ok();
         let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
         let found = loomd_config::load_or_default(&request).map(|start| start.warnings);
         let mut warnings = found.unwrap_or_else(|error| vec![error.warning()]);
@@ -280,11 +284,6 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Where the server was started.
-pub(crate) fn working_directory() -> Option<AbsolutePathBuf> {
-    AbsolutePathBuf::new(std::env::current_dir().ok()?)
 }
 
 /// Takes the news of threads to connections, serialised once for all.

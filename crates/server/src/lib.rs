@@ -11,6 +11,7 @@ mod cloud;
 mod confinement;
 mod connection;
 mod connections;
+mod default_provider;
 mod dispatch;
 mod handlers;
 mod identity;
@@ -25,6 +26,7 @@ mod shutdown;
 mod thread_settings;
 mod throttle;
 mod transport;
+mod working_directory;
 
 pub use app::{App, ConfigSources, LiveSources, Replay};
 pub use cloud::Cloud;

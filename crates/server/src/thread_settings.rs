@@ -18,6 +18,7 @@ use loomd_protocol::{
 use crate::PROTOCOL_VERSION;
 use crate::confinement;
 use crate::dispatch::Context;
+use crate::working_directory::absolute;
 
 /// The model of a thread when nobody names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
@@ -56,7 +57,8 @@ pub(crate) fn resolver(cx: &Context, wishes: Wishes, restore: Restore) -> Resolv
 
 fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'_>>) -> Result<Resolved, Refusal> {
     let refuse = |error: loomd_config::ConfigError| Refusal::invalid(format!("failed to load configuration: {error}"));
-    let cwd = working_directory(wishes.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str())))?;
+    let cwd = wishes.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
+    let cwd = absolute(cwd.unwrap_or_default())?;
     let names_a_model = wishes.model.is_some()
         || wishes.model_provider.is_some()
         || wishes.config.contains_key("model")
@@ -147,16 +149,6 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
 /// The configuration folders that count: of the system, the user and the project.
 fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
-}
-
-/// Relative paths start where the server was started.
-fn working_directory(given: Option<&str>) -> Result<AbsolutePathBuf, Refusal> {
-    let here = || std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")));
-    let path = Path::new(given.unwrap_or_default());
-    match AbsolutePathBuf::new(path) {
-        Some(path) => Ok(path),
-        None => AbsolutePathBuf::new(here()?.join(path)).ok_or_else(|| Refusal::failed("no working directory")),
-    }
 }
 
 /// Without a word on it, a folder that the user has decided on is worked in, and others are only looked at.

@@ -1,6 +1,6 @@
 //! `thread/list` on homes with many threads: pages and filters from a complete index, the first page
 //! without one, and the first page after a restart. With `-- percentiles`, how long the slowest of a
-//! thousand pages take for every filter.
+//! thousand pages take for every filter; with `-- start`, what a start costs with few threads and with many.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
 
@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 fn main() {
     if std::env::args().any(|argument| argument == "percentiles") {
         percentiles();
+    } else if std::env::args().any(|argument| argument == "start") {
+        start();
     } else {
         divan::main();
     }
@@ -43,6 +45,39 @@ fn percentiles() {
             println!("  {:22}{:8.3}  {:8.3}  {:8.3}", format!("{filter:?}"), times[500], times[990], times[999]);
         }
     }
+}
+
+/// A start on a complete index: the first page, and the processor time until half a second later.
+fn start() {
+    let runtime = runtime();
+    println!("threads   first page, ms   processor, ms");
+    for size in [1_000, 50_000] {
+        let store = warm(&runtime, size);
+        store.start_indexing();
+        std::thread::sleep(Duration::from_secs(3));
+        drop(store);
+        let mut starts: Vec<(f64, f64)> = (0..15)
+            .map(|_| {
+                let (begun, cpu) = (Instant::now(), processor());
+                let store = open(size);
+                store.start_indexing();
+                black_box(list(&runtime, &store, &query()));
+                let page = begun.elapsed().as_secs_f64() * 1e3;
+                std::thread::sleep(Duration::from_millis(500));
+                (page, (processor() - cpu).as_secs_f64() * 1e3)
+            })
+            .collect();
+        let mut median = |key: fn(&(f64, f64)) -> f64| {
+            starts.sort_by(|a, b| key(a).total_cmp(&key(b)));
+            key(&starts[7])
+        };
+        println!("{size:7}   {:14.2}   {:13.2}", median(|start| start.0), median(|start| start.1));
+    }
+}
+
+fn processor() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
 }
 
 const SIZES: [usize; 2] = [10_000, 100_000];
@@ -79,6 +114,7 @@ fn write_thread(home: &Path, number: usize, size: usize) {
         base_instructions: None,
         dynamic_tools: None,
         memory_mode: None,
+        preview: None,
         git: None,
     };
     let message = format!("please look at number {number} and {}", "say what is wrong with it ".repeat(8));

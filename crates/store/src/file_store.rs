@@ -7,14 +7,16 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
+use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::git_info::GitPatches;
-use crate::index::{Index, slim};
+use crate::index::{Index, Step, slim};
 use crate::journal::{self, Appended, Durability, Expect, Extent};
 use crate::names::Names;
 use crate::path::{ARCHIVED, RolloutName};
@@ -61,12 +63,15 @@ struct OpenThread {
 const MAX_TOUCHED: usize = 256;
 /// How long the background work pauses while somebody waits for the index.
 const STEP_ASIDE: Duration = Duration::from_millis(1);
+/// How long a look at all files pauses between two of its steps.
+const SWEEP_PAUSE: Duration = Duration::from_millis(50);
 /// A client that starts a server mostly asks for a list at once, and is not to wait behind work that can.
 const FIRST_STEP: Duration = Duration::from_millis(50);
 
 impl FileStore {
     /// A store on a home folder, which need not exist yet.
     pub fn new(options: Options) -> Self {
+        descriptors::reserve();
         let home = options.home;
         Self(Arc::new(Inner {
             sqlite_home: options.sqlite_home.unwrap_or_else(|| home.clone()),
@@ -100,7 +105,7 @@ impl FileStore {
 
     /// The thread in use, looked up when it is not.
     async fn opened(&self, id: ThreadId) -> Result<Arc<Mutex<OpenThread>>> {
-        if let Some(open) = lock(&self.0.open).get(&id) {
+        if let Some(open) = self.0.open.lock().get(&id) {
             return Ok(open.clone());
         }
         let thread = self.off_thread(move |inner| inner.find(id, None)).await?;
@@ -112,15 +117,14 @@ impl FileStore {
         id: ThreadId,
         read: impl Fn(&mut File) -> io::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let path = lock(&*self.opened(id).await?).path.clone();
+        let path = self.opened(id).await?.lock().path.clone();
         self.off_thread(move |inner| {
-            let open = |path: &Path| loomd_regular::open(path).map(|(file, _)| file);
-            let opened = match open(&path) {
+            let opened = match descriptors::open_file(&path) {
                 // Moved by another process, for instance to the archive.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let moved = inner.find(id, None)?.path;
                     inner.move_to(id, &moved);
-                    open(&moved)
+                    descriptors::open_file(&moved)
                 }
                 opened => opened,
             };
@@ -138,19 +142,19 @@ impl Inner {
     }
 
     fn decorate(&self, threads: &mut [StoredThread]) -> Result<()> {
-        lock(&self.names).fill(threads)?;
-        lock(&self.git).fill(threads)
+        self.names.lock().fill(threads)?;
+        self.git.lock().fill(threads)
     }
 
     fn with_index<T>(&self, operation: impl Fn(&mut Index) -> Result<T>) -> Result<T> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let mut index = lock(&self.index);
+        let mut index = self.index.lock();
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         let index = match &mut *index {
             Some(index) => index,
             none => none.insert(Index::open(&self.home, &self.sqlite_home)?),
         };
-        let touched = std::mem::take(&mut *lock(&self.touched));
+        let touched = std::mem::take(&mut *self.touched.lock());
         for path in &touched {
             index.run(|index| index.touch(path))?;
         }
@@ -172,7 +176,7 @@ impl Inner {
 
     fn touch(self: &Arc<Self>, path: &Path) {
         let count = {
-            let mut touched = lock(&self.touched);
+            let mut touched = self.touched.lock();
             if !touched.contains(path) {
                 touched.insert(path.to_owned());
             }
@@ -184,14 +188,14 @@ impl Inner {
     }
 
     fn remember(&self, id: ThreadId, path: PathBuf, expect: Expect) -> Arc<Mutex<OpenThread>> {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let thread = open.entry(id).or_insert_with(|| Arc::new(Mutex::new(OpenThread { path, known: None, expect })));
         thread.clone()
     }
 
     fn move_to(&self, id: ThreadId, path: &Path) {
-        if let Some(open) = lock(&self.open).get(&id) {
-            lock(open).path = path.to_owned();
+        if let Some(open) = self.open.lock().get(&id) {
+            open.lock().path = path.to_owned();
         }
     }
 
@@ -226,7 +230,7 @@ impl Inner {
         };
         self.decorate(std::slice::from_mut(&mut thread))?;
         let open = self.remember(thread.id(), thread.path.clone(), Expect::Existing);
-        let mut open = lock(&open);
+        let mut open = open.lock();
         if open.path != thread.path {
             *open = OpenThread { path: thread.path.clone(), known: None, expect: Expect::Existing };
         }
@@ -234,7 +238,7 @@ impl Inner {
     }
 
     fn append(self: &Arc<Self>, lease: &Lease, open: &Mutex<OpenThread>, batch: &Batch) -> Result<Appended> {
-        let mut open = lock(open);
+        let mut open = open.lock();
         lease.check()?;
         match journal::append(&open.path, batch, open.known, open.expect, Durability::Flushed) {
             Ok(appended) => {
@@ -246,7 +250,7 @@ impl Inner {
             Err(Error::Io { source, .. })
                 if source.kind() == io::ErrorKind::NotFound && open.expect == Expect::Existing =>
             {
-                lock(&self.open).remove(&lease.id());
+                self.open.lock().remove(&lease.id());
                 Err(Error::NotFound { id: lease.id() })
             }
             Err(error) => Err(error),
@@ -262,7 +266,12 @@ fn index_in_background(inner: &Weak<Inner>) {
             continue;
         }
         match inner.with_index(Index::step) {
-            Ok(true) => {}
+            Ok(Step::More) => {}
+            // Nobody waits for this: it takes a small part of one processor, however many threads there are.
+            Ok(Step::Sweeping) => {
+                drop(inner);
+                std::thread::sleep(SWEEP_PAUSE);
+            }
             done => {
                 if let Err(error) = done {
                     tracing::warn!(%error, "the thread index could not be brought up to date");
@@ -276,22 +285,17 @@ fn index_in_background(inner: &Weak<Inner>) {
 
 /// Waits until a file, and that there is such a file, is on the disk.
 fn sync(path: &Path, is_new: bool) -> Result<()> {
-    File::open(path).and_then(|file| file.sync_data()).map_err(Error::io(path))?;
+    descriptors::open_file(path).and_then(|file| file.sync_data()).map_err(Error::io(path))?;
     match path.parent().filter(|_| is_new) {
-        Some(folder) => File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io(folder)),
+        Some(folder) => descriptors::open_file(folder).and_then(|folder| folder.sync_all()).map_err(Error::io(folder)),
         None => Ok(()),
     }
-}
-
-/// State is never left half-changed by a panic here, so that a poisoned lock means nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store for FileStore {
     fn place(&self, id: ThreadId, created: Timestamp) -> PathBuf {
         let path = RolloutName::new(id, created).active_path(&self.0.home);
-        lock(&*self.0.remember(id, path, Expect::Any)).path.clone()
+        self.0.remember(id, path, Expect::Any).lock().path.clone()
     }
 
     fn adopt<'a>(&'a self, path: &'a Path) -> Answer<'a, StoredThread> {
@@ -300,7 +304,7 @@ impl Store for FileStore {
     }
 
     fn release(&self, id: ThreadId) {
-        lock(&self.0.open).remove(&id);
+        self.0.open.lock().remove(&id);
     }
 
     fn lease(&self, id: ThreadId) -> Answer<'_, Lease> {
@@ -312,7 +316,7 @@ impl Store for FileStore {
             let open = self.opened(lease.id()).await?;
             let appended = self.0.append(lease, &open, batch)?;
             if durability == Durability::Synced {
-                let path = lock(&*open).path.clone();
+                let path = open.lock().path.clone();
                 let is_new = appended.start == 0;
                 self.off_thread(move |_| sync(&path, is_new)).await?;
             }
@@ -323,9 +327,9 @@ impl Store for FileStore {
     fn extent(&self, id: ThreadId) -> Answer<'_, Extent> {
         Box::pin(async move {
             let open = self.opened(id).await?;
-            let known = lock(&*open).known;
+            let known = open.lock().known;
             let measured = self.read_file(id, move |file| journal::measure(file, known)).await?;
-            let mut open = lock(&*open);
+            let mut open = open.lock();
             // An append that came in between knows better.
             if open.known == known {
                 open.known = Some(measured.whole);
@@ -334,16 +338,20 @@ impl Store for FileStore {
         })
     }
 
-    fn offset_after(&self, id: ThreadId, seq: u64) -> Answer<'_, u64> {
-        Box::pin(self.read_file(id, move |file| journal::offset_after(file, seq)))
-    }
-
     fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window> {
         Box::pin(self.read_file(id, move |file| window::forward(file, from, limit)))
     }
 
     fn read_back(&self, id: ThreadId, to: Option<u64>, limit: usize) -> Answer<'_, Window> {
         Box::pin(self.read_file(id, move |file| window::backward(file, to, limit)))
+    }
+
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>> {
+        Box::pin(self.off_thread(move |inner| inner.with_index(|index| index.derived(id))))
+    }
+
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
+        Box::pin(self.off_thread(move |inner| inner.with_index(|index| index.keep_derived(id, &bytes))))
     }
 
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread> {
@@ -365,12 +373,12 @@ impl Store for FileStore {
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {
-        Box::pin(self.off_thread(move |inner| lock(&inner.names).get(&id)))
+        Box::pin(self.off_thread(move |inner| inner.names.lock().get(&id)))
     }
 
     fn rename<'a>(&'a self, id: ThreadId, name: &'a str) -> Answer<'a, ()> {
         let name = name.to_owned();
-        Box::pin(self.off_thread(move |inner| lock(&inner.names).set(id, &name)))
+        Box::pin(self.off_thread(move |inner| inner.names.lock().set(id, &name)))
     }
 
     fn archive<'a>(&'a self, lease: &'a Lease) -> Answer<'a, PathBuf> {
@@ -397,18 +405,25 @@ impl Store for FileStore {
 
     fn delete<'a>(&'a self, lease: &'a Lease) -> Answer<'a, ()> {
         Box::pin(async move {
-            let path = lock(&*self.opened(lease.id()).await?).path.clone();
+            let path = self.opened(lease.id()).await?.lock().path.clone();
             lease.check()?;
             archive::delete(&path)?;
-            lock(&self.0.open).remove(&lease.id());
+            self.0.open.lock().remove(&lease.id());
             self.0.touch(&path);
+            let id = lease.id();
+            // It can be made again, so that nothing depends on its being gone.
+            _ = self.off_thread(move |inner| inner.with_index(|index| index.drop_derived(id))).await;
             lease.forget();
             Ok(())
         })
     }
 
+    fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>> {
+        Box::pin(self.off_thread(move |inner| inner.git.lock().get(&id)))
+    }
+
     fn patch_git<'a>(&'a self, id: ThreadId, patch: &'a GitPatch) -> Answer<'a, ()> {
         let patch = patch.clone();
-        Box::pin(self.off_thread(move |inner| lock(&inner.git).add(id, &patch)))
+        Box::pin(self.off_thread(move |inner| inner.git.lock().add(id, &patch)))
     }
 }

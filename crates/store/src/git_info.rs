@@ -83,6 +83,11 @@ impl GitPatches {
         Ok(())
     }
 
+    /// The sum of a thread's changes.
+    pub(crate) fn get(&mut self, id: &ThreadId) -> Result<Option<GitPatch>> {
+        Ok(self.0.get(id)?.cloned())
+    }
+
     #[cfg(test)]
     fn apply(&mut self, id: &ThreadId, info: Option<GitInfo>) -> Result<Option<GitInfo>> {
         Ok(match self.0.get(id)? {
@@ -93,7 +98,7 @@ impl GitPatches {
 
     /// Each line holds the sum of the thread's changes.
     pub(crate) fn add(&mut self, id: ThreadId, change: &GitPatch) -> Result<()> {
-        let mut patch = self.0.get(&id)?.cloned().unwrap_or_default();
+        let mut patch = self.get(&id)?.unwrap_or_default();
         patch.merge(change);
         let mut line = serde_json::to_vec(&Entry { id, patch })?;
         line.push(b'\n');

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use crate::descriptors;
 use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
@@ -37,7 +38,7 @@ pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    loomd_regular::open(path).map(|(file, _)| file)
+    descriptors::open_file(path)
 }
 
 fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
@@ -72,7 +73,10 @@ impl Head {
             return;
         }
         match line.decode() {
-            Some(Record::SessionMeta(meta)) => self.meta = Some(meta),
+            Some(Record::SessionMeta(meta)) => {
+                self.preview = meta.preview.clone().or(self.preview.take());
+                self.meta = Some(meta);
+            }
             // A blank message is no first message.
             Some(Record::EventMsg(Event::UserMessage(message))) => self.preview = preview(&message),
             _ => {}

@@ -8,21 +8,20 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::batch::Batch;
+use crate::descriptors;
 use crate::error::{Error, Result};
 
 /// How far a file has come, as this process knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes.
+    /// Bytes of whole lines.
     pub len: u64,
-    /// Whole lines: the sequence number of the last record.
-    pub seq: u64,
 }
 
 /// What an append did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// The file after the append. The batch's records have the sequence numbers up to `extent.seq`.
+    /// The file after the append.
     pub extent: Extent,
     /// Where the batch's first line begins.
     pub start: u64,
@@ -49,8 +48,7 @@ pub(crate) enum Expect {
     Existing,
 }
 
-/// Appends a batch. `known` is what this process knew of the file; with nothing known, the file is read
-/// once to number its lines.
+/// Appends a batch. `known` is what this process knew of the file.
 pub(crate) fn append(
     path: &Path,
     batch: &Batch,
@@ -65,7 +63,7 @@ pub(crate) fn append(
 fn open(path: &Path, expect: Expect) -> io::Result<File> {
     let mut options = loomd_private::options();
     options.read(true).append(true).create(expect == Expect::Any);
-    match options.open(path) {
+    match descriptors::open(|| options.open(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && expect == Expect::Any => {
             if let Some(folder) = path.parent() {
                 loomd_private::create_dir_all(folder)?;
@@ -77,7 +75,7 @@ fn open(path: &Path, expect: Expect) -> io::Result<File> {
 }
 
 fn append_to(file: &mut File, batch: &Batch, known: Option<Extent>, durability: Durability) -> io::Result<Appended> {
-    let Measured { mut whole, len } = measure(file, known)?;
+    let Measured { whole, len } = measure(file, known)?;
     let foreign = known.filter(|known| known.len != len).map(|known| {
         // A file that became shorter was rewritten: all of it is news.
         if known.len < len { known.len..len } else { 0..len }
@@ -90,14 +88,13 @@ fn append_to(file: &mut File, batch: &Batch, known: Option<Extent>, durability: 
         bytes.push(b'\n');
         bytes.extend_from_slice(batch.bytes());
         put(file, len, &bytes)?;
-        whole.seq += 1;
     } else {
         put(file, len, batch.bytes())?;
     }
     if durability == Durability::Synced {
         file.sync_data()?;
     }
-    let extent = Extent { len: start + batch.bytes().len() as u64, seq: whole.seq + batch.lines() };
+    let extent = Extent { len: start + batch.bytes().len() as u64 };
     Ok(Appended { extent, start, foreign })
 }
 
@@ -131,56 +128,30 @@ pub(crate) struct Measured {
     pub len: u64,
 }
 
-/// Looks at what was added since `known`, or at all of the file.
+/// Looks at the end of a file. One that `known` still describes is not read at all.
 pub(crate) fn measure(file: &mut File, known: Option<Extent>) -> io::Result<Measured> {
     let len = file.metadata()?.len();
-    let mut whole = match known {
-        Some(known) if known.len == len => return Ok(Measured { whole: known, len }),
-        Some(known) if known.len < len => known,
-        _ => Extent::default(),
-    };
-    let mut at = whole.len;
-    let mut buffer = vec![0; (len - at).clamp(1, COUNT_BUFFER) as usize];
-    file.seek(SeekFrom::Start(at))?;
-    loop {
-        let count = match file.read(&mut buffer) {
-            Ok(0) => return Ok(Measured { whole, len: at }),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if let Some(last) = memchr::memrchr(b'\n', &buffer[..count]) {
-            whole.seq += memchr::memchr_iter(b'\n', &buffer[..=last]).count() as u64;
-            whole.len = at + last as u64 + 1;
-        }
-        at += count as u64;
+    if known == Some(Extent { len }) {
+        return Ok(Measured { whole: Extent { len }, len });
     }
+    let mut buffer = Vec::new();
+    let mut end = len;
+    while end > 0 {
+        // Mostly the last byte ends a line; else the line is looked for from its end.
+        let start = end.saturating_sub(if end == len { 1 } else { PIECE });
+        buffer.resize(usize::try_from(end - start).unwrap_or_default(), 0);
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut buffer)?;
+        if let Some(last) = memchr::memrchr(b'\n', &buffer) {
+            return Ok(Measured { whole: Extent { len: start + last as u64 + 1 }, len });
+        }
+        end = start;
+    }
+    Ok(Measured { whole: Extent::default(), len })
 }
 
-/// Where the line after the one numbered `seq` begins: the place from which to read everything since.
-pub(crate) fn offset_after(file: &mut File, seq: u64) -> io::Result<u64> {
-    let mut buffer = vec![0; COUNT_BUFFER as usize];
-    let (mut at, mut left) = (0, seq);
-    file.seek(SeekFrom::Start(0))?;
-    while left > 0 {
-        let count = match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let mut ends = memchr::memchr_iter(b'\n', &buffer[..count]);
-        match ends.by_ref().nth(usize::try_from(left - 1).unwrap_or(usize::MAX)) {
-            Some(end) => return Ok(at + end as u64 + 1),
-            None => left -= memchr::memchr_iter(b'\n', &buffer[..count]).count() as u64,
-        }
-        at += count as u64;
-    }
-    Ok(at)
-}
-
-/// Large enough to count lines at the speed of memory.
-const COUNT_BUFFER: u64 = 64 * 1024;
+/// How much of a torn line is looked at at a time.
+const PIECE: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -209,36 +180,48 @@ mod tests {
             let readable = whole_lines(&file).filter(|(_, line)| Line::parse(line).is_some()).count();
             assert_eq!(readable, if torn >= LINE.len() { 3 } else { 2 }, "{torn}");
             assert!(file.ends_with(b"\n"));
-            let lines = file.iter().filter(|byte| **byte == b'\n').count() as u64;
-            assert_eq!(appended.extent, Extent { len: file.len() as u64, seq: lines }, "{torn}");
+            assert_eq!(appended.extent, Extent { len: file.len() as u64 }, "{torn}");
             assert_eq!(&file[appended.start as usize..], batch().bytes());
         }
     }
 
     #[test]
-    fn records_are_numbered_and_foreign_ones_are_noticed() {
+    fn foreign_records_are_noticed() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a/b/r.jsonl");
         let first = add(&path, None);
         let step = batch().bytes().len() as u64;
-        assert_eq!(first, Appended { extent: Extent { len: step, seq: 1 }, start: 0, foreign: None });
+        assert_eq!(first, Appended { extent: Extent { len: step }, start: 0, foreign: None });
         let second = add(&path, Some(first.extent));
-        assert_eq!((second.extent.seq, second.foreign), (2, None));
+        assert_eq!((second.start, second.foreign), (step, None));
         let stranger = add(&path, None);
-        assert_eq!((stranger.extent.seq, stranger.foreign), (3, None));
+        assert_eq!((stranger.start, stranger.foreign), (2 * step, None));
         let third = add(&path, Some(second.extent));
-        assert_eq!((third.extent.seq, third.foreign), (4, Some(2 * step..3 * step)));
+        assert_eq!((third.start, third.foreign), (3 * step, Some(2 * step..3 * step)));
         // Another writer was cut off in the middle of a line.
         std::fs::write(&path, [std::fs::read(&path).unwrap(), LINE[..9].to_vec()].concat()).unwrap();
         let fourth = add(&path, Some(third.extent));
-        assert_eq!((fourth.extent.seq, fourth.foreign), (6, Some(4 * step..4 * step + 9)));
+        assert_eq!((fourth.start, fourth.foreign), (4 * step + 10, Some(4 * step..4 * step + 9)));
         // Rewritten by hand.
         std::fs::write(&path, b"").unwrap();
         assert_eq!(add(&path, Some(fourth.extent)).foreign, Some(0..0));
+    }
 
-        let mut file = File::open(&path).unwrap();
-        for (seq, offset) in [(0, 0), (1, step), (9, step)] {
-            assert_eq!(offset_after(&mut file, seq).unwrap(), offset);
+    #[test]
+    fn whole_lines_end_before_a_torn_one_however_long_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        for (text, whole) in [
+            (String::new(), 0),
+            ("torn".into(), 0),
+            ("line\n".into(), 5),
+            ("line\ntorn".into(), 5),
+            (format!("line\n{}", "x".repeat(200_000)), 5),
+            ("x".repeat(200_000), 0),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let measured = measure(&mut File::open(&path).unwrap(), None).unwrap();
+            assert_eq!((measured.whole.len, measured.len), (whole, text.len() as u64), "{}", text.len());
         }
     }
 

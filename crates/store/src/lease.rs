@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::ThreadId;
+use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::path::OWN;
 
@@ -93,7 +94,7 @@ fn lease_path(home: &Path, id: ThreadId) -> PathBuf {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = loomd_private::options();
     options.read(true).write(true).create(true).truncate(false);
-    match options.open(path) {
+    match descriptors::open(|| options.open(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent() {
                 loomd_private::create_dir_all(folder)?;

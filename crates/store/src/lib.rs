@@ -7,6 +7,7 @@
 
 mod archive;
 mod batch;
+mod descriptors;
 mod error;
 mod file_store;
 mod git_info;

@@ -42,6 +42,8 @@ pub struct Page {
     pub threads: Vec<StoredThread>,
     /// `None` when there are no more.
     pub next: Option<Cursor>,
+    /// Rollouts that could not be read: with any, threads may be missing from the list.
+    pub unread: usize,
 }
 
 impl ListQuery {

@@ -2,12 +2,13 @@
 //! read once and then only as far as it has grown; a torn tail is terminated before the next append.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use crate::ThreadId;
 use crate::batch::Batch;
+use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::journal::{self, Durability, Expect};
 use crate::rollout::whole_lines;
@@ -66,7 +67,7 @@ impl<V> SideFile<V> {
             self.read = 0;
         }
         let mut bytes = Vec::new();
-        let mut file = File::open(&self.path)?;
+        let mut file = descriptors::open_file(&self.path)?;
         file.seek(SeekFrom::Start(self.read))?;
         file.read_to_end(&mut bytes)?;
         for (_, line) in whole_lines(&bytes) {

@@ -32,15 +32,19 @@ pub trait Store: Send + Sync {
     /// How far a thread has come.
     fn extent(&self, id: ThreadId) -> Answer<'_, Extent>;
 
-    /// Where the record after the one numbered `seq` begins.
-    fn offset_after(&self, id: ThreadId, seq: u64) -> Answer<'_, u64>;
-
     /// Whole lines from an offset on: at most `limit` bytes, but at least one line. Empty at the end.
     fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window>;
 
     /// Whole lines up to an offset, or to the end: at most `limit` bytes, but at least one line. Empty at
     /// the beginning.
     fn read_back(&self, id: ThreadId, to: Option<u64>, limit: usize) -> Answer<'_, Window>;
+
+    /// What [`Store::keep_derived`] was last given for a thread. It may be lost at any time, and be older than the
+    /// rollout.
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>>;
+
+    /// Keeps something that was made from a rollout and can be made again.
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()>;
 
     /// A stored thread. `archived` asks for one of the two sorts, `None` for either.
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread>;
@@ -62,6 +66,9 @@ pub trait Store: Send + Sync {
 
     /// Removes a thread for good, active or archived.
     fn delete<'a>(&'a self, lease: &'a Lease) -> Answer<'a, ()>;
+
+    /// The changes that clients made to the git facts of a thread, stored or not.
+    fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>>;
 
     /// Changes the git facts of a thread, stored or not.
     fn patch_git<'a>(&'a self, id: ThreadId, patch: &'a GitPatch) -> Answer<'a, ()>;

@@ -111,6 +111,7 @@ fn meta(source: Source) -> SessionMeta {
         base_instructions: None,
         dynamic_tools: None,
         memory_mode: None,
+        preview: None,
         git: None,
     }
 }

@@ -268,3 +268,49 @@ proptest! {
         prop_assert_eq!(ids("call "), ids("output "));
     }
 }
+
+/// Also turns whose bounds are not recorded, summaries of old releases, counts of tokens and rollbacks.
+fn any_part() -> impl Strategy<Value = Vec<Value>> {
+    let usage = |total: i64| {
+        let tokens = json!({
+            "input_tokens": total, "cached_input_tokens": 0, "output_tokens": 0, "reasoning_output_tokens": 0,
+            "total_tokens": total,
+        });
+        let info = json!({ "total_token_usage": tokens, "last_token_usage": tokens, "model_context_window": 1 });
+        event(json!({ "type": "token_count", "info": info }))
+    };
+    prop_oneof![
+        6 => any_turn(),
+        1 => any_turn().prop_map(|lines| lines[1..].to_vec()),
+        1 => any_turn().prop_map(|lines| lines[..lines.len() - 1].to_vec()),
+        1 => Just(vec![line("compacted", json!({ "message": "old" }))]),
+        2 => (0i64..9).prop_map(move |total| vec![usage(total)]),
+        2 => (0u32..4).prop_map(|turns| vec![rolled_back(turns)]),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_reading_from_the_last_summary_gives_the_same_as_a_reading_of_everything(
+        parts in prop::collection::vec(any_part(), 0..10),
+    ) {
+        let id: ThreadId = "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2".parse().unwrap();
+        let meta = json!({
+            "id": id, "timestamp": "2025-03-04T05:06:07.000Z", "cwd": "/", "originator": "o", "cli_version": "1",
+        });
+        let lines = [vec![line("session_meta", meta)], parts.concat()].concat();
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("rollout.jsonl");
+        std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        let options = loomd_store::Options { home: home.path().to_owned(), sqlite_home: None };
+        let store = loomd_store::FileStore::new(options);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (part, whole) = runtime.block_on(async {
+            store.adopt(&path).await.unwrap();
+            let part = Conversation::load(&store, id).await.unwrap();
+            (part, Conversation::load_whole(&store, id).await.unwrap())
+        });
+        prop_assert_eq!(sent(&part, true), sent(&whole, true));
+        prop_assert_eq!((part.baseline, part.usage, part.len), (whole.baseline, whole.usage, whole.len));
+    }
+}

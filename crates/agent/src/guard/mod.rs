@@ -8,10 +8,11 @@ mod reviewer;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use loomd_exec::rules::{PrefixRule, Rules};
 use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
+use parking_lot::Mutex;
 
 pub(crate) use command::{
     Candidate, Clearance, DECLINED, Denial, WantedPermissions, Wishes, check_wishes, clear, retry,
@@ -47,7 +48,7 @@ impl Guard {
 
     /// The rules in force. A folder of rules that cannot be read is an error: nothing may run then.
     pub fn rules(&self, folders: &[PathBuf]) -> Result<Arc<Rules>, String> {
-        let mut rules = lock(&self.rules);
+        let mut rules = self.rules.lock();
         if let Some(rules) = &*rules {
             return Ok(Arc::clone(rules));
         }
@@ -59,31 +60,27 @@ impl Guard {
 
     /// From now on commands that begin with these words run without asking.
     pub fn allow(&self, words: &[String]) {
-        let mut rules = lock(&self.rules);
+        let mut rules = self.rules.lock();
         let mut more = rules.as_deref().cloned().unwrap_or_default();
         more.add(PrefixRule::allow(words));
         *rules = Some(Arc::new(more));
     }
 
     pub fn remember(&self, key: String) {
-        lock(&self.approved).insert(key);
+        self.approved.lock().insert(key);
     }
 
     pub fn is_remembered(&self, key: &str) -> bool {
-        lock(&self.approved).contains(key)
+        self.approved.lock().contains(key)
     }
 
     pub fn grant(&self, more: &Grants) {
-        lock(&self.grants).extend(more);
+        self.grants.lock().extend(more);
     }
 
     fn granted(&self) -> Grants {
-        lock(&self.grants).clone()
+        self.grants.lock().clone()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.

@@ -1,9 +1,10 @@
 //! Who a command's proxy asks about hosts that no list mentions.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::AskForApproval;
 use loomd_proxy::{Blocked, Decider, Deciding, Request};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::hosts::{Hosts, Said};
@@ -39,7 +40,7 @@ impl Gatekeeper {
     }
 
     pub fn refusal(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).refusal.clone()
+        self.state.lock().refusal.clone()
     }
 
     async fn ask(&self, request: &Request) -> Result<(), Blocked> {
@@ -47,7 +48,7 @@ impl Gatekeeper {
         match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
             Said::Yes => Ok(()),
             Said::No => {
-                self.state.lock().unwrap_or_else(PoisonError::into_inner).declined = true;
+                self.state.lock().declined = true;
                 Err(Blocked::NotAllowed)
             }
             Said::Nothing => Err(Blocked::NotAllowed),
@@ -70,7 +71,7 @@ impl Decider for Gatekeeper {
     }
 
     fn blocked(&self, request: &Request, why: Blocked) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let declined = std::mem::take(&mut state.declined);
         state.refusal = Some(if declined { DECLINED.into() } else { words(request, why) });
     }

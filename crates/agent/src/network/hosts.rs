@@ -2,7 +2,7 @@
 //! the questions that are open. Everybody who waits for the same host waits for the same answer.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use loomd_exec::rules::{NetworkDecision, NetworkProtocol, NetworkRule, append_network_rule};
@@ -12,6 +12,7 @@ use loomd_protocol::{
     NetworkPolicyRuleAction, ServerRequest,
 };
 use loomd_proxy::{Host, Protocol, Request};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::guard::judge;
@@ -163,7 +164,7 @@ impl Hosts {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -13,7 +13,7 @@ mod cut;
 mod script;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Zoned;
 use loomd_model::InputItem;
@@ -27,6 +27,7 @@ use crate::conversation::Rebuilt;
 use crate::tools::{Call, Output};
 use crate::turn::{Mail, TurnCx};
 use crate::turns::tool_item;
+use parking_lot::{Mutex, MutexGuard};
 use script::Lines;
 
 /// What the model is asked for.
@@ -185,7 +186,7 @@ impl Replayed {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 
 use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::turn::TurnCx;
@@ -25,7 +25,7 @@ impl<'a> Deltas<'a> {
 
     pub fn push(&self, text: String) {
         if !text.is_empty() {
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(text);
+            self.waiting.lock().push_back(text);
             self.arrived.notify_one();
         }
     }
@@ -47,7 +47,7 @@ impl<'a> Deltas<'a> {
 
     async fn show(&self) {
         loop {
-            let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let next = self.waiting.lock().pop_front();
             let Some(delta) = next else { return };
             self.turn
                 .tell(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {

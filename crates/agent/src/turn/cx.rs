@@ -1,7 +1,7 @@
 //! What a running turn and its tools share: who they work for, telling it, and writing it down first.
 
 use std::future::pending;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
@@ -11,6 +11,7 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
 use loomd_store::{Durability, ThreadId};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::Grants;
@@ -81,7 +82,7 @@ impl TurnCx {
 
     /// Takes the count of a model call that is not part of the conversation.
     pub fn add_side_usage(&self, usage: &TokenUsage) {
-        let mut sum = self.side_usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sum = self.side_usage.lock();
         *sum = Some(match sum.take() {
             None => usage.clone(),
             Some(before) => TokenUsage {
@@ -96,16 +97,16 @@ impl TurnCx {
 
     /// The sum of those since the last time.
     pub fn take_side_usage(&self) -> Option<TokenUsage> {
-        self.side_usage.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.side_usage.lock().take()
     }
 
     /// Permissions beyond the policy, until the turn ends.
     pub fn grants(&self) -> Grants {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.grants.lock().clone()
     }
 
     pub fn grant(&self, more: &Grants) {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+        self.grants.lock().extend(more);
     }
 
     /// The same turn with other settings, for a part of it that has its own.
@@ -183,8 +184,11 @@ impl TurnCx {
         answered
     }
 
-    /// Shows that something has begun.
+    /// Publishes that an item has begun; nothing when the turn can write no more.
     pub async fn started(&self, item: ThreadItem) {
+        if self.is_broken() {
+            return;
+        }
         self.tell(ServerNotification::ItemStarted(ItemStartedNotification {
             item,
             thread_id: self.thread_id.clone(),
@@ -194,7 +198,7 @@ impl TurnCx {
         .await;
     }
 
-    /// Writes down that something is done, then shows it.
+    /// Records that an item is done, then publishes it. What could not be written is not shown.
     pub async fn completed(&self, item: ThreadItem, event: Option<Event>) {
         if let Some(event) = event {
             self.record(&[Record::EventMsg(event)]).await;
@@ -204,8 +208,11 @@ impl TurnCx {
         self.show_completed(item).await;
     }
 
-    /// Shows that something is done. What it rests on has been written.
+    /// Publishes that an item is done, once it has been written: nothing when the turn can write no more.
     pub async fn show_completed(&self, item: ThreadItem) {
+        if self.is_broken() {
+            return;
+        }
         self.tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
             item,
             thread_id: self.thread_id.clone(),
@@ -221,10 +228,11 @@ impl TurnCx {
         self.flush(Durability::Flushed).await;
     }
 
-    /// Writes records of something that outlives turns; false when this one writes no more.
+    /// Writes records of something that outlives turns. False when they are not written: the turn is over, or
+    /// cannot write.
     pub async fn record_while_open(&self, records: &[Record]) -> bool {
         let mut recorder = self.log.recorder.lock().await;
-        if recorder.is_closed() {
+        if recorder.is_closed() || self.is_broken() {
             return false;
         }
         let written = async {
@@ -233,10 +241,13 @@ impl TurnCx {
             }
             recorder.flush(Durability::Flushed).await
         };
-        if let Err(error) = written.await {
-            self.broke(error.to_string());
+        match written.await {
+            Ok(()) => true,
+            Err(error) => {
+                self.broke(error.to_string());
+                false
+            }
         }
-        true
     }
 
     /// Takes records that are written with the next ones.
@@ -276,12 +287,17 @@ impl TurnCx {
 
     fn broke(&self, why: String) {
         tracing::error!(thread = %self.thread_id, why, "a record could not be written");
-        self.log.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.log.broken.lock().get_or_insert(why);
+    }
+
+    /// Whether a record could not be written.
+    pub fn is_broken(&self) -> bool {
+        self.log.broken.lock().is_some()
     }
 
     /// What became of writing, if it failed.
     pub fn broken(&self) -> Option<TurnError> {
-        let why = self.log.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let why = self.log.broken.lock().clone()?;
         Some(TurnError {
             message: format!("the thread could not be saved: {why}"),
             codex_error_info: Some(CodexErrorInfo::Other),

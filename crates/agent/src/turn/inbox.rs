@@ -2,9 +2,10 @@
 //! the last time, so that nothing is put in that nobody takes out.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::{ResponseItem, UserInput};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// What a turn has not heard yet is bounded: nobody says so much to somebody who does not answer.
@@ -105,6 +106,6 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

@@ -236,7 +236,7 @@ impl Turn {
         }
         self.cx.flush(Durability::Synced).await;
         if self.cx.broken().is_none() {
-            self.view.is_stored();
+            self.view.mark_stored();
         }
     }
 
@@ -333,9 +333,12 @@ impl Turn {
         if self.scope.records {
             self.show_raw(&item).await;
             self.cx.record(&[Record::ResponseItem(item), Record::EventMsg(stored.into())]).await;
-            if self.cx.broken().is_none() {
-                self.view.is_stored();
-            }
+        } else {
+            // A review's prompt is shown in the thread and is no part of its conversation.
+            self.cx.record(&[Record::EventMsg(stored.into())]).await;
+        }
+        if !self.cx.is_broken() {
+            self.view.mark_stored();
         }
         let item = ThreadItem::UserMessage { id, content: input };
         self.cx.started(item.clone()).await;

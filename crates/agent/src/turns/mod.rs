@@ -7,27 +7,52 @@
 pub(crate) mod collab;
 pub(crate) mod hook_prompt;
 mod item;
+mod past;
 
 pub(crate) use item::user_message;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::ThreadId;
 use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
+pub use past::Past;
 use uuid::Uuid;
 
-/// Takes the records of a thread in order and gives its turns.
-pub struct Turns {
+/// Takes the records of a thread in order and gives its turns. `P` is what is kept of turns that are over.
+pub struct Turns<P = Vec<Turn>> {
     thread: ThreadId,
     /// Turns that are over, and such that are not but were left behind.
-    closed: Vec<Turn>,
+    pub(crate) past: P,
     current: Option<Current>,
+    counters: Counters,
+    /// Where the line that is being read begins, and the counters before it.
+    line: Start,
+}
+
+/// What ids are made from. With the same counters, the same records give the same ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
     /// The number of the next item that has no id of its own.
-    next_item: usize,
+    pub(crate) next_item: u64,
     /// Ids made so far, for turns and items whose records have none.
-    made: u64,
+    pub(crate) made: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { next_item: 1, made: 0 }
+    }
+}
+
+/// Where a turn begins: reading from here on, with these counters, gives the same turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Offset of its first line.
+    pub offset: u64,
+    pub counters: Counters,
 }
 
 struct Current {
     turn: Turn,
+    start: Start,
     /// A record opened it, so it counts even when nothing happens in it.
     explicit: bool,
     /// The history was summarised in it.
@@ -53,13 +78,35 @@ fn concerns_turns(kind: &str, payload_type: Option<&str>, payload: &[u8]) -> boo
 
 impl Turns {
     pub fn new(thread: ThreadId) -> Self {
-        Self { thread, closed: Vec::new(), current: None, next_item: 1, made: 0 }
+        Self::after(thread, Vec::new(), Counters::default())
     }
 
     /// All turns so far; the last one may still be in progress.
     pub fn finish(mut self) -> Vec<Turn> {
         self.close();
-        self.closed
+        self.past
+    }
+}
+
+impl<P: Past> Turns<P> {
+    /// Goes on after turns that have been read; no turn is open.
+    pub(crate) fn after(thread: ThreadId, past: P, counters: Counters) -> Self {
+        Self { thread, past, current: None, counters, line: Start::default() }
+    }
+
+    /// The open turn's id and where it begins.
+    pub(crate) fn open(&self) -> Option<(&str, Start)> {
+        self.current.as_ref().map(|current| (current.turn.id.as_str(), current.start))
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The same as [`Turns::push_bytes`] for a line at an offset, so that turns know where they begin.
+    pub(crate) fn push_at(&mut self, offset: u64, line: &[u8]) {
+        self.line = Start { offset, counters: self.counters };
+        self.push_bytes(line);
     }
 
     /// Takes a line of a rollout as it stands there; one that says nothing about turns costs next to
@@ -109,16 +156,13 @@ impl Turns {
                 self.close();
                 self.current = Some(Current {
                     turn: turn(started.turn_id, TurnStatus::InProgress),
+                    start: self.line,
                     explicit: true,
                     compacted: false,
                 });
             }
             Event::TaskComplete(complete) => self.complete(&complete.turn_id),
-            Event::TurnAborted(aborted) => {
-                if let Some(turn) = self.find(aborted.turn_id.as_deref()) {
-                    turn.status = TurnStatus::Interrupted;
-                }
-            }
+            Event::TurnAborted(aborted) => self.abort(aborted.turn_id.as_deref()),
             Event::UserMessage(message) => {
                 // A message begins a turn of its own, unless one was begun for it.
                 if self.current.as_ref().is_some_and(|current| !current.explicit && !current.is_only_compacted()) {
@@ -172,8 +216,10 @@ impl Turns {
     /// The turn that is open; one is opened when there is none.
     fn current(&mut self) -> &mut Current {
         let id = if self.current.is_none() { self.made_id() } else { String::new() };
+        let start = self.line;
         self.current.get_or_insert_with(|| Current {
             turn: turn(id, TurnStatus::Completed),
+            start,
             explicit: false,
             compacted: false,
         })
@@ -181,8 +227,8 @@ impl Turns {
 
     /// The same for every reading of the same records.
     fn made_id(&mut self) -> String {
-        self.made += 1;
-        Uuid::new_v5(self.thread.as_uuid(), &self.made.to_be_bytes()).to_string()
+        self.counters.made += 1;
+        Uuid::new_v5(self.thread.as_uuid(), &self.counters.made.to_be_bytes()).to_string()
     }
 
     fn close(&mut self) {
@@ -191,39 +237,40 @@ impl Turns {
         {
             // Room for more items than most turns have; there may be thousands of turns.
             current.turn.items.shrink_to_fit();
-            self.closed.push(current.turn);
+            self.past.push(current.turn, current.start);
         }
     }
 
     fn complete(&mut self, id: &str) {
         let here = self.current.as_ref().is_some_and(|current| current.turn.id == id);
-        let earlier = if here { None } else { self.closed.iter_mut().find(|turn| turn.id == id) };
-        match (earlier, &mut self.current) {
-            (Some(turn), _) => complete(turn),
-            (None, Some(current)) => {
-                complete(&mut current.turn);
-                self.close();
-            }
-            (None, None) => {}
+        if !here && self.past.change(id, self.line.offset, complete) {
+            return;
+        }
+        if let Some(current) = &mut self.current {
+            complete(&mut current.turn);
+            self.close();
         }
     }
 
-    /// The turn with this id, or the open one when there is no such turn.
-    fn find(&mut self, id: Option<&str>) -> Option<&mut Turn> {
-        let current = self.current.as_mut().map(|current| &mut current.turn);
-        match id {
-            Some(id) if current.as_ref().is_none_or(|turn| turn.id != id) => {
-                self.closed.iter_mut().find(|turn| turn.id == id).or(current)
-            }
-            _ => current,
+    /// The turn with this id, or the open one when there is no such turn, was interrupted.
+    fn abort(&mut self, id: Option<&str>) {
+        let interrupt = |turn: &mut Turn| turn.status = TurnStatus::Interrupted;
+        let here = |id: &str| self.current.as_ref().is_some_and(|current| current.turn.id == id);
+        if let Some(id) = id
+            && !here(id)
+            && self.past.change(id, self.line.offset, interrupt)
+        {
+            return;
+        }
+        if let Some(current) = &mut self.current {
+            interrupt(&mut current.turn);
         }
     }
 
     fn roll_back(&mut self, turns: u32) {
         self.close();
-        let kept = self.closed.len().saturating_sub(turns as usize);
-        self.closed.truncate(kept);
-        self.next_item = self.closed.iter().map(|turn| turn.items.len()).sum::<usize>() + 1;
+        self.past.drop_last(turns as usize);
+        self.counters.next_item = self.past.items() + 1;
     }
 
     fn fail(&mut self, error: rollout::Error) {
@@ -238,9 +285,12 @@ impl Turns {
     }
 
     fn item_id(&mut self, streamed: Option<String>) -> String {
-        let number = self.next_item;
-        self.next_item += 1;
-        streamed.unwrap_or_else(|| format!("item-{number}"))
+        let number = self.counters.next_item;
+        self.counters.next_item += 1;
+        streamed.unwrap_or_else(|| {
+            self.past.count_matters();
+            format!("item-{number}")
+        })
     }
 
     fn add(&mut self, item: ThreadItem) {
@@ -250,19 +300,14 @@ impl Turns {
     /// Adds an item, or replaces the one with its id, in the turn that is named (an unknown one takes
     /// nothing) or the open one.
     fn put(&mut self, turn_id: Option<&str>, item: ThreadItem) {
-        let turn = match turn_id {
-            None => &mut self.current().turn,
-            Some(id) => match &mut self.current {
-                Some(current) if current.turn.id == id => &mut current.turn,
-                _ => match self.closed.iter_mut().find(|turn| turn.id == id) {
-                    Some(turn) => turn,
-                    None => return,
-                },
-            },
-        };
-        match turn.items.iter_mut().find(|old| old.id() == item.id()) {
+        let put = |turn: &mut Turn| match turn.items.iter_mut().find(|old| old.id() == item.id()) {
             Some(old) => *old = item,
             None => turn.items.push(item),
+        };
+        match (turn_id, &mut self.current) {
+            (None, _) => put(&mut self.current().turn),
+            (Some(id), Some(current)) if current.turn.id == id => put(&mut current.turn),
+            (Some(id), _) => _ = self.past.change(id, self.line.offset, put),
         }
     }
 

@@ -1,10 +1,11 @@
 //! What a thread remembers, in memory and on disk.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use loomd_agent::Source;
-use loomd_protocol::Thread;
-use loomd_store::{FileStore, Options, Store};
+use loomd_agent::{Opened, Source};
+use loomd_protocol::{ResponseItem, ReviewTarget, Thread, Turn};
+use loomd_store::{FileStore, GitPatch, ListQuery, Options, Store};
 use loomd_testkit::Gate;
 use loomd_testkit::model::{added, failed, function_call, message, reasoning, text_delta};
 use serde_json::json;
@@ -157,11 +158,107 @@ async fn what_ends_while_somebody_else_writes_is_written_down_later() {
     let other = FileStore::new(Options { home: world.home.path(), sqlite_home: None });
     let lease = other.lease(id).await.expect("no turn is running");
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
-    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     drop(lease);
     world.ask(id, "and now?").await;
+    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     let items = world.stored(id).await.remove(0).1;
     assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_ends_while_the_disk_is_full_is_shown_once_it_is_written() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let fifo = world.home.work().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let arguments = json!({ "cmd": "read x < fifo", "login": false, "yield_time_ms": 1 });
+    world.model.reply(function_call("exec_command", arguments, "call_b"));
+    world.ask(id, "start it").await;
+    world.store.full.store(true, Ordering::Relaxed);
+    tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
+    // A turn is refused as long as what came before it cannot be written.
+    until("refused turn", async || world.say(id, "too early").await.is_err()).await;
+    assert!(!world.heard.of("item/completed").iter().any(|told| told["item"]["id"] == "call_b"), "not written");
+    world.store.full.store(false, Ordering::Relaxed);
+    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    let items = world.stored(id).await.remove(0).1;
+    assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
+}
+
+#[tokio::test]
+async fn nothing_of_a_turn_is_shown_that_could_not_be_written() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    world.ask(id, "first").await;
+    let gate = Gate::new();
+    world.model.reply(message("lost").after(&gate));
+    let turn = world.say(id, "second").await.expect("a turn");
+    world.heard.find("item/completed", |told| told["item"]["content"][0]["text"] == "second").await;
+    world.store.full.store(true, Ordering::Relaxed);
+    gate.open();
+    let end = world.heard.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
+    assert_eq!(end["turn"]["status"], "failed");
+    let why = end["turn"]["error"]["message"].as_str().expect("a message");
+    assert!(why.starts_with("the thread could not be saved: disk: "), "{why}");
+    let shown = world.heard.of("item/completed");
+    assert!(!shown.iter().any(|told| told["item"]["text"] == "lost"), "{shown:#?}");
+    world.store.full.store(false, Ordering::Relaxed);
+    world.ask(id, "third").await;
+    assert_eq!(world.last_call().await, ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn a_thread_with_a_brought_history_has_its_first_message_as_preview() {
+    let world = World::new().await;
+    let user =
+        |text: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] });
+    let items = [user("<environment_context>x</environment_context>"), user(" brought along "), user("later")];
+    let items: Vec<ResponseItem> =
+        items.into_iter().map(|item| serde_json::from_value(item).expect("an item")).collect();
+    let opened: Result<Opened, _> = answered(async |reply| {
+        world.threads.resume_history(items, world.resolve(), ME, reply).await;
+    })
+    .await;
+    let thread = opened.expect("a thread").thread;
+    assert_eq!(thread.preview, "brought along");
+    let id = thread.id.parse().expect("an id");
+    assert_eq!(world.threads.read(id, false, "").await.expect("a thread").preview, "brought along");
+    world.ask(id, "and on").await;
+    assert_eq!(world.threads.read(id, false, "").await.expect("a thread").preview, "brought along");
+}
+
+#[tokio::test]
+async fn a_thread_that_was_only_reviewed_is_listed() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    world.model.reply(message("looks fine"));
+    let turn: Result<Turn, _> = answered(async |reply| {
+        let target = ReviewTarget::Custom { instructions: "Look at my changes.".into() };
+        world.threads.review(id, target, reply).await;
+    })
+    .await;
+    world.ended(&turn.expect("a turn").id).await;
+    let restarted = FileStore::new(Options { home: world.home.path(), sqlite_home: None });
+    let page = restarted.list(ListQuery { providers: None, ..ListQuery::new("") }).await.expect("a list");
+    let shown: Vec<_> = page.threads.iter().map(|thread| (thread.id(), thread.preview.as_deref())).collect();
+    assert_eq!(shown, [(id, Some("Look at my changes."))]);
+    // What was shown is what is read again.
+    let live: Vec<_> = world.heard.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect();
+    assert_eq!(json!(live), json!(world.stored(id).await.remove(0).1));
+}
+
+#[tokio::test]
+async fn name_and_git_facts_of_a_thread_without_turns_are_shown() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    answered(async |reply| world.threads.rename(id, "mine".into(), reply).await).await.expect("a name");
+    let patch = GitPatch { branch: Some(Some("topic".into())), ..GitPatch::default() };
+    let patched = world.threads.patch_git(id, patch, "", || Ok(())).await.expect("a thread");
+    let read = world.threads.read(id, false, "").await.expect("a thread");
+    for thread in [patched, read] {
+        assert_eq!(thread.name.as_deref(), Some("mine"));
+        assert_eq!(thread.git_info.and_then(|git| git.branch).as_deref(), Some("topic"));
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 mod calls;
 mod control;
 mod family;
+mod faulty;
 mod hooks;
+mod joining;
 mod keeping;
 mod telling;
 mod wires;

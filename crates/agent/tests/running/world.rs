@@ -1,5 +1,6 @@
 //! Threads with a store, a scripted model and somebody who listens, and no server around them.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,10 +15,12 @@ use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, RequestId, SandboxPolicy, ServerNotification,
     ServerRequest, Turn, TurnStartParams, UserInput,
 };
-use loomd_store::{FileStore, Options, ThreadId};
+use loomd_store::{FileStore, Options, Store, ThreadId};
 use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
+
+use crate::faulty::FaultyStore;
 
 pub const ME: Subscriber = Subscriber(1);
 
@@ -26,6 +29,7 @@ pub struct World {
     pub home: Home,
     pub threads: Threads,
     pub heard: Arc<Heard>,
+    pub store: Arc<FaultyStore>,
 }
 
 /// All that was told, in order, as method and params.
@@ -47,13 +51,18 @@ impl World {
         let model = ScriptedModel::start().await;
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
         let heard = Arc::new(Heard::default());
-        let store = FileStore::new(Options { home: home.path(), sqlite_home: None });
+        let files = FileStore::new(Options { home: home.path(), sqlite_home: None });
+        let store = Arc::new(FaultyStore { files, full: AtomicBool::new(false) });
         let mut environment = Environment::of_this_process();
         // Commands must not meet the profile of whoever runs the test.
         environment.set("HOME", home.user().to_string_lossy());
         let services = Services::new(home.path(), Http::new(&|_| None), environment);
-        let threads = Threads::new(Arc::new(store), Arc::clone(&heard) as Arc<dyn Outlet>, Arc::new(services));
-        Self { model, home, threads, heard }
+        let threads = Threads::new(
+            Arc::clone(&store) as Arc<dyn Store>,
+            Arc::clone(&heard) as Arc<dyn Outlet>,
+            Arc::new(services),
+        );
+        Self { model, home, threads, heard, store }
     }
 
     fn resolved(&self) -> Resolved {

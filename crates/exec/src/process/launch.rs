@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::guard::tell;
+use crate::file_limit;
 use crate::helper::CHANNEL;
 use crate::{Command, Error};
 
@@ -34,6 +35,8 @@ pub(super) struct Launch {
     channel: Option<OwnedFd>,
     terminal: bool,
     outlives_us: bool,
+    /// The limit of descriptors that the program gets instead of ours.
+    file_limit: Option<libc::rlimit>,
 }
 
 /// What one start shares with the child that borrows our memory.
@@ -73,7 +76,17 @@ impl Launch {
         let channel = command.channel.as_ref().map(|channel| rustix::io::fcntl_dupfd_cloexec(&channel.0, CHANNEL + 1));
         let channel = channel.transpose().map_err(io::Error::from)?;
         let stdio = [stdin?, stdout?, stderr?];
-        Ok(Self { candidates, argv, env, cwd, stdio, channel, terminal, outlives_us: false })
+        Ok(Self {
+            candidates,
+            argv,
+            env,
+            cwd,
+            stdio,
+            channel,
+            terminal,
+            outlives_us: false,
+            file_limit: file_limit::original(),
+        })
     }
 
     /// Does not end the program when we do.
@@ -222,6 +235,9 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
         }
         if libc::chdir(launch.cwd.as_ptr()) != 0 {
             return errno();
+        }
+        if let Some(limit) = &launch.file_limit {
+            libc::setrlimit(libc::RLIMIT_NOFILE, limit);
         }
         restore_signals();
         let argv = shared.argv.as_ptr().add(1);

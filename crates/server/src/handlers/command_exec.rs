@@ -14,10 +14,9 @@ use loomd_exec::{
     Supervision, supervise, to_text,
 };
 use loomd_protocol::{
-    AbsolutePathBuf, CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
-    CommandExecResizeParams, CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize,
-    CommandExecTerminateParams, CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse,
-    RpcError, ServerNotification,
+    CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams, CommandExecResizeParams,
+    CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize, CommandExecTerminateParams,
+    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification,
 };
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -28,6 +27,7 @@ use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
 use crate::thread_settings::Confined;
+use crate::working_directory::working_directory;
 
 /// How long a program may take when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -157,8 +157,7 @@ fn size(size: &CommandExecTerminalSize) -> Result<Size, RpcError> {
 /// workspace of the policy is the server's folder, wherever the command runs. What serves its network, if anything
 /// does, does so as long as it is held.
 fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<AbortOnDropHandle<()>>), RpcError> {
-    let here = std::env::current_dir().ok().and_then(AbsolutePathBuf::new);
-    let here = here.ok_or_else(|| RpcError::internal("the server has no working directory"))?;
+    let here = working_directory()?;
     let request = LoadRequest { cwd: Some(&here), ..cx.app.sources.request() };
     let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
     let loaded = loomd_config::load(&request).map_err(failed)?;

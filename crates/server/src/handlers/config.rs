@@ -5,17 +5,17 @@ use std::path::Path;
 
 use loomd_config::{ConfigError, Edit, LoadRequest, WriteError, WriteRequest};
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigBatchWriteParams, ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse,
+    ConfigBatchWriteParams, ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse,
     ConfigValueWriteParams, ConfigWriteResponse, RpcError,
 };
 use serde_json::json;
 
-use crate::app::working_directory;
 use crate::dispatch::Context;
+use crate::working_directory::{absolute, working_directory};
 
 /// `config/read`
 pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {
-    let cwd = params.cwd.map(|cwd| here(&cwd)).transpose()?;
+    let cwd = params.cwd.map(|cwd| absolute(&cwd)).transpose()?;
     let request = LoadRequest { cwd: cwd.as_ref(), ..cx.app.sources.request() };
     loomd_config::load(&request).and_then(|loaded| loomd_config::read(&loaded, params.include_layers)).map_err(
         |error| match (&error, &cwd) {
@@ -68,7 +68,7 @@ fn write(
     file_path: Option<String>,
     expected_version: Option<String>,
 ) -> Result<ConfigWriteResponse, RpcError> {
-    let cwd = working_directory();
+    let cwd = working_directory().ok();
     let write = WriteRequest {
         edits,
         file_path: file_path.as_deref(),
@@ -90,10 +90,4 @@ fn failed(error: &ConfigError, message: String) -> RpcError {
         ConfigError::Cloud(cloud) => RpcError::internal(message).with_data(cloud.data()),
         _ => RpcError::internal(message),
     }
-}
-
-/// Relative paths start where the server was started.
-fn here(path: &str) -> Result<AbsolutePathBuf, RpcError> {
-    let absolute = AbsolutePathBuf::new(path).or_else(|| Some(AbsolutePathBuf::resolve(&working_directory()?, path)));
-    absolute.ok_or_else(|| RpcError::internal("the server has no working directory"))
 }

@@ -10,8 +10,8 @@ use loomd_protocol::{
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::app::working_directory;
 use crate::dispatch::Context;
+use crate::working_directory::working_directory;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(
@@ -39,7 +39,7 @@ fn places(cx: &Context) -> Places {
     Places {
         home: cx.app.sources.home.clone(),
         user_home: cx.app.sources.user_home.clone(),
-        cwd: working_directory().map_or_else(|| PathBuf::from("/"), |cwd| cwd.into_path_buf()),
+        cwd: working_directory().map_or_else(|_| PathBuf::from("/"), |cwd| cwd.into_path_buf()),
     }
 }
 

@@ -18,6 +18,8 @@ use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::outbox::Notification;
 use crate::responder::Responder;
+use crate::working_directory::working_directory;
+use loomd_protocol::AbsolutePathBuf;
 
 /// What the searches of all clients share.
 pub(crate) struct Search {
@@ -28,7 +30,7 @@ pub(crate) struct Search {
 
 impl Search {
     pub fn new(connections: Arc<Connections>) -> Self {
-        let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let cwd = working_directory().map_or_else(|_| PathBuf::from("/"), AbsolutePathBuf::into_path_buf);
         let trees = Arc::new(Trees::new(cwd));
         let sessions = Sessions::new(Arc::clone(&trees), deliver(connections));
         Self { trees, sessions, tokens: Mutex::default() }

@@ -262,9 +262,7 @@ pub(crate) fn parse_id(text: &str) -> Result<ThreadId, Refusal> {
 
 /// The provider of threads that did not record theirs: the configured one.
 pub(crate) fn provider(cx: &Context) -> String {
-    let loaded = loomd_config::load(&cx.app.sources.request());
-    let settings = loaded.and_then(|loaded| loomd_config::resolve(&loaded));
-    settings.map_or_else(|_| "openai".into(), |settings| settings.config.model_provider().to_owned())
+    cx.app.default_provider.get(&cx.app.sources)
 }
 
 /// The error that the wire has for a refusal.

@@ -1,8 +1,8 @@
 //! `turn/*`, `review/start` and `thread/compact/start`
 
-use loomd_agent::{Refusal, Source};
+use loomd_agent::Source;
 use loomd_protocol::{
-    AbsolutePathBuf, ReviewDelivery, ReviewStartParams, ReviewStartResponse, ReviewTarget, RpcError,
+    ReviewDelivery, ReviewStartParams, ReviewStartResponse, ReviewTarget, RpcError,
     ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse, ThreadCompactStartParams,
     ThreadCompactStartResponse, ThreadShellCommandParams, ThreadShellCommandResponse, TurnInterruptParams,
     TurnInterruptResponse, TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, UserInput, call,
@@ -13,6 +13,7 @@ use super::thread::{identified, parse_id, reply, subscriber, wire_error};
 use crate::dispatch::Context;
 use crate::responder::Responder;
 use crate::thread_settings::{Restore, Wishes, resolver};
+use crate::working_directory::absolute;
 
 /// The most that one input may say, in characters.
 const MAX_INPUT_CHARS: usize = 1 << 20;
@@ -25,8 +26,8 @@ pub(crate) async fn start(cx: &Context, mut params: TurnStartParams, responder: 
     let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
     if let Some(cwd) = &mut params.cwd {
         match absolute(cwd) {
-            Ok(path) => *cwd = path,
-            Err(refusal) => return responder.answer(Err(wire_error(refusal))),
+            Ok(path) => *cwd = path.to_string_lossy().into_owned(),
+            Err(error) => return responder.answer(Err(error.into())),
         }
     }
     let reply = reply(responder, |turn| TurnStartResponse { turn });
@@ -159,17 +160,4 @@ fn check_size(input: &[UserInput]) -> Result<(), RpcError> {
     Err(RpcError::invalid_params(message).with_data(json!({
         "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
     })))
-}
-
-/// Relative paths start where the server was started.
-fn absolute(path: &str) -> Result<String, Refusal> {
-    let path = match AbsolutePathBuf::new(path) {
-        Some(path) => path,
-        None => {
-            let here =
-                std::env::current_dir().map_err(|error| Refusal::failed(format!("no working directory: {error}")))?;
-            AbsolutePathBuf::new(here.join(path)).ok_or_else(|| Refusal::failed("no working directory"))?
-        }
-    };
-    Ok(path.to_string_lossy().into_owned())
 }

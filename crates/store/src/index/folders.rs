@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::row;
 use super::unread::{Unread, UnreadFile};
+use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::path::{ARCHIVED, RolloutName, SESSIONS};
 
@@ -183,7 +184,7 @@ fn is_settled(now: SystemTime, mtime: i64) -> bool {
 /// Numbered sub-folders, newest first.
 fn sub_folders(path: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(path).map_err(Error::io(path))? {
+    for entry in descriptors::open(|| fs::read_dir(path)).map_err(Error::io(path))? {
         let name = entry.map_err(Error::io(path))?.file_name();
         if let Some(name) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) {
             found.push(name.to_owned());
@@ -206,7 +207,7 @@ fn read_day(
         .collect::<rusqlite::Result<_>>()?;
     let mut gone = waiting.clone();
     let shared: std::sync::Arc<str> = folder.into();
-    for entry in fs::read_dir(path).map_err(Error::io(path))? {
+    for entry in descriptors::open(|| fs::read_dir(path)).map_err(Error::io(path))? {
         let entry = entry.map_err(Error::io(path))?;
         let name = entry.file_name();
         let Some((name, parsed)) = name.to_str().and_then(|name| Some((name, RolloutName::parse(name)?))) else {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loomd_protocol::ThreadSortKey;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::{Error, Result};
 use crate::list::{Cursor, ListQuery, Page};
@@ -31,8 +31,8 @@ pub(crate) const FILE_NAME: &str = "loomd.sqlite";
 const BATCH: usize = 100;
 /// Heads read in one transaction.
 const LARGEST_BATCH: usize = 2000;
-/// Rows whose files are looked at in one step of a sweep.
-const SWEEP: usize = 200;
+/// Rows whose files are looked at in one step of a sweep. A start costs no more than this, however many there are.
+const SWEEP: usize = 100;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time, and so are
 /// the newest of those that are not listed yet.
 const RECENT: usize = 32;
@@ -40,6 +40,16 @@ const RECENT: usize = 32;
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Rounds in which rows of a page may turn out to be stale.
 const ROUNDS: usize = 10;
+
+/// What is left to do after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Files have not been read.
+    More,
+    /// Everything has been read; files that others may have changed are looked at.
+    Sweeping,
+    Done,
+}
 
 /// The index of one home. All calls block; one owner at a time.
 pub(crate) struct Index {
@@ -54,6 +64,8 @@ pub(crate) struct Index {
     sweeping: Option<i64>,
     /// Whether heads were read since the last sweep.
     grown: bool,
+    /// How many rollouts could not be read when that was last logged.
+    unread_logged: usize,
 }
 
 impl Index {
@@ -71,6 +83,7 @@ impl Index {
             swept: None,
             sweeping: None,
             grown: false,
+            unread_logged: 0,
         })
     }
 
@@ -100,6 +113,13 @@ impl Index {
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
         self.check_folders()?;
         self.check_unlisted(query.archived)?;
+        self.check_unread(query.archived)?;
+        let mut page = self.listed(query)?;
+        page.unread = self.count_unread(query.archived)?;
+        Ok(page)
+    }
+
+    fn listed(&mut self, query: &ListQuery) -> Result<Page> {
         if query.sort == ThreadSortKey::UpdatedAt {
             self.check_recent(query.archived)?;
         }
@@ -122,16 +142,16 @@ impl Index {
     fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
         let rows = self.driven_page(query)?;
         let entries: Vec<Entry> = rows.iter().map(|row| row.entry.clone()).collect();
-        let Page { threads, next } = self.page(rows, query)?;
+        let Page { threads, next, .. } = self.page(rows, query)?;
         let mut shown = Vec::with_capacity(threads.len());
         for (thread, entry) in threads.into_iter().zip(entries) {
-            if !row::verify(&self.db, &self.home, &entry)? {
+            if !unless_unreadable(row::verify(&self.db, &self.home, &entry))? {
                 shown.push(thread);
             } else if let Some(row) = row::by_key(&self.db, entry.key)?.filter(|row| row.entry.listed) {
                 shown.push(row.into_thread(&self.home)?);
             }
         }
-        Ok(Page { threads: shown, next })
+        Ok(Page { threads: shown, next, unread: 0 })
     }
 
     /// Reads as many heads as the page needs, newest first.
@@ -200,7 +220,7 @@ impl Index {
             (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
             _ => None,
         };
-        Ok(Page { threads, next })
+        Ok(Page { threads, next, unread: 0 })
     }
 
     /// A thread by its id; among several files the active one.
@@ -225,17 +245,35 @@ impl Index {
         Err(Error::NotFound { id })
     }
 
+    /// What was made from a rollout.
+    pub(crate) fn derived(&mut self, id: ThreadId) -> Result<Option<Vec<u8>>> {
+        let mut statement = self.db.prepare_cached("SELECT bytes FROM derived WHERE id = ?1")?;
+        Ok(statement.query_row([id.as_uuid().as_bytes().as_slice()], |row| row.get(0)).optional()?)
+    }
+
+    pub(crate) fn keep_derived(&mut self, id: ThreadId, bytes: &[u8]) -> Result<()> {
+        let sql = "INSERT INTO derived (id, bytes) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET bytes = ?2";
+        self.db.prepare_cached(sql)?.execute(params![id.as_uuid().as_bytes().as_slice(), bytes])?;
+        Ok(())
+    }
+
+    pub(crate) fn drop_derived(&mut self, id: ThreadId) -> Result<()> {
+        let sql = "DELETE FROM derived WHERE id = ?1";
+        self.db.prepare_cached(sql)?.execute([id.as_uuid().as_bytes().as_slice()])?;
+        Ok(())
+    }
+
     /// Takes note of a file that this process wrote, moved or deleted.
     pub(crate) fn touch(&mut self, path: &Path) -> Result<()> {
         let Some((folder, name)) = self.place(path) else { return Ok(()) };
         let (folder, name) = (folder.to_owned(), name.to_owned());
         match row::entry(&self.db, &folder, &name)? {
             Some(entry) => {
-                row::verify(&self.db, &self.home, &entry)?;
+                unless_unreadable(row::verify(&self.db, &self.home, &entry))?;
             }
             None => {
                 self.unread.drop_files(|file| *file.folder == *folder && *file.name == *name);
-                row::index_file(&self.db, &self.home, &folder, &name)?;
+                unless_unreadable(row::index_file(&self.db, &self.home, &folder, &name))?;
             }
         }
         Ok(())
@@ -247,15 +285,15 @@ impl Index {
         Some((inside.parent()?.to_str()?, inside.file_name()?.to_str()?))
     }
 
-    /// One step of the work that makes the index complete. Returns whether there is more to do.
-    pub(crate) fn step(&mut self) -> Result<bool> {
+    /// One step of the work that makes the index complete.
+    pub(crate) fn step(&mut self) -> Result<Step> {
         if !self.checked {
             self.check_folders()?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         if let Some(folder) = self.unread.next_folder() {
             self.read_folder(&folder)?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         if !self.unread.is_empty() {
             let files = std::iter::from_fn(|| match self.unread.next(ThreadSortKey::CreatedAt) {
@@ -264,7 +302,7 @@ impl Index {
             });
             let files = files.take(BATCH).collect();
             self.read_heads(files)?;
-            return Ok(true);
+            return Ok(Step::More);
         }
         self.sweep()
     }
@@ -279,28 +317,33 @@ impl Index {
         self.sweeping.is_none() && self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP_EVERY)
     }
 
-    fn sweep(&mut self) -> Result<bool> {
-        if !self.wants_sweep() && self.sweeping.is_none() {
-            return Ok(false);
-        }
-        let from = self.sweeping.unwrap_or(i64::MIN);
-        let entries = self.entries(
-            &format!("SELECT {ENTRY} FROM rollouts WHERE key > ?1 ORDER BY key LIMIT ?2"),
-            params![from, SWEEP as i64],
-        )?;
-        self.verify_all(entries.iter())?;
-        self.sweeping = entries.last().map(|entry| entry.key);
+    /// Looks at the files of some rows, those that were added last first. Only that shows what others appended: no
+    /// folder changes with it. What lists and lookups show is looked at anyway, so nothing waits for this.
+    fn sweep(&mut self) -> Result<Step> {
         if self.sweeping.is_none() {
-            self.swept = Some(Instant::now());
+            // All names are known, whether or not the files have changed.
             let transaction = self.db.unchecked_transaction()?;
             self.folders.save(&transaction)?;
             transaction.commit()?;
+            if !self.wants_sweep() {
+                return Ok(Step::Done);
+            }
             if std::mem::take(&mut self.grown) {
                 // What reading many heads has put into the page cache is not needed any more.
                 self.db.execute_batch("PRAGMA shrink_memory")?;
             }
         }
-        Ok(self.sweeping.is_some())
+        let entries = self.entries(
+            &format!("SELECT {ENTRY} FROM rollouts WHERE key < ?1 ORDER BY key DESC LIMIT ?2"),
+            params![self.sweeping.unwrap_or(i64::MAX), SWEEP as i64],
+        )?;
+        self.verify_all(entries.iter())?;
+        self.sweeping = entries.last().filter(|_| entries.len() == SWEEP).map(|entry| entry.key);
+        if self.sweeping.is_some() {
+            return Ok(Step::Sweeping);
+        }
+        self.swept = Some(Instant::now());
+        Ok(Step::Done)
     }
 
     fn check_folders(&mut self) -> Result<()> {
@@ -319,6 +362,26 @@ impl Index {
         self.verify_all(entries.iter()).map(|_| ())
     }
 
+    /// Reads again what could not be read, newest first.
+    fn check_unread(&mut self, archived: bool) -> Result<()> {
+        let sql = format!(
+            "SELECT {ENTRY} FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
+        );
+        let entries = self.entries(&sql, params![archived, RECENT as i64])?;
+        self.verify_all(entries.iter()).map(|_| ())
+    }
+
+    /// How many rollouts could not be read; a change of the number is logged.
+    fn count_unread(&mut self, archived: bool) -> Result<usize> {
+        let sql = "SELECT count(*) FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1";
+        let count: i64 = self.db.prepare_cached(sql)?.query_row([archived], |row| row.get(0))?;
+        let count = usize::try_from(count).unwrap_or(0);
+        if std::mem::replace(&mut self.unread_logged, count) != count && count > 0 {
+            tracing::warn!(count, "the list of threads is incomplete: some rollouts could not be read");
+        }
+        Ok(count)
+    }
+
     fn check_recent(&mut self, archived: bool) -> Result<()> {
         let entries = query::recent(&self.db, archived, RECENT)?;
         self.verify_all(entries.iter()).map(|_| ())
@@ -334,7 +397,7 @@ impl Index {
     fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<bool> {
         let (mut changed, mut looker) = (false, Looker::new(&self.home));
         for entry in entries {
-            changed |= row::verify_with(&self.db, &mut looker, entry)?;
+            changed |= unless_unreadable(row::verify_with(&self.db, &mut looker, entry))?;
         }
         Ok(changed)
     }
@@ -351,11 +414,70 @@ impl Index {
     fn write_heads(&self, files: &[UnreadFile]) -> Result<()> {
         // Begins with the right to write: one that reads first fails when another process writes.
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        files.iter().try_for_each(|file| self.read_head(file))?;
+        files.iter().try_for_each(|file| unless_unreadable(self.read_head(file)))?;
         Ok(transaction.commit()?)
     }
 
     fn read_head(&self, file: &UnreadFile) -> Result<()> {
         row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stat)
+    }
+}
+
+/// One file that cannot be read does not keep the others from being listed. It is read again with the next look.
+fn unless_unreadable<T: Default>(done: Result<T>) -> Result<T> {
+    match done {
+        Err(Error::Io { path, source }) => {
+            tracing::debug!(path = %path.display(), error = %source, "a rollout cannot be read");
+            Ok(T::default())
+        }
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::path::RolloutName;
+
+    fn thread(home: &Path, created: i64) -> (ThreadId, PathBuf) {
+        let id = ThreadId::new();
+        let time = jiff::Timestamp::from_second(created).unwrap();
+        let path = RolloutName::new(id, time).active_path(home);
+        let meta = serde_json::json!({
+            "timestamp": "x", "type": "session_meta",
+            "payload": { "id": id, "timestamp": time.to_string(), "cwd": "/", "originator": "o", "cli_version": "1" },
+        });
+        let user = serde_json::json!({
+            "timestamp": "x", "type": "event_msg", "payload": { "type": "user_message", "message": "hi" },
+        });
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("{meta}\n{user}\n")).unwrap();
+        (id, path)
+    }
+
+    fn steps(index: &mut Index) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while steps.last() != Some(&Step::Done) {
+            steps.push(index.step().unwrap());
+        }
+        steps
+    }
+
+    #[test]
+    fn a_start_looks_at_few_files_at_a_time_and_at_all_in_the_end() {
+        let home = tempfile::tempdir().unwrap();
+        let threads: Vec<_> =
+            (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
+        steps(&mut Index::open(home.path(), home.path()).unwrap());
+        // Another program went on with the oldest while no server was running.
+        let (id, path) = &threads[0];
+        std::fs::File::options().append(true).open(path).unwrap().write_all(b"{}\n").unwrap();
+        let mut index = Index::open(home.path(), home.path()).unwrap();
+        let steps = steps(&mut index);
+        assert_eq!(steps.iter().filter(|step| **step == Step::Sweeping).count(), 2, "{steps:?}");
+        let row = row::by_id(&index.db, *id, None).unwrap().unwrap();
+        assert_eq!(row.entry.stat.size, std::fs::metadata(path).unwrap().len());
     }
 }

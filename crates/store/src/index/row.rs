@@ -1,6 +1,5 @@
 //! One row per rollout file: what its head says and which state of the file that was.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -27,6 +26,9 @@ pub(super) struct Stat {
 }
 
 impl Stat {
+    /// The state of a file that could not be read. No file ever has it, so that the next look reads again.
+    pub(super) const UNREAD: Self = Self { size: 0, mtime: i64::MIN };
+
     /// `None` when there is no such file.
     pub(super) fn of(path: &Path) -> Result<Option<Self>> {
         Self::look(statat(CWD, path, AtFlags::empty()), path)
@@ -77,9 +79,7 @@ impl<'a> Looker<'a> {
                     *opened = open(self.home.join(&entry.folder), flags, Mode::empty()).ok();
                 }
                 match opened {
-                    Some(folder) => {
-                        Stat::look(statat(&*folder, &*entry.name, AtFlags::empty()), Path::new(&entry.name))
-                    }
+                    Some(folder) => Stat::look(statat(&*folder, &*entry.name, AtFlags::empty()), &path()),
                     None => Stat::of(&path()),
                 }
             }
@@ -117,6 +117,9 @@ impl Entry {
 }
 
 /// Reads a file's head and writes its row. A file that is gone leaves no row.
+///
+/// A file that cannot be read is an [`Error::Io`]: a row that it has stays, else it gets one that says only
+/// that the file is there and has to be read.
 pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str) -> Result<()> {
     index_file_as(db, home, folder, name, None)
 }
@@ -129,20 +132,21 @@ pub(super) fn index_file_as(db: &Connection, home: &Path, folder: &str, name: &s
     let stat = match seen.map_or_else(|| Stat::of(&path), |stat| Ok(Some(stat))) {
         Ok(Some(stat)) => stat,
         Ok(None) => return remove(db, folder, name),
-        Err(error) => {
-            tracing::debug!(%error, "a rollout cannot be looked at");
-            return Ok(());
-        }
+        Err(error) => return Err(unread(db, folder, name, parsed, error)?),
     };
-    let head = match head::read(&path) {
-        Ok(head) => head,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return remove(db, folder, name),
-        Err(error) => {
-            tracing::debug!(path = %path.display(), %error, "a rollout cannot be read");
-            Head::default()
-        }
-    };
-    put(db, folder, name, parsed, stat, head)
+    match head::read(&path) {
+        Ok(head) => put(db, folder, name, parsed, stat, head),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove(db, folder, name),
+        Err(error) => Err(unread(db, folder, name, parsed, Error::io(&path)(error))?),
+    }
+}
+
+/// Remembers that there is a file that could not be read. Gives the reason back.
+fn unread(db: &Connection, folder: &str, name: &str, parsed: RolloutName, reason: Error) -> Result<Error> {
+    if entry(db, folder, name)?.is_none() {
+        put(db, folder, name, parsed, Stat::UNREAD, Head::default())?;
+    }
+    Ok(reason)
 }
 
 /// When the thread in a file was created, as its row will say.
@@ -198,6 +202,7 @@ const BLANK: &str = "blank";
 pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
     meta.base_instructions = None;
     meta.dynamic_tools = None;
+    meta.preview = None;
     meta
 }
 
@@ -206,19 +211,15 @@ pub(super) fn remove(db: &Connection, folder: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Brings a row up to date with its file. Returns whether the row changed.
+/// Brings a row up to date with its file. Returns whether the row changed; fails with [`Error::Io`] when the
+/// file cannot be read, and the row stays as it was.
 pub(super) fn verify(db: &Connection, home: &Path, entry: &Entry) -> Result<bool> {
     verify_with(db, &mut Looker::new(home), entry)
 }
 
 /// The same, for one row of many.
 pub(super) fn verify_with<'a>(db: &Connection, looker: &mut Looker<'a>, entry: &'a Entry) -> Result<bool> {
-    let stat = match looker.stat(entry) {
-        // What cannot be looked at stays as it was.
-        Err(Error::Io { .. }) => return Ok(false),
-        stat => stat?,
-    };
-    match stat {
+    match looker.stat(entry)? {
         Some(stat) if stat == entry.stat => Ok(false),
         // Appended to: the head has been read.
         Some(stat) if entry.listed && stat.size >= entry.stat.size => {
@@ -266,6 +267,10 @@ impl ThreadRow {
     pub(super) fn into_thread(self, home: &Path) -> Result<StoredThread> {
         let path = home.join(&self.entry.folder).join(&self.entry.name);
         let meta: SessionMeta = match self.meta.as_deref() {
+            None if self.entry.stat == Stat::UNREAD => {
+                let source = std::io::Error::other("the rollout could not be read");
+                return Err(Error::Io { path, source });
+            }
             None => return Err(Error::NoSessionMeta { path }),
             Some(BLANK) => return Err(Error::Empty { path }),
             Some(text) => serde_json::from_str(text)?,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::signature;
 
 /// Raised whenever a table or the meaning of a column changes.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// How long to wait for another process that is writing to the index.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -44,6 +44,8 @@ CREATE INDEX by_updated ON rollouts (archived, facet, updated_at DESC, id DESC, 
 CREATE INDEX by_cwd_created ON rollouts (archived, facet, cwd, created_at DESC, id DESC, signature) WHERE listed;
 CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, id DESC, signature) WHERE listed;
 CREATE INDEX unlisted ON rollouts (archived, created_at DESC) WHERE NOT listed;
+CREATE INDEX unread ON rollouts (archived, created_at DESC) WHERE mtime = -9223372036854775808;
+CREATE TABLE derived (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
 CREATE TABLE facets (facet INTEGER PRIMARY KEY, kind INTEGER NOT NULL, provider TEXT);
 CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 ";
@@ -55,8 +57,10 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     }
     match patient_open(path) {
         Ok(connection) => return Ok(connection),
-        // In use, not damaged.
-        Err(error) if is_busy(&error) => tracing::warn!(%error, "the thread index is not shared"),
+        // In use or out of descriptors, not damaged.
+        Err(error) if is_busy(&error) || error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
+            tracing::warn!(%error, "the thread index is not shared")
+        }
         Err(error) => {
             tracing::info!(path = %path.display(), %error, "the thread index is built anew");
             discard(path);
@@ -103,7 +107,6 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
                 | ErrorCode::SystemIoFailure
                 | ErrorCode::ReadOnly
                 | ErrorCode::DiskFull
-                | ErrorCode::CannotOpen
                 | ErrorCode::Unknown
         ),
         rusqlite::Error::FromSqlConversionFailure(..)

@@ -38,6 +38,10 @@ pub struct SessionMeta {
     /// `disabled` when no memories are to be made of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mode: Option<String>,
+    /// What stands for a thread that began with a history of response items, which tell nothing to readers of
+    /// events. The reference ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub git: Option<StoredGit>,
 }

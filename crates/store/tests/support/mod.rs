@@ -33,6 +33,7 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         base_instructions: None,
         dynamic_tools: None,
         memory_mode: None,
+        preview: None,
         git: None,
     }
 }
