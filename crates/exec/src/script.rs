@@ -250,7 +250,8 @@ pub(crate) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Whether an unquoted word at the start of a command is the name of a program, exactly as it stands.
+/// Whether an unquoted word at the start of a command is the name of a program, exactly as it stands. `%1` would be a job,
+/// and a name that begins with `-` is an option to most that pass it on.
 pub(crate) fn is_command_name(word: &Word) -> bool {
     let text = word.text();
     !word.is_quoted()
@@ -258,6 +259,7 @@ pub(crate) fn is_command_name(word: &Word) -> bool {
         && !is_assignment(&text)
         && !RESERVED.contains(&text.as_str())
         && !text.contains(['{', '}', '~'])
+        && !text.starts_with(['%', '-'])
         && !text.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -367,6 +369,8 @@ b""#,
             "z\"z\"",
             "\\zz a",
             "123",
+            "%1",
+            "-x a",
             "if a; then zz; fi",
             "for i in a; do zz; done",
             "[ a ]",

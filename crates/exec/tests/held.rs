@@ -125,6 +125,17 @@ async fn our_home_in_a_workspace_is_read_only_but_for_memories() {
 }
 
 #[tokio::test]
+async fn a_grant_of_our_home_leaves_it_as_it_is() {
+    let thread = Thread::new(&["w/home"], &[]);
+    fs::write(thread.path("w/home/auth.json"), "secret\n").unwrap();
+    for mut sandbox in thread.means() {
+        sandbox.grant_write(&Grant::new(thread.path("w/home")));
+        let script = "{ touch home/new || cat home/auth.json; } 2> /dev/null || echo fine";
+        assert_eq!(thread.run(&sandbox, script).await, "fine\n");
+    }
+}
+
+#[tokio::test]
 async fn credentials_that_are_refreshed_stay_hidden_from_a_command_that_runs() {
     let thread = Thread::new(&["w/home"], &[]);
     let auth = thread.path("w/home/auth.json");

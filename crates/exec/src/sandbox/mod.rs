@@ -160,7 +160,10 @@ impl Sandbox {
     fn check_granted(&self) -> io::Result<()> {
         let readable = self.readable.iter().flatten().map(|root| (&root.path, root.identity));
         let writable = self.writable.iter().map(|root| (&root.path, root.identity));
-        readable.chain(writable).try_for_each(|(path, identity)| roots::check(path, identity))
+        // What is concealed is covered by then, and neither granted nor to be told from what it was.
+        let covered = |path: &PathBuf| self.concealed.iter().any(|concealed| concealed.folder == *path);
+        let mut granted = readable.chain(writable).filter(|(path, _)| !covered(path));
+        granted.try_for_each(|(path, identity)| roots::check(path, identity))
     }
 
     /// The same for what is narrowed; to be called before it is covered.
