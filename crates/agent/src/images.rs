@@ -362,7 +362,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("a.png");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
-        assert_eq!(read(&pipe).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(read(&pipe).unwrap_err().to_string(), "is not a regular file");
     }
 
     #[test]

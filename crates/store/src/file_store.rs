@@ -287,7 +287,9 @@ fn index_in_background(inner: &Weak<Inner>) {
 fn sync(path: &Path, is_new: bool) -> Result<()> {
     descriptors::open_file(path).and_then(|file| file.sync_data()).map_err(Error::io(path))?;
     match path.parent().filter(|_| is_new) {
-        Some(folder) => descriptors::open_file(folder).and_then(|folder| folder.sync_all()).map_err(Error::io(folder)),
+        Some(folder) => {
+            descriptors::open(|| File::open(folder)).and_then(|folder| folder.sync_all()).map_err(Error::io(folder))
+        }
         None => Ok(()),
     }
 }
