@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loomd_hooks::SessionSource;
 use loomd_protocol::{
-    DeprecationNoticeNotification, ResponseItem, ServerNotification, Thread as WireThread, ThreadClosedNotification,
+    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification,
     ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
     ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
@@ -106,8 +106,8 @@ pub(crate) enum Op {
         command: String,
         reply: Reply<()>,
     },
-    /// The model should hear of something.
-    Inform(Box<ResponseItem>),
+    /// Notifications for the model are pending.
+    RecordNotifications,
     /// The end, asked for by the server itself.
     Close(oneshot::Sender<()>),
 }
@@ -314,7 +314,7 @@ impl Thread {
                 reply(Ok(()));
                 self.kit.terminals.sessions.terminate_all();
             }
-            Op::Inform(item) => self.inform(item).await,
+            Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,
         }
