@@ -83,7 +83,8 @@ impl Family {
             0 => NICKNAMES[at].to_owned(),
             round => format!("{} {}", NICKNAMES[at], round + 1),
         };
-        let member = Member { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
+        let member =
+            Member { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
         members.agents.insert(id, member);
         Ok(nickname)
     }

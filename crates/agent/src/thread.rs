@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use loomd_hooks::SessionSource;
 use loomd_protocol::{
-    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification,
-    ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
+    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadItem,
+    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
     ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
 use loomd_store::rollout::{
