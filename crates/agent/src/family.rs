@@ -34,7 +34,7 @@ struct Members {
     /// Inboxes of the running turns.
     inboxes: HashMap<ThreadId, Arc<Inbox>>,
     /// Notifications for agents whose inbox takes none: no turn is running, or it is about to end.
-    pending: HashMap<ThreadId, Vec<Box<ResponseItem>>>,
+    pending: HashMap<ThreadId, Vec<ResponseItem>>,
 }
 
 impl Members {
@@ -44,7 +44,7 @@ impl Members {
             None => Err(Mail::Happened(notification)),
         };
         if let Err(Mail::Happened(notification)) = refused {
-            self.pending.entry(id).or_default().push(notification);
+            self.pending.entry(id).or_default().push(*notification);
         }
     }
 }
@@ -132,7 +132,7 @@ impl Family {
     }
 
     /// The notifications that no inbox has taken.
-    pub fn take_pending(&self, id: ThreadId) -> Vec<Box<ResponseItem>> {
+    pub fn take_pending(&self, id: ThreadId) -> Vec<ResponseItem> {
         self.lock().pending.remove(&id).unwrap_or_default()
     }
 

@@ -243,7 +243,7 @@ impl Thread {
             return;
         }
         for item in self.kit.family.take_pending(self.id) {
-            if let Err(refusal) = self.write_down(*item).await {
+            if let Err(refusal) = self.write_down(item).await {
                 tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
             }
         }
