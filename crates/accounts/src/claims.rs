@@ -24,10 +24,15 @@ struct Profile {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct AuthClaims {
-    chatgpt_plan_type: Option<String>,
+    pub chatgpt_plan_type: Option<String>,
     chatgpt_user_id: Option<String>,
     user_id: Option<String>,
     pub chatgpt_account_id: Option<String>,
+    // Whatever their type is: only the success page of a login is told of them.
+    pub organization_id: Option<JsonValue>,
+    pub project_id: Option<JsonValue>,
+    pub is_org_owner: Option<JsonValue>,
+    pub completed_platform_onboarding: Option<JsonValue>,
 }
 
 #[derive(Debug, thiserror::Error)]

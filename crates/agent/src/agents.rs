@@ -175,9 +175,9 @@ impl Threads {
         }
     }
 
-    /// Tells a thread something that its model should hear. One that is not loaded misses it.
-    pub(crate) async fn inform(&self, id: ThreadId, item: loomd_protocol::ResponseItem) {
-        _ = self.tell(id, Op::Inform(Box::new(item))).await;
+    /// Lets a thread record its pending notifications if it is idle. Does nothing when it is not loaded.
+    pub(crate) async fn record_notifications(&self, id: ThreadId) {
+        _ = self.tell(id, Op::RecordNotifications).await;
     }
 }
 

@@ -1,14 +1,17 @@
 //! The agents that work together: the one that the user talks to and those that it started, directly or
 //! through others. What became of each is known here, also after it has been closed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use loomd_exec::sandbox::Roots;
+use loomd_protocol::ResponseItem;
 use loomd_store::ThreadId;
 use loomd_store::rollout::AgentStatus;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
+
+use crate::turn::{Inbox, Mail};
 
 /// Names for agents, so that people can tell them apart.
 const NICKNAMES: &[&str] = &[
@@ -29,6 +32,22 @@ struct Members {
     agents: BTreeMap<ThreadId, Member>,
     /// How many there have been.
     born: usize,
+    /// Inboxes of the running turns.
+    inboxes: HashMap<ThreadId, Arc<Inbox>>,
+    /// Notifications for agents whose inbox takes none: no turn is running, or it is about to end.
+    pending: HashMap<ThreadId, Vec<ResponseItem>>,
+}
+
+impl Members {
+    fn notify(&mut self, id: ThreadId, notification: Box<ResponseItem>) {
+        let refused = match self.inboxes.get(&id) {
+            Some(inbox) => inbox.put(Mail::Happened(notification)),
+            None => Err(Mail::Happened(notification)),
+        };
+        if let Err(Mail::Happened(notification)) = refused {
+            self.pending.entry(id).or_default().push(*notification);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -37,8 +56,8 @@ pub(crate) struct Member {
     pub nickname: String,
     pub role: Option<String>,
     pub status: AgentStatus,
-    /// Its parent has been told that it came to an end.
-    told: bool,
+    /// Its parent has been notified of its first final status.
+    notified: bool,
 }
 
 impl Member {
@@ -65,7 +84,8 @@ impl Family {
             0 => NICKNAMES[at].to_owned(),
             round => format!("{} {}", NICKNAMES[at], round + 1),
         };
-        let member = Member { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, told: false };
+        let member =
+            Member { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
         members.agents.insert(id, member);
         Ok(nickname)
     }
@@ -78,17 +98,43 @@ impl Family {
         self.find(id).map_or(AgentStatus::NotFound, |member| member.status)
     }
 
-    /// What became of an agent. Gives the parent that has to be told, the first time that it is an end.
-    pub fn set(&self, id: ThreadId, status: AgentStatus) -> Option<ThreadId> {
+    pub fn set(&self, id: ThreadId, status: AgentStatus) {
+        if let Some(member) = self.lock().agents.get_mut(&id) {
+            member.status = status;
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Sets the status in which an agent's turn ended. The first final one is notified to its parent: the
+    /// notification is in the parent's inbox, or pending, before anybody who waits for the status sees it. Returns
+    /// the parent that was notified.
+    pub fn turn_ended(&self, id: ThreadId, status: AgentStatus, notification: Box<ResponseItem>) -> Option<ThreadId> {
         let mut members = self.lock();
         let member = members.agents.get_mut(&id)?;
-        let tell = is_final(&status) && !member.told && status != AgentStatus::Shutdown;
-        member.told |= tell;
+        let notifies = is_final(&status) && !member.notified;
+        member.notified |= notifies;
         member.status = status;
         let parent = member.parent;
+        if notifies {
+            members.notify(parent, notification);
+        }
         drop(members);
         self.changed.notify_waiters();
-        tell.then_some(parent)
+        notifies.then_some(parent)
+    }
+
+    /// Notifications for this agent go to the inbox of its running turn; `None`: no turn is running.
+    pub fn set_inbox(&self, id: ThreadId, inbox: Option<Arc<Inbox>>) {
+        let mut members = self.lock();
+        match inbox {
+            Some(inbox) => members.inboxes.insert(id, inbox),
+            None => members.inboxes.remove(&id),
+        };
+    }
+
+    /// The notifications that no inbox has taken.
+    pub fn take_pending(&self, id: ThreadId) -> Vec<ResponseItem> {
+        self.lock().pending.remove(&id).unwrap_or_default()
     }
 
     pub fn forget(&self, id: ThreadId) {
@@ -115,5 +161,47 @@ impl Family {
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         self.members.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::message;
+
+    fn done() -> AgentStatus {
+        AgentStatus::Completed(None)
+    }
+
+    fn notification() -> Box<ResponseItem> {
+        Box::new(message("user", "done".into()))
+    }
+
+    #[test]
+    fn the_first_final_status_of_a_child_is_in_the_inbox_of_its_parents_turn() {
+        let (family, parent, child) = (Family::default(), ThreadId::new(), ThreadId::new());
+        family.join(child, parent, None, 1).unwrap();
+        let inbox = Arc::new(Inbox::default());
+        family.set_inbox(parent, Some(Arc::clone(&inbox)));
+        assert_eq!(family.turn_ended(child, AgentStatus::Interrupted, notification()), None);
+        assert_eq!(family.turn_ended(child, done(), notification()), Some(parent));
+        assert_eq!(family.turn_ended(child, done(), notification()), None);
+        assert_eq!((inbox.take().len(), family.take_pending(parent).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_notification_that_no_inbox_takes_is_pending() {
+        let (family, parent) = (Family::default(), ThreadId::new());
+        let [idle, late] = [ThreadId::new(), ThreadId::new()];
+        for child in [idle, late] {
+            family.join(child, parent, None, 2).unwrap();
+        }
+        family.turn_ended(idle, done(), notification());
+        let inbox = Arc::new(Inbox::default());
+        inbox.close();
+        family.set_inbox(parent, Some(inbox));
+        family.turn_ended(late, done(), notification());
+        assert_eq!(family.take_pending(parent).len(), 2);
+        assert_eq!(family.take_pending(parent).len(), 0);
     }
 }

@@ -243,18 +243,16 @@ impl Thread {
         }
     }
 
-    /// Something happened that the model should hear of: now if a turn is running, else with the next.
-    pub(crate) async fn inform(&mut self, item: Box<ResponseItem>) {
-        let item = match &self.running {
-            Some(running) => match running.inbox.put(Mail::Happened(item)) {
-                Ok(()) => return,
-                Err(Mail::Happened(item)) => item,
-                Err(Mail::Said(_)) => return,
-            },
-            None => item,
-        };
-        if let Err(refusal) = self.write_down(*item).await {
-            tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
+    /// Records the notifications that came while no turn took them. Does nothing while a turn is running: they
+    /// are recorded when it has ended.
+    pub(crate) async fn record_notifications(&mut self) {
+        if self.running.is_some() {
+            return;
+        }
+        for item in self.kit.family.take_pending(self.id) {
+            if let Err(refusal) = self.write_down(item).await {
+                tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
+            }
         }
     }
 
@@ -324,6 +322,7 @@ impl Thread {
         work: Work,
         reply: Option<Reply<WireTurn>>,
     ) -> Result<(), (Refusal, Option<Reply<WireTurn>>)> {
+        self.record_notifications().await;
         let (recorder, memory) = match self.prepare().await {
             Ok(prepared) => prepared,
             Err(refusal) => return Err((refusal, reply)),
@@ -344,6 +343,7 @@ impl Thread {
             cancel.clone(),
             recorder,
         ));
+        self.kit.family.set_inbox(self.id, Some(Arc::clone(&inbox)));
         let kind = Kind::of(&work);
         let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
         let turn = Turn {
@@ -468,6 +468,7 @@ impl Thread {
     /// Tells how a turn ended, and begins the next if one waits.
     pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
         let Some(running) = self.running.take() else { return };
+        self.kit.family.set_inbox(self.id, None);
         let outcome = match ended {
             Ok(Ended { outcome, conversation, session, rate_limits }) => {
                 self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
@@ -490,7 +491,8 @@ impl Thread {
         };
         self.complete_open_items(&running.turn_id, running.cx.is_broken()).await;
         self.view.set_running_turn(None);
-        self.tell_parent(&outcome);
+        self.record_notifications().await;
+        self.notify_parent(&outcome);
         for reply in running.interrupts {
             reply(Ok(()));
         }
@@ -523,21 +525,23 @@ impl Thread {
         self.begin_next().await;
     }
 
-    /// What became of an agent is told to the one that started it.
-    fn tell_parent(&self, outcome: &Outcome) {
+    /// Notifies the agent that started this one, before subscribers are shown the end of the turn.
+    fn notify_parent(&self, outcome: &Outcome) {
         let status = match outcome {
             Outcome::Completed { last_message } => AgentStatus::Completed(last_message.clone()),
             Outcome::Failed(error) => AgentStatus::Errored(error.message.clone()),
             Outcome::Interrupted => AgentStatus::Interrupted,
         };
-        let Some(parent) = self.kit.family.set(self.id, status.clone()) else { return };
-        let (threads, id) = (self.kit.threads.clone(), self.id.to_string());
-        // Not waited for: the parent may be waiting for this thread.
+        let Ok(text) = prompts::subagent_notification(&self.id.to_string(), &status) else {
+            return self.kit.family.set(self.id, status);
+        };
+        let notification = Box::new(message("user", text));
+        let Some(parent) = self.kit.family.turn_ended(self.id, status, notification) else { return };
+        let threads = self.kit.threads.clone();
+        // An idle parent records it at once. Not waited for: the parent may be waiting for this thread.
         tokio::spawn(async move {
-            if let Some(threads) = threads.upgrade()
-                && let Ok(text) = prompts::subagent_notification(&id, &status)
-            {
-                threads.inform(parent, message("user", text)).await;
+            if let Some(threads) = threads.upgrade() {
+                threads.record_notifications(parent).await;
             }
         });
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use loomd_hooks::SessionSource;
 use loomd_protocol::{
-    DeprecationNoticeNotification, ResponseItem, ServerNotification, Thread as WireThread, ThreadClosedNotification,
-    ThreadItem, ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
+    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadItem,
+    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
     ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
 };
 use loomd_store::rollout::{
@@ -107,8 +107,8 @@ pub(crate) enum Op {
         command: String,
         reply: Reply<()>,
     },
-    /// The model should hear of something.
-    Inform(Box<ResponseItem>),
+    /// Notifications for the model are pending.
+    RecordNotifications,
     /// The end, asked for by the server itself.
     Close(oneshot::Sender<()>),
 }
@@ -334,7 +334,7 @@ impl Thread {
                 reply(Ok(()));
                 self.kit.terminals.sessions.terminate_all();
             }
-            Op::Inform(item) => self.inform(item).await,
+            Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,
         }

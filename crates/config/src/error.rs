@@ -30,6 +30,9 @@ pub enum ConfigError {
     /// What the organisation requires is not known.
     #[error(transparent)]
     Cloud(#[from] CloudError),
+    /// What is required makes no sense. Names the key.
+    #[error("{0}")]
+    Requirements(String),
     #[error("config profile `{0}` not found")]
     UnknownProfile(String),
     #[error("Model provider `{0}` not found")]
@@ -68,7 +71,11 @@ impl ConfigError {
     /// The words of `config/read` for this error.
     pub fn read_message(&self) -> String {
         match self {
-            Self::Unreadable { .. } | Self::Syntax { .. } | Self::Override(_) | Self::Cloud(_) => {
+            Self::Unreadable { .. }
+            | Self::Syntax { .. }
+            | Self::Override(_)
+            | Self::Cloud(_)
+            | Self::Requirements(_) => {
                 format!("failed to read configuration layers: {self}")
             }
             Self::Type { text, .. } => format!("invalid configuration: {text}"),

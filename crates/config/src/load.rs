@@ -10,7 +10,7 @@ use crate::file::SourceFile;
 use crate::paths::PathBase;
 use crate::permissions::Permissions;
 use crate::project::Project;
-use crate::requirements;
+use crate::requirements::{self, ParseError};
 use crate::settings::{Settings, resolve};
 use crate::{
     CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, Managed, Overrides, RequirementSource,
@@ -239,8 +239,11 @@ fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
         match &*managed.get() {
             Ok(None) => {}
             Ok(Some(text)) => {
-                let parsed = requirements::parse(text, RequirementSource::Cloud);
-                all.add(parsed.map_err(|detail| CloudError { code: "Parse", detail, status: None })?);
+                let parsed = requirements::parse(text, RequirementSource::Cloud).map_err(|error| match error {
+                    ParseError::Syntax(detail) => CloudError { code: "Parse", detail, status: None }.into(),
+                    ParseError::Contradiction(message) => ConfigError::Requirements(message),
+                });
+                all.add(parsed?);
             }
             Err(error) => return Err(error.clone().into()),
         }
@@ -248,7 +251,7 @@ fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
     if let Some(path) = request.beside_system_file("requirements.toml").filter(|file| file.exists()) {
         let file = SourceFile::read(path.clone())?;
         let parsed = requirements::parse(file.text(), RequirementSource::File(path.clone()));
-        all.add(parsed.map_err(|error| ConfigError::Invalid(format!("{}: {error}", path.display())))?);
+        all.add(parsed.map_err(|error| ConfigError::Requirements(format!("{}: {error}", path.display())))?);
     }
     Ok(all)
 }

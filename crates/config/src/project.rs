@@ -80,19 +80,22 @@ impl Project {
             if !dot_codex.is_dir() || is_home() {
                 continue;
             }
-            let disabled_reason = self.disabled_reason(&folder, home, settings);
+            let distrust = self.disabled_reason(&folder, home, settings);
             let file = SourceFile::read(AbsolutePathBuf::resolve(&dot_codex, "config.toml"));
             let read = file.and_then(|file| Ok((file.table()?, file)));
-            let (mut table, file) = match (read, &disabled_reason) {
-                (Ok((table, file)), None) => (table, Some(file)),
-                (Ok((table, _)), Some(_)) => (table, None),
-                (Err(_), Some(_)) => (Table::new(), None),
+            // Trust does not matter where there is nothing to load.
+            let is_missing = |file: &SourceFile| file.as_read().is_none() && !nested::has_rules_or_hooks(&dot_codex);
+            let (mut table, file, disabled_reason) = match (read, &distrust) {
+                (Ok((table, file)), None) => (table, Some(file), None),
+                (Ok((_, file)), Some(_)) if is_missing(&file) => (Table::new(), None, None),
+                (Ok((table, _)), Some(_)) => (table, None, distrust.clone()),
+                (Err(_), Some(_)) => (Table::new(), None, distrust.clone()),
                 (Err(error), None) => return Err(error),
             };
             PathBase { folder: dot_codex.clone(), user_home }.resolve(&mut table);
-            let vouches_for_folder = self.is_vouched_for(&folder, settings);
+            let vouches_for_folder = distrust.is_none() && self.is_vouched_for(&folder, settings);
             let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex.clone() };
-            if disabled_reason.is_none() && !vouches_for_folder {
+            if distrust.is_none() && !vouches_for_folder {
                 let more = nested::take_all_but_preferences(&mut table);
                 if !more.is_empty() || nested::has_rules_or_hooks(&dot_codex) {
                     let disabled_reason = Some(nested::disabled_reason(&folder, home));
@@ -277,9 +280,31 @@ mod tests {
         let expected = [layer("w/.codex", "a = 1\n", true), layer("w/a/.codex", "", true)];
         assert_eq!(fixture.layers("w/a/b", trusted).unwrap(), expected);
         assert_eq!(fixture.layers("w", "").unwrap(), [layer("w/.codex", "a = 1\n", false)]);
-        assert_eq!(fixture.layers("w/a", "project_root_markers = []").unwrap(), [layer("w/a/.codex", "", false)]);
+        assert_eq!(fixture.layers("w/a", "project_root_markers = []").unwrap(), [layer("w/a/.codex", "", true)]);
         let marked = "project_root_markers = ['.codex']";
         assert_eq!(fixture.layers("w/none/below", marked).unwrap(), [layer("w/.codex", "a = 1\n", false)]);
+    }
+
+    #[test]
+    fn a_folder_without_a_file_is_an_empty_enabled_layer_whether_it_is_trusted_or_not() {
+        let fixture = fixture(&["w/.git", "w/.codex", "w/a/.codex/rules"], &[("w/b/.codex/config.toml", "")]);
+        let layer = |folder: &str, enabled| (folder.to_owned(), String::new(), enabled);
+        for settings in ["", "projects.'<root>/w'.trust_level = 'untrusted'"] {
+            assert_eq!(fixture.layers("w", settings).unwrap(), [layer("w/.codex", true)]);
+            let with_file = [layer("w/.codex", true), layer("w/b/.codex", false)];
+            assert_eq!(fixture.layers("w/b", settings).unwrap(), with_file);
+            let with_rules = [layer("w/.codex", true), layer("w/a/.codex", false)];
+            assert_eq!(fixture.layers("w/a", settings).unwrap(), with_rules, "rules are something to load");
+        }
+    }
+
+    #[test]
+    fn rules_that_come_into_an_untrusted_folder_later_are_not_in_force() {
+        let fixture = fixture(&["w/.git", "w/.codex"], &[]);
+        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w"), &Table::new());
+        let home = AbsolutePathBuf::resolve(&fixture.root, "home");
+        let layers = project.layers(&home, None, &Table::new()).unwrap();
+        assert_eq!(layers.iter().filter_map(|found| found.layer.config_folder()).count(), 0);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub struct Settings {
 /// Applies the selected profile and checks the result.
 pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
     let features = loaded.features()?;
+    loaded.requirements.check_pins()?;
     let mut config = loaded.config.clone();
     if let Some(profile) = loaded.profile()? {
         profile.apply(&mut config);

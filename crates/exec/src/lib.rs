@@ -55,7 +55,9 @@ pub use quote::join;
 pub use run::{Finished, Limits, Outcome, Stream, run, run_with_input};
 pub use safety::{is_dangerous, is_known_safe};
 pub use script::{Script, script_of};
-pub use sessions::{Ended, Event, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield};
+pub use sessions::{
+    Ended, Event, Launched, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield,
+};
 pub use shell::{LoginRefused, Shell, ShellKind, login};
 pub use snapshot::{Snapshot, SnapshotRequest, remove_stale_snapshots, snapshot_folder};
 pub use supervise::{Sink, Supervision, supervise};

@@ -27,7 +27,7 @@ fn kill_owner(folder: &Path, flags: &[&str], script: &str) -> String {
         .args(flags)
         .args(["sh", "-c", script])
         .env("FILE", &file)
-        .env("BEAT", folder.join("beat"))
+        .env("ALIVE", folder.join("alive"))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
@@ -64,15 +64,11 @@ fn what_does_not_want_to_die_does() {
 #[test]
 fn a_sandboxed_command_dies_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
-    // Numbers mean nothing outside, so it shows that it lives by making a file again and again.
-    let script = "setsid sh -c 'while :; do echo > $BEAT; sleep 0.01; done' & echo up > $FILE; wait";
+    // Numbers mean nothing outside. The pipe ends when the last that holds it is gone.
+    let alive = folder.path().join("alive");
+    assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
+    let gone = std::thread::spawn(|| std::fs::read(alive));
+    let script = "setsid sh -c 'exec 3> $ALIVE; echo up > $FILE; sleep 1000' & wait";
     kill_owner(folder.path(), &["--sandboxed"], script);
-    let beat = folder.path().join("beat");
-    loop {
-        let _ = std::fs::remove_file(&beat);
-        sleep(Duration::from_millis(100));
-        if !beat.exists() {
-            return;
-        }
-    }
+    gone.join().unwrap().unwrap();
 }

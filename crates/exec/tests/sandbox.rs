@@ -377,14 +377,13 @@ async fn everything_inside_ends_with_the_command() {
         return;
     }
     let sandbox = place.sandbox(&workspace_write(&[], false));
-    // Even what asked for a session of its own; it marks that it lives by touching a file.
-    let script =
-        "setsid sh -c 'echo > up; while :; do touch alive; sleep 0.01; done' & until [ -e up ]; do sleep 0.01; done";
-    place.run(&sandbox, script).await;
+    // Even what asked for a session of its own. The pipe ends when the last that holds it is gone.
     let alive = place.workspace.join("alive");
-    let _ = fs::remove_file(&alive);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!alive.exists());
+    assert!(std::process::Command::new("mkfifo").arg(&alive).status().unwrap().success());
+    let gone = tokio::task::spawn_blocking(|| fs::read(alive));
+    let script = "setsid sh -c 'exec 3> alive; echo > up; sleep 1000' & until [ -e up ]; do sleep 0.01; done";
+    place.run(&sandbox, script).await;
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it lives on").unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ client_requests! {
     };
     stable AccountLoginCancel "account/login/cancel" (CancelLoginAccountParams) -> CancelLoginAccountResponse;
     stable AccountLogout "account/logout" (NoParams) -> LogoutAccountResponse;
-    stable AccountRateLimitsRead "account/rateLimits/read" (NoParams) -> GetAccountRateLimitsResponse;
+    stable AccountRateLimitsRead "account/rateLimits/read" (IgnoredParams) -> GetAccountRateLimitsResponse;
     stable FeedbackUpload "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse;
     stable CommandExec "command/exec" (CommandExecParams) -> CommandExecResponse;
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;

@@ -35,7 +35,7 @@ pub enum Stability {
     Unlisted,
 }
 
-/// Params of a method that has none: absent, null or an object, whatever is in it.
+/// Params of a method that has none: absent, null or an empty object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NoParams;
 
@@ -48,7 +48,8 @@ impl Serialize for NoParams {
 impl<'de> Deserialize<'de> for NoParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match JsonValue::deserialize(deserializer)? {
-            JsonValue::Null | JsonValue::Object(_) => Ok(Self),
+            JsonValue::Null => Ok(Self),
+            JsonValue::Object(fields) if fields.is_empty() => Ok(Self),
             other => <()>::deserialize(other).map(|()| Self).map_err(serde::de::Error::custom),
         }
     }
@@ -65,6 +66,40 @@ impl schemars::JsonSchema for NoParams {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({ "type": "null" })
+    }
+}
+
+/// Params of a method that has none here, but optional ones in newer versions of the protocol: absent, null or an
+/// object, whose fields are ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IgnoredParams;
+
+impl Serialize for IgnoredParams {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        NoParams.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for IgnoredParams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match JsonValue::deserialize(deserializer)? {
+            JsonValue::Object(_) => Ok(Self),
+            other => NoParams::deserialize(other).map(|_| Self).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl schemars::JsonSchema for IgnoredParams {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IgnoredParams".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        NoParams::json_schema(generator)
     }
 }
 

@@ -130,11 +130,18 @@ fn missing_params_are_taken_as_empty_where_nothing_is_required() {
         assert_eq!(decode(method, None), decode(method, Some("{}")), "{method}");
         assert!(decode(method, None).is_ok(), "{method}");
     }
-    for params in [None, Some("null"), Some("{}"), Some(r#"{"a":1}"#)] {
-        assert!(decode("account/logout", params).is_ok(), "{params:?}");
+}
+
+#[test]
+fn a_method_without_params_takes_none_null_or_an_empty_object_only() {
+    for method in ["account/logout", "configRequirements/read", "config/mcpServer/reload"] {
+        for params in [None, Some("null"), Some("{}")] {
+            assert!(decode(method, params).is_ok(), "{method} {params:?}");
+        }
+        assert_eq!(refusal(method, Some(r#"{"a":1}"#)), "invalid type: map, expected unit");
+        assert_eq!(refusal(method, Some("[1]")), "invalid type: sequence, expected unit");
+        assert_eq!(refusal(method, Some("\"x\"")), "invalid type: string \"x\", expected unit");
     }
-    assert_eq!(refusal("account/logout", Some("[1]")), "invalid type: sequence, expected unit");
-    assert_eq!(refusal("account/logout", Some("\"x\"")), "invalid type: string \"x\", expected unit");
 }
 
 #[test]
@@ -152,6 +159,9 @@ fn newer_clients_are_understood() {
     assert!(decode("turn/start", Some(r#"{"threadId":"t","input":[{"type":"localAudio","path":"/a"}]}"#)).is_ok());
     assert!(decode("feedback/upload", Some(r#"{"classification":"bug"}"#)).is_ok());
     assert!(decode("plugin/read", Some(r#"{"pluginName":"p"}"#)).is_ok());
+    for params in [None, Some("null"), Some(r#"{"excludeResetCreditDetails":true}"#)] {
+        assert!(decode("account/rateLimits/read", params).is_ok(), "{params:?}");
+    }
     assert_eq!(
         refusal("turn/start", Some(r#"{"threadId":"t","input":[],"effort":5}"#)),
         "invalid type: integer `5`, expected a string"

@@ -12,8 +12,11 @@ use crate::limits;
 /// The answer to a request, some time later; `None` when it was given on the way.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
+/// The same, with how long the request takes.
+type Request = Pin<Box<dyn Future<Output = (Kind, Option<Vec<u8>>)> + Send>>;
+
 pub(crate) struct InFlight {
-    requests: FuturesUnordered<Pin<Box<dyn Future<Output = (Kind, Option<Vec<u8>>)> + Send>>>,
+    requests: FuturesUnordered<Request>,
     /// How many of them are [`Kind::Short`].
     short: usize,
     /// When one of those was answered last.

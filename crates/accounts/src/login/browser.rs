@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::NOT_COMPLETED;
 use super::callback::Callback;
+use super::{Kind, NOT_COMPLETED};
 use crate::issuer::{CLIENT_ID, encoded};
 use crate::{AccountError, Accounts};
 
@@ -61,7 +61,8 @@ impl Accounts {
         let replaced = self.give_up(None);
         let started = self.open(originator).await;
         reply(started.map(|(login_id, auth_url)| LoginAccountResponse::Chatgpt { login_id, auth_url }));
-        self.tell_given_up(replaced, "Login cancelled").await;
+        let why = replaced.as_ref().map_or(NOT_COMPLETED, |replaced| replaced.kind.replaced_by_browser());
+        self.tell_given_up(replaced, why).await;
     }
 
     /// Begins to listen. The one before has left the port, or someone else has it.
@@ -73,7 +74,7 @@ impl Accounts {
         let secrets = Secrets::new().map_err(|error| AccountError::LoginServer(error.to_string()))?;
         let redirect_uri = format!("http://localhost:{port}/auth/callback");
         let auth_url = self.auth_url(&redirect_uri, &secrets, originator);
-        let (login_id, stop, before) = self.begin("Login server error: ");
+        let (login_id, stop, before) = self.begin(Kind::Browser);
         let callback = Callback::new(self.clone(), login_id.clone(), secrets, redirect_uri);
         let (accounts, id) = (self.clone(), login_id.clone());
         tokio::spawn(async move {

@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::browser::Secrets;
-use super::{Failure, credentials, page};
+use super::{Failure, credentials, page, success};
 use crate::Accounts;
 use crate::auth_json::AuthJson;
 
@@ -113,8 +113,10 @@ impl Callback {
                 Err(Failure::new("missing_authorization_code", message))
             }
         };
+        let described = outcome.as_ref().map(|file| success::query(file, &self.accounts.0.options.issuer));
+        let described = described.unwrap_or_default();
         match self.finish(outcome).await {
-            Ok(()) => redirect(&self.redirect_uri.replace("/auth/callback", "/success")),
+            Ok(()) => redirect(&format!("{}?{described}", self.redirect_uri.replace("/auth/callback", "/success"))),
             Err(failure) => html(page::failed(&failure)),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loomd_protocol::LoginAccountResponse;
 use tokio::time::{sleep, timeout};
 
-use super::{Failure, NOT_COMPLETED, credentials};
+use super::{Failure, Kind, NOT_COMPLETED, credentials};
 use crate::auth_json::AuthJson;
 use crate::issuer::{DeviceCode, Grant, Poll};
 use crate::{AccountError, Accounts};
@@ -31,7 +31,7 @@ impl Accounts {
             Ok(code) => code,
             Err(error) => return reply(Err(error)),
         };
-        let (login_id, stop, before) = self.begin("");
+        let (login_id, stop, before) = self.begin(Kind::Device);
         reply(Ok(LoginAccountResponse::ChatgptDeviceCode {
             login_id: login_id.clone(),
             verification_url: self.0.issuer.verification_url(),

@@ -5,6 +5,7 @@ mod browser;
 mod callback;
 mod device;
 mod page;
+mod success;
 
 use loomd_protocol::{AuthMode, CancelLoginAccountResponse, CancelLoginAccountStatus, ForcedLoginMethod, Secret};
 use tokio_util::sync::CancellationToken;
@@ -23,10 +24,33 @@ pub(crate) const NOT_COMPLETED: &str = "Login was not completed";
 /// A login that waits for the user.
 pub(crate) struct Pending {
     id: String,
-    /// What its errors begin with.
-    prefix: &'static str,
+    kind: Kind,
     /// Ends all that is done for it.
     stop: CancellationToken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Browser,
+    Device,
+}
+
+impl Kind {
+    /// What the errors of such a login begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Browser => "Login server error: ",
+            Self::Device => "",
+        }
+    }
+
+    /// What is said of such a login when one in a browser replaces it.
+    fn replaced_by_browser(self) -> &'static str {
+        match self {
+            Self::Browser => "Login cancelled",
+            Self::Device => NOT_COMPLETED,
+        }
+    }
 }
 
 /// Why a sign-in failed, and the code that a browser shows for it.
@@ -69,8 +93,8 @@ impl Accounts {
     }
 
     pub(crate) async fn tell_given_up(&self, given_up: Option<Pending>, why: &str) {
-        if let Some(Pending { id, prefix, .. }) = given_up {
-            self.tell_login(Some(id), Err(format!("{prefix}{why}"))).await;
+        if let Some(Pending { id, kind, .. }) = given_up {
+            self.tell_login(Some(id), Err(format!("{}{why}", kind.prefix()))).await;
         }
     }
 
@@ -88,9 +112,9 @@ impl Accounts {
     }
 
     /// Puts a login in the place of the one that was pending before it.
-    fn begin(&self, prefix: &'static str) -> (String, CancellationToken, Option<Pending>) {
+    fn begin(&self, kind: Kind) -> (String, CancellationToken, Option<Pending>) {
         let (id, stop) = (Uuid::new_v4().to_string(), CancellationToken::new());
-        let before = self.pending().replace(Pending { id: id.clone(), prefix, stop: stop.clone() });
+        let before = self.pending().replace(Pending { id: id.clone(), kind, stop: stop.clone() });
         (id, stop, before.inspect(|pending| pending.stop.cancel()))
     }
 
@@ -98,7 +122,7 @@ impl Accounts {
     /// given up meanwhile.
     async fn finish(&self, id: &str, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
         let _order = self.0.order.lock().await;
-        let Some(Pending { prefix, .. }) = self.take_pending(Some(id)) else {
+        let Some(Pending { kind, .. }) = self.take_pending(Some(id)) else {
             return Err(Failure::new("login_cancelled", NOT_COMPLETED));
         };
         let kept = outcome.and_then(|file| {
@@ -112,7 +136,7 @@ impl Accounts {
         if kept.is_ok() {
             self.0.host.switched(self).await;
         }
-        let told = kept.as_ref().copied().map_err(|failure| format!("{prefix}{}", failure.message));
+        let told = kept.as_ref().copied().map_err(|failure| format!("{}{}", kind.prefix(), failure.message));
         self.tell_login(Some(id.into()), told).await;
         kept
     }

@@ -107,7 +107,9 @@ async fn a_browser_signs_in() {
     issuer.answer(200, &tokens("acct")).answer(200, &json!({ "access_token": "sk-made" }));
     let answer = bring(&url, "code=the%20code").await;
     assert!(answer.starts_with("HTTP/1.1 302 "), "{answer}");
-    assert!(answer.contains(&format!("location: http://localhost:{port}/success\r\n")), "{answer}");
+    let described = "needs_setup=false&org_id=&project_id=&plan_type=\
+                     &platform_url=https%3A%2F%2Fplatform.api.openai.org";
+    assert!(answer.contains(&format!("location: http://localhost:{port}/success?{described}\r\n")), "{answer}");
     assert_eq!(fixture.told(), [completed(&id, None), updated()]);
     let [exchange, key] = &issuer.requests()[..] else { panic!("two requests") };
     let start = "POST /oauth/token grant_type=authorization_code&code=the%20code&redirect_uri=http%3A%2F%2Flocalhost";
@@ -168,6 +170,15 @@ async fn a_browser_login_fails_with_what_went_wrong() {
         assert_eq!(fixture.told(), [completed(&id, Some(&told))]);
         assert_eq!((fixture.on_disk(), fixture.account().await), (None, None));
     }
+}
+
+#[tokio::test]
+async fn a_device_login_that_a_browser_login_replaces_was_not_completed() {
+    let (fixture, issuer) = with_issuer(|_| {}).await;
+    issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
+    let (device, _) = fixture.with_code().await.unwrap();
+    fixture.in_browser().await.unwrap();
+    assert_eq!(fixture.told(), [completed(&device, Some("Login was not completed"))]);
 }
 
 #[tokio::test]

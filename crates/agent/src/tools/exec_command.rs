@@ -142,14 +142,8 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
         }
-        Started::Stopped(ended) if cx.terminals.sessions.contains(session.id) => {
+        Started::Stopped(ended) => {
             leave_running(cx, session, ended);
-            Err("aborted".into())
-        }
-        // The turn was stopped before there was a process that could live on.
-        Started::Stopped(_) => {
-            let (item, event) = session.failed("aborted");
-            turn.completed(item, Some(event)).await;
             Err("aborted".into())
         }
         Started::Failed(output) => {
@@ -188,20 +182,23 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
         Err(error) => return Started::Failed(error),
     };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
-    let started = tokio::select! {
+    // An interrupt does not stop the start: its item is shown already, and the session outlives the turn.
+    let sessions = &cx.terminals.sessions;
+    let launched = match sessions.launch(reserved, &program, args.tty, move |event| feed.take(event)).await {
+        Ok(launched) => launched,
+        Err(error) => return Started::Failed(error.to_string()),
+    };
+    let polled = tokio::select! {
         biased;
-        started = cx.terminals.sessions.start(reserved, &program, args.tty, wait, move |event| feed.take(event)) => {
-            started
-        }
+        polled = launched.wait(wait) => polled,
         () = turn.cancel.cancelled() => return Started::Stopped(ended),
     };
-    match started {
-        Err(error) => Started::Failed(error.to_string()),
-        Ok(polled) if polled.exit.is_none() => Started::Running(polled, ended),
-        Ok(polled) => match ended.await {
-            Ok(ended) => Started::Ended(polled, ended),
-            Err(_) => Started::Failed("the end of the command was lost".into()),
-        },
+    if polled.exit.is_none() {
+        return Started::Running(polled, ended);
+    }
+    match ended.await {
+        Ok(ended) => Started::Ended(polled, ended),
+        Err(_) => Started::Failed("the end of the command was lost".into()),
     }
 }
 

@@ -97,6 +97,27 @@ async fn a_call_that_was_done_before_the_interrupt_is_told_as_done() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_starting_when_its_turn_is_interrupted_goes_on_in_the_background() {
+    for round in 0..12 {
+        let world = World::new().await;
+        let id = world.start(false).await;
+        let arguments = json!({ "cmd": "until [ -e go ]; do sleep 0.01; done; echo gone", "login": false });
+        world.model.reply(function_call("exec_command", arguments, "call_s"));
+        let turn = world.say(id, "start it").await.expect("a turn");
+        world.heard.find("item/started", |told| told["item"]["id"] == "call_s").await;
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        world.interrupt(id, &turn).await.expect("it is running");
+        assert_eq!(world.ended(&turn).await, "interrupted");
+        std::fs::write(world.home.work().join("go"), "").expect("a file");
+        let end = world.heard.find("item/completed", |told| told["item"]["id"] == "call_s").await;
+        assert_eq!(end["item"]["status"], "completed", "round {round}: {end}");
+        assert_eq!(end["item"]["aggregatedOutput"], "gone\n", "round {round}");
+    }
+}
+
+#[tokio::test]
 async fn a_limit_that_was_hit_is_told_before_the_turn_fails() {
     let world = World::new().await;
     let id = world.start(false).await;

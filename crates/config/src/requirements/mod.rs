@@ -21,7 +21,7 @@ use crate::{ConfigError, Feature};
 
 pub use managed::{CloudError, Managed};
 pub use toml_file::{McpIdentity, SandboxRequirement};
-pub(crate) use toml_file::{legacy, parse};
+pub(crate) use toml_file::{ParseError, legacy, parse};
 
 /// Who requires something. Displays as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Requirements {
 
 /// Whether a text says what is required; else what is wrong with it.
 pub fn check_requirements(text: &str) -> Result<(), String> {
-    parse(text, RequirementSource::Cloud).map(|_| ())
+    parse(text, RequirementSource::Cloud).map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// A value that is not allowed.
@@ -167,6 +167,15 @@ impl Requirements {
             allowed.push(WebSearchMode::Disabled);
         }
         Some(allowed)
+    }
+
+    /// An error when a feature is pinned that this server does not know: it cannot give it that state.
+    pub(crate) fn check_pins(&self) -> Result<(), ConfigError> {
+        let Some(Required { value, source }) = &self.features else { return Ok(()) };
+        match value.keys().find(|name| Feature::find(name).is_none()) {
+            Some(name) => Err(ConfigError::Invalid(format!("invalid `features` requirement `{name}` from {source}"))),
+            None => Ok(()),
+        }
     }
 
     /// Gives pinned features the state that they must have.

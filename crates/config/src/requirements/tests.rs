@@ -7,7 +7,7 @@ fn cloud(text: &str) -> Requirements {
 }
 
 fn refused(text: &str) -> String {
-    parse(text, RequirementSource::Cloud).unwrap_err()
+    parse(text, RequirementSource::Cloud).unwrap_err().to_string()
 }
 
 fn wire(requirements: &Requirements) -> serde_json::Value {
@@ -64,9 +64,17 @@ fn what_makes_no_sense_is_refused() {
         "invalid value for `allowed_sandbox_modes`: `[WorkspaceWrite]` is not in the allowed set \
          must include 'read-only' to allow any SandboxPolicy (set by cloud requirements)"
     );
-    assert_eq!(refused("features.nope = true"), "invalid `features` requirement `nope` from cloud requirements");
     assert!(refused("allowed_approval_policies = 'x'").starts_with("invalid type: string \"x\", expected a sequence"));
     assert!(refused("experimental_network = { domains = {}, allowed_domains = [] }").contains("cannot be combined"));
+}
+
+#[test]
+fn an_unknown_pinned_feature_is_shown_and_refused_by_the_check() {
+    let requirements = cloud("features.nope = true");
+    assert_eq!(wire(&requirements)["featureRequirements"], json!({"nope": true}));
+    let refused = requirements.check_pins().unwrap_err().to_string();
+    assert_eq!(refused, "invalid `features` requirement `nope` from cloud requirements");
+    assert!(cloud("features.tool_search = true").check_pins().is_ok());
 }
 
 #[test]

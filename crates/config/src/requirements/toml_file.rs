@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loomd_protocol::{AskForApproval, ResidencyRequirement, SandboxMode, SandboxPolicy, WebSearchMode};
 use serde::Deserialize;
+use thiserror::Error;
 use toml::Table;
 
 use super::network::Network;
 use super::{Disallowed, Required, RequirementSource, Requirements};
-use crate::Feature;
 
 /// A sandbox that may be allowed: the presets, and one that somebody else provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -87,13 +87,31 @@ struct WrittenApp {
     enabled: Option<bool>,
 }
 
-/// The requirements in a text, or what is wrong with it.
-pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, String> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+/// Why a text gives no requirements.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum ParseError {
+    /// It is no TOML, or a value has a wrong type.
+    #[error("{0}")]
+    Syntax(String),
+    /// Nothing could ever meet what it requires. Names the key.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+impl From<toml::de::Error> for ParseError {
+    fn from(error: toml::de::Error) -> Self {
+        Self::Syntax(error.to_string())
+    }
+}
+
+/// The requirements in a text, or what is wrong with it. Features that this server does not know are kept: see
+/// [`Requirements::check_pins`].
+pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, ParseError> {
+    let table: Table = text.parse()?;
     let any = !table.is_empty();
-    let written: Written = table.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+    let written: Written = table.try_into()?;
     if written.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
-        return Err("field `allowed_approval_policies` cannot be empty".into());
+        return Err(ParseError::Contradiction("field `allowed_approval_policies` cannot be empty".into()));
     }
     if let Some(modes) = &written.allowed_sandbox_modes
         && !modes.contains(&SandboxRequirement::ReadOnly)
@@ -104,14 +122,10 @@ pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirement
             allowed: "must include 'read-only' to allow any SandboxPolicy".into(),
             source_name: source.to_string(),
         };
-        return Err(disallowed.to_string());
+        return Err(ParseError::Contradiction(disallowed.to_string()));
     }
-    let unknown =
-        |features: &BTreeMap<String, bool>| features.keys().find(|name| Feature::find(name).is_none()).cloned();
-    if let Some(name) = written.features.as_ref().and_then(unknown) {
-        return Err(format!("invalid `features` requirement `{name}` from {source}"));
-    }
-    let network = written.experimental_network.map(Network::into_wire).transpose()?;
+    let network = written.experimental_network.map(Network::into_wire).transpose();
+    let network = network.map_err(ParseError::Contradiction)?;
     Ok(Requirements {
         approval_policies: required(written.allowed_approval_policies, &source),
         sandbox_modes: required(written.allowed_sandbox_modes, &source),

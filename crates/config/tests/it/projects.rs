@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use loomd_config::LoadRequest;
 use loomd_config::config_toml::TrustLevel;
+use loomd_config::{LoadRequest, Managed};
 use loomd_protocol::{AbsolutePathBuf, AskForApproval};
 
 use crate::{Fixture, user};
@@ -83,11 +83,44 @@ fn a_managed_file_is_the_highest_layer_and_binds() {
     let loaded = fixture.load().unwrap();
     assert_eq!(loaded.config.model.as_deref(), Some("managed"));
     assert!(loaded.requirements.check_approval_policy(&AskForApproval::OnRequest).is_err());
+}
+
+#[test]
+fn requirements_that_nothing_can_meet_are_refused_by_their_key_for_every_source() {
+    let contradictions = [
+        ("allowed_approval_policies = []", "field `allowed_approval_policies` cannot be empty"),
+        (
+            "allowed_sandbox_modes = []",
+            "invalid value for `allowed_sandbox_modes`: `[]` is not in the allowed set must include 'read-only' to \
+             allow any SandboxPolicy (set by <source>)",
+        ),
+    ];
+    for (text, message) in contradictions {
+        let fixture = user("");
+        let managed = Managed::default();
+        managed.set(Ok(Some(text.into())));
+        let error = loomd_config::load(&LoadRequest { managed: Some(&managed), ..fixture.request() }).unwrap_err();
+        let expected = message.replace("<source>", "cloud requirements");
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.read_message(), format!("failed to read configuration layers: {expected}"));
+        fs::write(fixture.root.join("requirements.toml"), text).unwrap();
+        let error = fixture.neutral(&fixture.load().unwrap_err().to_string());
+        let source = "<root>/requirements.toml";
+        assert_eq!(error, format!("{source}: {}", message.replace("<source>", source)));
+    }
+}
+
+#[test]
+fn an_unknown_pinned_feature_can_be_read_and_is_refused_when_it_is_to_be_used() {
+    let fixture = user("");
     fs::write(fixture.root.join("requirements.toml"), "features.nope = true").unwrap();
-    let error = fixture.load().unwrap_err();
+    let loaded = fixture.load().unwrap();
+    let shown = loaded.requirements.to_wire().and_then(|wire| wire.feature_requirements).unwrap();
+    assert_eq!(shown.get("nope"), Some(&true));
+    let error = loomd_config::resolve(&loaded).unwrap_err();
     assert_eq!(
         fixture.neutral(&error.to_string()),
-        "<root>/requirements.toml: invalid `features` requirement `nope` from <root>/requirements.toml"
+        "invalid `features` requirement `nope` from <root>/requirements.toml"
     );
 }
 

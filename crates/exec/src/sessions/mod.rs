@@ -57,6 +57,22 @@ pub struct Polled {
     pub duration: Duration,
 }
 
+/// A session that has just begun. It goes on when this is dropped.
+#[derive(Debug)]
+pub struct Launched<'a> {
+    sessions: &'a Sessions,
+    id: u32,
+    session: Session,
+    begun: Instant,
+}
+
+impl Launched<'_> {
+    /// Waits for the end, at most `wait`. Cancel-safe.
+    pub async fn wait(&self, wait: Duration) -> Polled {
+        self.sessions.poll(self.id, &self.session, self.begun, Deadline::now() + wait).await
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error("Unknown process id {0}")]
@@ -73,8 +89,7 @@ impl Sessions {
         self.0.reserve()
     }
 
-    /// Starts a command and waits for its end, at most `wait`. With a terminal it has input; without, its
-    /// stdout and stderr are one stream. `events` hears everything, also after this call has returned.
+    /// Starts a command and waits for its end, at most `wait`.
     pub async fn start(
         &self,
         id: Reserved,
@@ -83,13 +98,25 @@ impl Sessions {
         wait: Duration,
         events: impl FnMut(Event<'_>) + Send + 'static,
     ) -> Result<Polled> {
+        Ok(self.launch(id, command, terminal, events).await?.wait(wait).await)
+    }
+
+    /// Starts a command. With a terminal it has input; without, its stdout and stderr are one stream. `events`
+    /// gets everything. When this is dropped before it returns, the command does not run.
+    pub async fn launch(
+        &self,
+        id: Reserved,
+        command: &Command,
+        terminal: bool,
+        events: impl FnMut(Event<'_>) + Send + 'static,
+    ) -> Result<Launched<'_>> {
         let begun = Instant::now();
         let stdio = if terminal { Stdio::Terminal(Size::default()) } else { Stdio::OnePipe };
         let started = Process::start(command, stdio).await?;
         let session = Session::new(started.stdin);
         tokio::spawn(pump(session.clone(), started.process, started.stdout, events));
         let id = self.0.insert(id, session.clone());
-        Ok(self.poll(id, &session, begun, Deadline::now() + wait).await)
+        Ok(Launched { sessions: self, id, session, begun })
     }
 
     /// Writes to a session, or writes nothing, and waits for its end, at most `wait`.
@@ -101,11 +128,6 @@ impl Sessions {
             session.write(input, deadline).await?;
         }
         Ok(self.poll(id, &session, begun, deadline).await)
-    }
-
-    /// Whether there is a session under this id. One that is only reserved is none yet.
-    pub fn contains(&self, id: u32) -> bool {
-        self.0.contains(id)
     }
 
     /// How many are running or have an end that nobody has seen.

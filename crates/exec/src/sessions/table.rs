@@ -92,10 +92,6 @@ impl Table {
         place.session.clone()
     }
 
-    pub fn contains(&self, id: u32) -> bool {
-        self.state().places.get(&id).is_some_and(|place| place.session.is_some())
-    }
-
     pub fn remove(&self, id: u32) {
         self.state().places.remove(&id);
     }

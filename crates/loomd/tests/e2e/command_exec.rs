@@ -1,7 +1,8 @@
 //! Programs that a client runs: what becomes of them, and of their output, when the client or the server is slow
 //! or gone.
 
-use std::time::Duration;
+use std::cell::RefCell;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use loomd_testkit::{Home, Launch, Peer, Signal, soak};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::common::{LOOMD, initialized, launch, ping, piped};
+use crate::common::{LOOMD, initialized, launch, ping, piped, until};
 
 const MIB: u64 = 1 << 20;
 
@@ -81,13 +82,35 @@ async fn what_was_asked_before_the_end_of_input_is_answered() {
     server.wait_exit().await;
 }
 
+/// Waits until the process whose number is in the file sleeps and prints nothing more.
+async fn stuck(pid_file: &Path) {
+    const LOOKS: usize = 20;
+    let written = || {
+        let pid = std::fs::read_to_string(pid_file).ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok()?;
+        let io = std::fs::read_to_string(format!("/proc/{}/io", pid.trim())).ok()?;
+        let wchar = io.lines().find_map(|line| line.strip_prefix("wchar: "))?.to_owned();
+        stat.contains(") S ").then_some(wchar)
+    };
+    let last = RefCell::new((None, 0));
+    until("sleeping program", async || {
+        let (before, looks) = &mut *last.borrow_mut();
+        let now = written();
+        *looks = if now.is_some() && now == *before { *looks + 1 } else { 0 };
+        *before = now;
+        *looks >= LOOKS
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_program_waits_for_a_client_that_does_not_read() {
     let home = unconfined();
     let mut server = piped(&home);
     let (mut stdin, stdout) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
     let size = 64 * MIB;
-    let script = format!("head -c {size} /dev/zero; printf 'the end'");
+    let pid_file = home.path().join("pid");
+    let script = format!("head -c {size} /dev/zero & echo $! > {}; wait; printf 'the end'", pid_file.to_string_lossy());
     for message in [
         json!({"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "t", "version": "1"}}}),
         json!({"id": 1, "method": "command/exec", "params": {
@@ -100,8 +123,7 @@ async fn a_program_waits_for_a_client_that_does_not_read() {
     let pid = server.id().unwrap();
     let mut lines = BufReader::with_capacity(1 << 20, stdout).lines();
     lines.next_line().await.unwrap();
-    // Time enough to fill the memory, for one who would.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    stuck(&pid_file).await;
     let (mut bytes, mut last, mut peak) = (0, Vec::new(), soak::memory(pid).rss);
     let result = loop {
         let line = lines.next_line().await.unwrap().unwrap();

@@ -177,11 +177,12 @@ async fn a_host_that_nobody_lists_is_asked_about() {
 #[tokio::test]
 async fn one_answer_is_enough_for_all_who_wait_for_it() {
     let world = World::new().await;
-    let script = format!("for i in 1 2 3; do ({}) & done; wait", world.get("127.0.0.3"));
-    world.begin(&script).await;
+    let get = world.get("127.0.0.3").replace("; cat ", "; echo > sent$i; cat ");
+    world.begin(&format!("for i in 1 2 3; do ({get}) & done; wait")).await;
     let (id, _) = world.server.server_request(ASK).await;
-    // Time for the others to join; whoever comes later is allowed for the session.
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    // Whose request is read after the answer is allowed for the session.
+    let sent = |i| world.home.work().join(format!("sent{i}")).exists();
+    until("request of each", async || (1..=3).all(sent)).await;
     world.server.respond(&id, json!({ "decision": "acceptForSession" })).await;
     assert_eq!(world.end().await, outcome("completed", "hello\nhello\nhello\n"));
     assert_eq!(world.server.notifications("serverRequest/resolved").len(), 1);

@@ -1,6 +1,7 @@
 //! Tools with which an agent starts others and works with them.
 
 mod close_agent;
+mod message;
 mod resume_agent;
 mod send_input;
 mod spawn_agent;
@@ -9,11 +10,11 @@ mod wait_agent;
 use std::collections::BTreeMap;
 
 use loomd_config::Feature;
-use loomd_protocol::{CollabAgentTool, CollabAgentToolCallStatus, ThreadItem, UserInput};
+use loomd_protocol::{CollabAgentTool, CollabAgentToolCallStatus, ThreadItem};
 use loomd_store::ThreadId;
-use serde::Deserialize;
 
 pub(super) use close_agent::CloseAgent;
+use message::{Message, items_schema, prompt};
 pub(super) use resume_agent::ResumeAgent;
 pub(super) use send_input::SendInput;
 pub(super) use spawn_agent::SpawnAgent;
@@ -40,39 +41,6 @@ fn max_depth(turn: &crate::turn::TurnCx) -> i32 {
 fn max_threads(turn: &crate::turn::TurnCx) -> usize {
     let agents = turn.profile.config.config.agents.as_ref();
     agents.and_then(|agents| agents.max_threads).map_or(MAX_THREADS, |threads| threads.get())
-}
-
-/// What one agent says to another: a text, or parts as a user would send them.
-#[derive(Deserialize)]
-struct Said {
-    message: Option<String>,
-    items: Option<Vec<UserInput>>,
-}
-
-impl Said {
-    fn input(self) -> Result<Vec<UserInput>, String> {
-        match (self.message, self.items) {
-            (Some(_), Some(_)) => Err("Provide either message or items, but not both".into()),
-            (None, None) => Err("Provide one of: message or items".into()),
-            (Some(message), None) if message.trim().is_empty() => Err("Empty message can't be sent to an agent".into()),
-            (Some(text), None) => Ok(vec![UserInput::Text { text, text_elements: Vec::new() }]),
-            (None, Some(items)) if items.is_empty() => Err("Items can't be empty".into()),
-            (None, Some(items)) => Ok(items),
-        }
-    }
-}
-
-/// The texts of an input, for showing.
-fn prompt(input: &[UserInput]) -> String {
-    let texts = input.iter().map(|part| match part {
-        UserInput::Text { text, .. } => text.clone(),
-        UserInput::Image { .. } => "[image]".into(),
-        UserInput::LocalImage { path } => format!("[local_image:{path}]"),
-        UserInput::Skill { name, .. } => format!("[skill:${name}]"),
-        UserInput::Mention { name, .. } => format!("[mention:${name}]"),
-        UserInput::Audio { .. } | UserInput::LocalAudio { .. } => "[audio]".into(),
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn parse_id(text: &str) -> Result<ThreadId, String> {

@@ -5,9 +5,9 @@ use loomd_protocol::CollabAgentTool;
 use loomd_store::rollout::{AgentStatus, CollabAgentInteractionEnd, Event};
 use serde::Deserialize;
 
-use super::super::spec::{array, boolean, function, object, string};
+use super::super::spec::{boolean, function, string};
 use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
-use super::{Said, offered, parse_id, prompt, started};
+use super::{Message, items_schema, offered, parse_id, prompt, started};
 use crate::turns::collab;
 
 pub(crate) struct SendInput;
@@ -17,7 +17,7 @@ struct Args {
     #[serde(alias = "id")]
     target: String,
     #[serde(flatten)]
-    said: Said,
+    message: Message,
     #[serde(default)]
     interrupt: bool,
 }
@@ -31,13 +31,7 @@ impl Tool for SendInput {
                 &[
                     ("target", string("The agent's id.")),
                     ("message", string("What to say. Either this or items.")),
-                    (
-                        "items",
-                        array(
-                            object(&[("type", string("The kind of part.")), ("text", string("Its text."))], &["type"]),
-                            "What to say, in parts. Either this or message.",
-                        ),
-                    ),
+                    ("items", items_schema("What to say, in parts. Either this or message.")),
                     ("interrupt", boolean("Whether it stops what it is doing first.")),
                 ],
                 &["target"],
@@ -58,7 +52,7 @@ async fn send(cx: &ToolCx, call: &Call) -> Answer {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let id = parse_id(&args.target)?;
-    let input = args.said.input()?;
+    let input = args.message.input()?;
     let prompt = prompt(&input);
     turn.started(started(cx, call, CollabAgentTool::SendInput, &[id], Some(prompt.clone()))).await;
     // Other threads are none of an agent's business, nor does it talk to itself.

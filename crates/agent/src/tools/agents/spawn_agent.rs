@@ -7,9 +7,9 @@ use loomd_protocol::{CollabAgentTool, ReasoningEffort, ThreadItem};
 use loomd_store::rollout::{AgentStatus, CollabAgentSpawnEnd, Event};
 use serde::Deserialize;
 
-use super::super::spec::{array, boolean, function, object, string};
+use super::super::spec::{boolean, function, string};
 use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
-use super::{Said, max_depth, max_threads, offered, prompt, started};
+use super::{Message, items_schema, max_depth, max_threads, offered, prompt, started};
 use crate::agents::Child;
 use crate::turns::collab;
 
@@ -21,7 +21,7 @@ const ROLES: &[&str] = &["default", "explorer", "worker"];
 #[derive(Deserialize)]
 struct Args {
     #[serde(flatten)]
-    said: Said,
+    message: Message,
     agent_type: Option<String>,
     model: Option<String>,
     reasoning_effort: Option<ReasoningEffort>,
@@ -39,7 +39,7 @@ impl Tool for SpawnAgent {
                  questions, and say which files it may touch.",
                 &[
                     ("message", string("The task, in words. Either this or items.")),
-                    ("items", array(object(&[("type", string("The kind of part.")), ("text", string("Its text."))], &["type"]), "The task, in parts. Either this or message.")),
+                    ("items", items_schema("The task, in parts. Either this or message.")),
                     ("agent_type", string("`explorer` for finding things out, `worker` for making changes, or a configured kind; `default` unless given.")),
                     ("model", string("Another model than yours.")),
                     ("reasoning_effort", string("Another effort than yours.")),
@@ -62,7 +62,7 @@ impl Tool for SpawnAgent {
 async fn spawn(cx: &ToolCx, call: &Call) -> Answer {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
-    let input = args.said.input()?;
+    let input = args.message.input()?;
     let prompt = prompt(&input);
     let effort = args.reasoning_effort.clone().or_else(|| turn.settings.reasoning_effort.clone());
     let mut item = started(cx, call, CollabAgentTool::SpawnAgent, &[], Some(prompt.clone()));
