@@ -383,10 +383,7 @@ mod tests {
 
     impl Source for Flood {
         async fn next(&mut self) -> Option<Inbound> {
-            match self.0.next() {
-                Some(message) => Some(Inbound::Message(message.into())),
-                None => None,
-            }
+            self.0.next().map(|message| Inbound::Message(message.into()))
         }
     }
 
