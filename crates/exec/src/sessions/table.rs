@@ -157,7 +157,7 @@ mod tests {
         let reserved: Vec<_> = (0..100).map(|_| table.reserve()).collect();
         let ids: std::collections::BTreeSet<_> = reserved.iter().map(Reserved::id).collect();
         assert_eq!((ids.len(), ids.iter().all(|id| IDS.contains(id)), table.open()), (100, true, 0));
-        assert!(!ids.iter().any(|id| table.contains(*id)));
+        assert!(ids.iter().all(|id| table.use_session(*id).is_none()), "nothing runs there yet");
         drop(reserved);
         assert!(table.state().places.is_empty());
     }
