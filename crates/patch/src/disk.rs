@@ -242,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().canonicalize().unwrap().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(Disk.read(&pipe).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(Disk.read(&pipe).unwrap_err().to_string(), "is not a regular file");
         let old = fs::metadata(folder.path()).unwrap();
         assert!(overwrite(&Place::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
     }
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn only_ordinary_files_are_read() {
         let error = Disk.read(Path::new("/dev/null")).unwrap_err();
-        assert_eq!(error.to_string(), "not a regular file");
+        assert_eq!(error.to_string(), "is not a regular file");
         let error = Disk.read(Path::new("/")).unwrap_err();
         assert_eq!(error.to_string(), "Is a directory (os error 21)");
     }
