@@ -84,7 +84,7 @@ impl Name<'_> {
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         let opened = openat(self.folder, self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode);
         match opened {
-            Err(Errno::NXIO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            Err(Errno::NXIO) => Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file")),
             opened => Ok(opened?.into()),
         }
     }
