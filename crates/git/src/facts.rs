@@ -29,14 +29,14 @@ pub struct Facts {
 
 /// `None` outside a repository, and in one without commits.
 pub async fn facts(folder: &Path, launcher: &impl Launcher) -> Option<Facts> {
-    let from = folder.to_owned();
+    // A look at each folder above costs less than the way to another thread, and most callers are in no repository.
+    let repository = Repository::find(folder)?;
     // The files may be large, so they are not read on a worker of the runtime.
     let read = tokio::task::spawn_blocking(move || {
-        let repository = Repository::find(&from)?;
         let (head, origin) = (head(&repository), origin(&repository));
-        Some((repository, head, origin))
+        (repository, head, origin)
     });
-    let (repository, head, origin) = read.await.ok()??;
+    let (repository, head, origin) = read.await.ok()?;
     let program = Program::new(launcher, &repository, folder);
     let head = match head {
         Head::At { commit_hash, branch } => (commit_hash, branch),
