@@ -1,10 +1,7 @@
-//! The head of a rollout: who the thread is and what it was first asked, from as few lines as that takes.
+//! The head of a thread's records: its session metadata and its first user message, from as few lines as that takes.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 
-use crate::descriptors;
 use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
@@ -27,18 +24,22 @@ pub(crate) struct Head {
     pub blank: bool,
 }
 
-/// Reads the head of a file.
-pub(crate) fn read(path: &Path) -> io::Result<Head> {
-    read_from(open(path)?, |head| head.meta.is_some() && head.preview.is_some())
+/// The head of the records in a file.
+pub(crate) fn read(records: impl Read) -> io::Result<Head> {
+    read_from(records, |head| head.meta.is_some() && head.preview.is_some())
 }
 
-/// Reads only who the thread in a file is.
-pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
-    Ok(read_from(open(path)?, |head| head.meta.is_some())?.meta)
+/// Only the session metadata of the records in a file.
+pub(crate) fn read_meta(records: impl Read) -> io::Result<Option<Box<SessionMeta>>> {
+    Ok(read_from(records, |head| head.meta.is_some())?.meta)
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    descriptors::open_file(path)
+/// What lists and lookups need of the session metadata: the long parts stay in the records.
+pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
+    meta.base_instructions = None;
+    meta.dynamic_tools = None;
+    meta.preview = None;
+    meta
 }
 
 fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
@@ -96,7 +97,7 @@ impl Head {
 /// Editors put context before what the user typed; it ends with this heading.
 const REQUEST_HEADING: &str = "## My request for Codex:";
 
-/// What stands for a thread in a list: the text of its first user message. The same rule everywhere.
+/// The text that stands for a thread in a list: that of its first user message. `None` for a blank message.
 pub fn preview(message: &UserMessage) -> Option<String> {
     let text = match message.message.find(REQUEST_HEADING) {
         Some(at) => &message.message[at + REQUEST_HEADING.len()..],

@@ -1,6 +1,7 @@
 //! What can be asked of a list of threads, and where a page ends.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -42,8 +43,8 @@ pub struct Page {
     pub threads: Vec<StoredThread>,
     /// `None` when there are no more.
     pub next: Option<Cursor>,
-    /// Rollouts that could not be read: with any, threads may be missing from the list.
-    pub unread: usize,
+    /// How many threads could not be read: with any, some may be missing from the list.
+    pub unreadable: usize,
 }
 
 impl ListQuery {
@@ -129,6 +130,17 @@ impl FromStr for Cursor {
         };
         parse().ok_or_else(|| BadCursor(text.to_owned()))
     }
+}
+
+/// A working directory as the query names it and, when that differs, without links: threads record either.
+pub(crate) fn cwd_spellings(cwd: &str) -> Vec<String> {
+    let mut found = vec![cwd.to_owned()];
+    if let Some(resolved) = Path::new(cwd).canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok())
+        && resolved != cwd
+    {
+        found.push(resolved);
+    }
+    found
 }
 
 /// The groups of sources that can be asked for, as the index numbers them.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use loomd_store::rollout::{Event, Line, Record, whole_lines};
-use loomd_store::{Batch, Durability, Error, Extent, FileStore, Store, ThreadId};
+use loomd_store::{Batch, Durability, Error, FileBacked, FileStore, Position, Store, ThreadId};
 
 mod support;
 use support::*;
@@ -37,7 +37,10 @@ fn role() {
             "write" => write_for_ever(&store, id, number).await,
             "turns" => take_turns(&store, id, number).await,
             "fill" => fill_the_disk(&store, id).await,
-            "place" => tell(&store.place(id, Timestamp::UNIX_EPOCH).display().to_string()),
+            "place" => {
+                let _reader = store.create(id, Timestamp::UNIX_EPOCH);
+                tell(&store.path(id).unwrap().display().to_string());
+            }
             other => panic!("{other}"),
         }
     });
@@ -85,19 +88,20 @@ impl Dice {
 
 async fn write_for_ever(store: &FileStore, id: ThreadId, number: u64) {
     let mut dice = Dice(number + 1);
-    if store.find(id, None).await.is_err() {
-        store.place(id, Timestamp::now());
-    }
-    let lease = store.lease(id).await.unwrap();
-    if store.extent(id).await.is_err() {
+    let (reader, is_new) = match store.open(id).await {
+        Ok(reader) => (reader, false),
+        Err(_) => (store.create(id, Timestamp::now()), true),
+    };
+    let mut writer = reader.writer().await.unwrap();
+    if is_new {
         let meta = Record::SessionMeta(Box::new(meta(id, BASE)));
-        store.append(&lease, &batch(&[meta, user("hello")]), Durability::Flushed).await.unwrap();
+        writer.append(batch(&[meta, user("hello")]), Durability::Flushed).await.unwrap();
     }
     for count in 0.. {
         let size = if dice.roll(10) == 0 { 300_000 } else { 200 };
         let record = agent(&format!("{number}-{count} {}", "x".repeat(dice.roll(size) as usize)));
         let durability = if dice.roll(50) == 0 { Durability::Synced } else { Durability::Flushed };
-        store.append(&lease, &batch(&[record]), durability).await.unwrap();
+        writer.append(batch(&[record]), durability).await.unwrap();
         tell(&format!("{number}-{count}"));
     }
 }
@@ -106,16 +110,17 @@ async fn write_for_ever(store: &FileStore, id: ThreadId, number: u64) {
 fn stored(home: &Path, id: ThreadId) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = store(home);
-    let (mut from, mut found) = (0, Vec::new());
+    let reader = runtime.block_on(store.open(id)).unwrap();
+    let (mut from, mut found) = (Position::START, Vec::new());
     loop {
-        let window = runtime.block_on(store.read(id, from, 1 << 20)).unwrap();
-        if window.bytes.is_empty() {
+        let window = runtime.block_on(reader.records_after(from, 1 << 20)).unwrap();
+        if window.is_empty() {
             return found;
         }
         from = window.end();
-        for (_, line) in whole_lines(&window.bytes) {
+        for line in window.lines() {
             if let Some(Record::EventMsg(Event::AgentMessage(message))) =
-                Line::parse(line).and_then(|line| line.decode())
+                Line::parse(line.bytes).and_then(|line| line.decode())
             {
                 found.push(message.message.split(' ').next().unwrap().to_owned());
             }
@@ -160,38 +165,38 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
 
 fn find(home: &Path, id: ThreadId) -> PathBuf {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store(home).find(id, None)).unwrap().path
+    runtime.block_on(store(home).find(id, None)).unwrap().path.unwrap()
 }
 
 const TURNS: u64 = 200;
 
 /// Adds one to the last number in the thread, `TURNS` times.
 async fn take_turns(store: &FileStore, id: ThreadId, number: u64) {
-    let mut known: Option<Extent> = None;
+    let reader = store.open(id).await.unwrap();
+    let mut known: Option<Position> = None;
     let mut foreign = 0;
     for _ in 0..TURNS {
         let started = Instant::now();
-        let lease = loop {
-            match store.lease(id).await {
-                Ok(lease) => break lease,
+        let mut writer = loop {
+            match reader.writer().await {
+                Ok(writer) => break writer,
                 Err(Error::Held { .. }) if started.elapsed() < Duration::from_secs(20) => {
                     std::thread::sleep(Duration::from_micros(200));
                 }
                 Err(error) => panic!("{error}"),
             }
         };
-        let window = store.read_back(id, None, 1).await.unwrap();
-        let last = window.lines().last().and_then(|(_, line)| Line::parse(line)?.decode());
+        let window = reader.records_before(None, 1).await.unwrap();
+        let last = window.lines().last().and_then(|line| Line::parse(line.bytes)?.decode());
         let count: u64 = match last {
             Some(Record::EventMsg(Event::AgentMessage(message))) => message.message.parse().unwrap(),
             _ => 0,
         };
-        let appended =
-            store.append(&lease, &batch(&[agent(&(count + 1).to_string())]), Durability::Flushed).await.unwrap();
-        foreign += u64::from(appended.foreign.is_some());
-        assert!(known.is_none_or(|known| known.len < appended.extent.len));
-        known = Some(appended.extent);
-        drop(lease);
+        let appended = writer.append(batch(&[agent(&(count + 1).to_string())]), Durability::Flushed).await.unwrap();
+        foreign += u64::from(known.is_some_and(|known| known != appended.start));
+        assert!(known.is_none_or(|known| known < appended.end));
+        known = Some(appended.end);
+        drop(writer);
         std::thread::sleep(Duration::from_micros(100));
     }
     tell(&format!("{number} {foreign}"));
@@ -214,17 +219,18 @@ fn two_processes_take_turns_on_one_thread() {
 }
 
 async fn fill_the_disk(store: &FileStore, id: ThreadId) {
-    let lease = store.lease(id).await.unwrap();
-    let mut last = store.extent(id).await.unwrap();
+    let reader = store.open(id).await.unwrap();
+    let mut writer = reader.writer().await.unwrap();
+    let mut last = reader.end().await.unwrap();
     let error = loop {
         let records: Vec<_> = (0..3).map(|_| agent(&"x".repeat(700))).collect();
-        match store.append(&lease, &records.iter().collect::<Batch>(), Durability::Flushed).await {
-            Ok(appended) => last = appended.extent,
+        match writer.append(records.iter().collect::<Batch>(), Durability::Flushed).await {
+            Ok(appended) => last = appended.end,
             Err(error) => break error,
         }
     };
-    assert_eq!(store.extent(id).await.unwrap(), last, "nothing half-written is left");
-    tell(&format!("{} {error}", last.len));
+    assert_eq!(reader.end().await.unwrap(), last, "nothing half-written is left");
+    tell(&format!("{} {error}", last.to_bits()));
 }
 
 #[test]

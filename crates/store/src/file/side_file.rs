@@ -6,12 +6,12 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use crate::ThreadId;
 use crate::batch::Batch;
-use crate::descriptors;
 use crate::error::{Error, Result};
-use crate::journal::{self, Durability, Expect};
+use crate::file::descriptors;
+use crate::file::journal::{self, Expect};
 use crate::rollout::whole_lines;
+use crate::{Durability, ThreadId};
 
 /// The lines of one side file, folded. `V` is what a line says about its thread.
 pub(crate) struct SideFile<V> {
@@ -43,7 +43,7 @@ impl<V> SideFile<V> {
 
     /// Appends one line (with its line break).
     pub(crate) fn append(&mut self, line: Vec<u8>) -> Result<()> {
-        journal::append(&self.path, &Batch::of_line(line), None, Expect::Any, Durability::Synced)?;
+        journal::append(&self.path, &Batch::of_lines(line), None, Expect::Any, Durability::Synced)?;
         Ok(())
     }
 

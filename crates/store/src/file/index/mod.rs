@@ -2,6 +2,7 @@
 //! lookups are answered. Rollouts are the truth: files that come, go, grow or are rewritten by others are
 //! noticed by comparing times and sizes, and the whole file can be thrown away at any moment.
 
+mod error;
 mod facet;
 mod folders;
 mod names;
@@ -17,15 +18,15 @@ use std::time::{Duration, Instant};
 use loomd_protocol::ThreadSortKey;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::list::{Cursor, ListQuery, Page};
 use crate::{StoredThread, ThreadId};
+use error::IndexError;
+pub(crate) use error::Result;
 use folders::Folders;
 use names::NameTable;
 use row::{ENTRY, Entry, Looker, ThreadRow};
 use unread::{Next, Unread, UnreadFile};
-
-pub(crate) use row::slim;
 
 /// The file's name. Other servers delete what is called `state_*.sqlite`.
 pub(crate) const FILE_NAME: &str = "loomd.sqlite";
@@ -94,7 +95,7 @@ impl Index {
     /// Runs an operation; when the index turns out to be damaged, starts over and runs it again.
     pub(crate) fn run<T>(&mut self, operation: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
         match operation(self) {
-            Err(Error::Index(error)) if schema::is_damage(&error) => {
+            Err(IndexError::Sqlite(error)) if schema::is_damage(&error) => {
                 tracing::warn!(%error, "the thread index is damaged and rebuilt");
                 self.rebuild()?;
                 operation(self)
@@ -120,7 +121,7 @@ impl Index {
         self.check_unlisted(query.archived)?;
         self.check_unread(query.archived)?;
         let mut page = self.listed(query)?;
-        page.unread = self.count_unread(query.archived)?;
+        page.unreadable = self.count_unread(query.archived)?;
         self.add_names(&mut page.threads)?;
         Ok(page)
     }
@@ -157,7 +158,7 @@ impl Index {
                 shown.push(row.into_thread(&self.home)?);
             }
         }
-        Ok(Page { threads: shown, next, unread: 0 })
+        Ok(Page { threads: shown, next, unreadable: 0 })
     }
 
     /// Reads as many heads as the page needs, newest first.
@@ -202,8 +203,8 @@ impl Index {
     /// One unreadable folder does not hide the others.
     fn read_folder(&mut self, folder: &str) -> Result<()> {
         match self.folders.read(&self.db, &self.home, folder, &mut self.unread) {
-            Err(Error::Io { path, source }) => {
-                tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+            Err(IndexError::Store(error @ Error::Storage { .. })) => {
+                tracing::warn!(%error, "a folder of threads cannot be read");
                 Ok(())
             }
             read => read,
@@ -226,7 +227,7 @@ impl Index {
             (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
             _ => None,
         };
-        Ok(Page { threads, next, unread: 0 })
+        Ok(Page { threads, next, unreadable: 0 })
     }
 
     /// The name that was given to a thread, stored or not.
@@ -266,7 +267,7 @@ impl Index {
                 }
             }
         }
-        Err(Error::NotFound { id })
+        Err(Error::NotFound { id }.into())
     }
 
     /// What was made from a rollout.
@@ -450,8 +451,8 @@ impl Index {
 /// One file that cannot be read does not keep the others from being listed. It is read again with the next look.
 fn unless_unreadable<T: Default>(done: Result<T>) -> Result<T> {
     match done {
-        Err(Error::Io { path, source }) => {
-            tracing::debug!(path = %path.display(), error = %source, "a rollout cannot be read");
+        Err(IndexError::Store(error @ Error::Storage { .. })) => {
+            tracing::debug!(%error, "a rollout cannot be read");
             Ok(T::default())
         }
         done => done,

@@ -2,16 +2,14 @@
 //! answers: one ordered range per source, provider and working directory that is asked for, of which no
 //! more than a page is read, and the page is the newest of all.
 
-use std::path::Path;
-
 use loomd_protocol::ThreadSortKey;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
+use super::error::Result;
 use super::row::{ENTRY, Entry, THREAD, ThreadRow};
 use super::{facet, signature};
-use crate::error::Result;
-use crate::list::ListQuery;
+use crate::list::{ListQuery, cwd_spellings};
 
 /// SQLite takes up to 500 parts. Whoever asks for more gets them by sorting all that match.
 const MAX_RANGES: usize = 400;
@@ -19,7 +17,7 @@ const MAX_RANGES: usize = 400;
 /// The rows of a page, and one more when there are more.
 pub(super) fn page(db: &Connection, query: &ListQuery) -> Result<Vec<ThreadRow>> {
     let facets = facet::wanted(db, query)?;
-    let cwds = query.cwds.as_ref().map(|cwds| cwds.iter().flat_map(|cwd| spellings(cwd)).collect::<Vec<_>>());
+    let cwds = query.cwds.as_ref().map(|cwds| cwds.iter().flat_map(|cwd| cwd_spellings(cwd)).collect::<Vec<_>>());
     let ranges = match &cwds {
         None => facets.into_iter().map(|facet| Range { facet, cwd: None }).collect(),
         Some(cwds) => facets
@@ -109,22 +107,11 @@ fn one(query: &ListQuery, range: &Range, time: &str, values: &mut Vec<Value>) ->
     wanted
 }
 
-/// The folder as it was asked for and, when that differs, without links: threads record either.
-fn spellings(cwd: &str) -> Vec<String> {
-    let mut found = vec![cwd.to_owned()];
-    if let Some(resolved) = Path::new(cwd).canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok())
-        && resolved != cwd
-    {
-        found.push(resolved);
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ThreadId;
-    use crate::index::schema;
+    use crate::file::index::schema;
     use crate::list::Cursor;
 
     /// How SQLite goes about a query.

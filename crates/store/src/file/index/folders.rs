@@ -12,10 +12,11 @@ use rusqlite::{Connection, params};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
+use super::error::{IndexError, Result};
 use super::row;
 use super::unread::{Unread, UnreadFile};
-use crate::descriptors;
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::file::descriptors;
 use crate::path::{ARCHIVED, RolloutName, SESSIONS};
 
 /// A folder that changed this recently may change again without its time showing it.
@@ -55,7 +56,7 @@ impl Look<'_> {
         match found {
             Ok(stat) => Ok((FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| row::mtime(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(Error::io(&self.home.join(name))(error.into())),
+            Err(error) => Err(Error::io(self.home.join(name))(error.into()).into()),
         }
     }
 }
@@ -114,8 +115,8 @@ impl Folders {
                 let folder = format!("{name}/{child}");
                 match self.visit(db, look, &folder, level + 1, unread) {
                     // One unreadable folder does not hide the others.
-                    Err(Error::Io { path, source }) => {
-                        tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+                    Err(IndexError::Store(error @ Error::Storage { .. })) => {
+                        tracing::warn!(%error, "a folder of threads cannot be read");
                     }
                     visited => visited?,
                 }

@@ -4,7 +4,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
-use crate::error::Result;
+use super::error::Result;
 use crate::list::{Kind, ListQuery};
 
 /// The number of a pair, given out when it is first met. Two processes may number a pair at once; both

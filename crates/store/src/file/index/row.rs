@@ -7,9 +7,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
+use super::error::{IndexError, Result};
 use super::unread::UnreadFile;
 use super::{facet, signature};
-use crate::error::{Error, Result};
+use crate::error::{Error, place};
+use crate::file::descriptors;
 use crate::head::{self, Head};
 use crate::list::Kind;
 use crate::path::{ARCHIVED, RolloutName};
@@ -41,7 +43,7 @@ impl FileStamp {
                 Ok(is_file.then(|| Self { size: u64::try_from(stat.st_size).unwrap_or(0), mtime: mtime(&stat) }))
             }
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(Error::io(path)(error.into())),
+            Err(error) => Err(Error::io(path)(error.into()).into()),
         }
     }
 
@@ -118,7 +120,7 @@ impl Entry {
 
 /// Reads a file's head and writes its row. A file that is gone leaves no row.
 ///
-/// A file that cannot be read is an [`Error::Io`]: a row that it has stays, else it gets one that says only
+/// A file that cannot be read is an [`Error::Storage`]: a row that it has stays, else it gets one that says only
 /// that the file is there and has to be read.
 pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str) -> Result<()> {
     index_file_as(db, home, folder, name, None)
@@ -138,12 +140,13 @@ pub(super) fn index_file_as(
     let stat = match seen.map_or_else(|| FileStamp::of(&path), |stat| Ok(Some(stat))) {
         Ok(Some(stat)) => stat,
         Ok(None) => return remove(db, folder, name),
-        Err(error) => return Err(unread(db, folder, name, parsed, error)?),
+        Err(IndexError::Store(error)) => return Err(unread(db, folder, name, parsed, error)?.into()),
+        Err(error) => return Err(error),
     };
-    match head::read(&path) {
+    match descriptors::open_file(&path).and_then(head::read) {
         Ok(head) => put(db, folder, name, parsed, stat, head),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove(db, folder, name),
-        Err(error) => Err(unread(db, folder, name, parsed, Error::io(&path)(error))?),
+        Err(error) => Err(unread(db, folder, name, parsed, Error::io(&path)(error))?.into()),
     }
 }
 
@@ -157,7 +160,7 @@ fn unread(db: &Connection, folder: &str, name: &str, parsed: RolloutName, reason
 
 /// When the thread in a file was created, as its row will say.
 pub(super) fn created(home: &Path, file: &UnreadFile) -> i64 {
-    match head::read_meta(&file.path(home)) {
+    match descriptors::open_file(&file.path(home)).and_then(head::read_meta) {
         Ok(Some(meta)) => created_at(&meta, || Some(file.parsed)),
         Ok(None) | Err(_) => file.parsed.seconds(),
     }
@@ -165,7 +168,7 @@ pub(super) fn created(home: &Path, file: &UnreadFile) -> i64 {
 
 fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: FileStamp, head: Head) -> Result<()> {
     let listed = head.meta.is_some() && head.preview.is_some();
-    let meta = head.meta.map(|meta| slim(*meta));
+    let meta = head.meta.map(|meta| head::slim(*meta));
     let id = meta.as_ref().map_or(parsed.id, |meta| meta.id);
     let created = meta.as_ref().map_or_else(|| parsed.seconds(), |meta| created_at(meta, || Some(parsed)));
     let signature = head.preview.as_deref().map(signature::of);
@@ -204,20 +207,12 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Fil
 /// Stands in the `meta` column of a file that holds nothing.
 const BLANK: &str = "blank";
 
-/// What lists and lookups need: the long parts stay in the file.
-pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
-    meta.base_instructions = None;
-    meta.dynamic_tools = None;
-    meta.preview = None;
-    meta
-}
-
 pub(super) fn remove(db: &Connection, folder: &str, name: &str) -> Result<()> {
     db.prepare_cached("DELETE FROM rollouts WHERE folder = ?1 AND name = ?2")?.execute([folder, name])?;
     Ok(())
 }
 
-/// Brings a row up to date with its file. Returns whether the row changed; fails with [`Error::Io`] when the
+/// Brings a row up to date with its file. Returns whether the row changed; fails with [`Error::Storage`] when the
 /// file cannot be read, and the row stays as it was.
 pub(super) fn verify(db: &Connection, home: &Path, entry: &Entry) -> Result<bool> {
     verify_with(db, &mut Looker::new(home), entry)
@@ -274,21 +269,20 @@ impl ThreadRow {
         let path = home.join(&self.entry.folder).join(&self.entry.name);
         let meta: SessionMeta = match self.meta.as_deref() {
             None if self.entry.stat == FileStamp::UNREAD => {
-                let source = std::io::Error::other("the rollout could not be read");
-                return Err(Error::Io { path, source });
+                let reason = std::io::Error::other("the rollout could not be read");
+                return Err(Error::io(&path)(reason).into());
             }
-            None => return Err(Error::NoSessionMeta { path }),
-            Some(BLANK) => return Err(Error::Empty { path }),
+            None => return Err(Error::NoSessionMeta { place: place(&path) }.into()),
+            Some(BLANK) => return Err(Error::Empty { place: place(&path) }.into()),
             Some(text) => serde_json::from_str(text)?,
         };
         Ok(StoredThread {
             git_info: meta.git.as_ref().and_then(|git| git.to_wire()),
             meta,
-            path,
+            path: Some(path),
             archived: self.archived,
             preview: self.preview,
             updated_at: self.updated_at,
-            size: self.entry.stat.size,
             name: None,
         })
     }
