@@ -86,9 +86,9 @@ async fn an_append_that_was_given_up_on_does_not_keep_the_next_writer_out() {
     let store = store(home.path());
     let (id, _) = thread(home.path(), "hello", BASE);
     let reader = store.open(id).await.unwrap();
-    for _ in 0..20 {
+    for _ in 0..8 {
         let mut writer = reader.writer().await.unwrap();
-        let large = batch(&[agent(&"x".repeat(4_000_000))]);
+        let large = batch(&[agent(&"x".repeat(1_000_000))]);
         {
             let mut append = writer.append(large, Durability::Flushed);
             // Started, and given up on unless it is over by now.
@@ -97,7 +97,7 @@ async fn an_append_that_was_given_up_on_does_not_keep_the_next_writer_out() {
         drop(writer);
         append(&*reader, user("next")).await.unwrap();
     }
-    assert_eq!(all_lines(&*reader).await, 3 + 20 * 2);
+    assert_eq!(all_lines(&*reader).await, 3 + 8 * 2);
 }
 
 async fn all_lines(reader: &dyn Reader) -> usize {
