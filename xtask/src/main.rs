@@ -1,6 +1,8 @@
 //! Chores of the project. `cargo xtask` lists them.
 
 mod bench;
+mod command;
+mod conformance;
 mod inventory;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +11,9 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 cargo xtask bench [bench.py arguments]
-    Builds release and runs the shared benchmark against the reference, which is installed from npm.
+    Builds release and runs bench/bench.py against the reference, which is installed from npm.
+cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
+    Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.";
 
@@ -17,6 +21,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        Some((chore, rest)) if chore == "conformance" => conformance::run(rest),
         Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
         None => {
             println!("{USAGE}");
