@@ -4,6 +4,7 @@ mod bench;
 mod command;
 mod conformance;
 mod inventory;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,9 @@ cargo xtask bench [bench.py arguments]
 cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
-    Records the inventory of a release from its two schema bundles.";
+    Records the inventory of a release from its two schema bundles.
+cargo xtask schemas
+    Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +26,7 @@ fn main() -> Result<()> {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, rest)) if chore == "conformance" => conformance::run(rest),
         Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
+        Some((chore, [])) if chore == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");
             Ok(())
