@@ -1,10 +1,7 @@
 //! Whether looking at a Git repository runs a program that the repository itself names. Filters, diff drivers and
 //! the like cannot be turned off from outside, so a repository that has any is none to look at unasked. What
-//! can be turned off is, by [`Environment::restrain_git`](crate::Environment::restrain_git).
+//! can be turned off is, by [`restrain_git`](crate::restrain_git).
 
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a file of a repository may be long at most, to be looked through.
@@ -71,16 +68,8 @@ fn is_inert_repository(git: &Path) -> bool {
             || read(&index).is_some_and(|index| has_submodules(&index) == Some(false)))
 }
 
-/// The whole of a regular file; it may have been made to mislead whoever reads it.
 fn read(file: &Path) -> Option<Vec<u8>> {
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(file).ok()?;
-    let metadata = opened.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MAX_BYTES).then_some(bytes)
+    loomd_regular::read(file, MAX_BYTES).ok()
 }
 
 fn names_no_program(config: &[u8]) -> bool {

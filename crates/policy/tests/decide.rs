@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use loomd_exec::rules::{Rules, load};
-use loomd_exec::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::rules::{Rules, load};
+use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 const RULES: &str = r#"
@@ -355,7 +355,7 @@ fn a_rule_that_forbids_sees_through_quotes_expansions_and_paths() {
         "git # c\ngit push",
     ] {
         for approval in [AskForApproval::OnRequest, AskForApproval::Never] {
-            let command = loomd_exec::join(&["bash", "-lc", script]);
+            let command = loomd_policy::join(&["bash", "-lc", script]);
             let expected = forbid(&format!("`{command}` rejected: never"));
             Case { approval, rules: PUSH, ..Case::default() }.check(script, expected);
         }
@@ -432,13 +432,13 @@ fn dangerous_commands_are_seen_however_they_are_written() {
         "$SUDO rm -rf x",
         "x=$(rm -rf y)",
     ] {
-        let command = loomd_exec::join(&["bash", "-lc", script]);
+        let command = loomd_policy::join(&["bash", "-lc", script]);
         let expected = forbid(&format!("`{command}` rejected: blocked by policy"));
         Case { approval: AskForApproval::Never, rules: "", ..Case::default() }.check(script, expected);
     }
     for script in ["rm *.o", "rm $x", "rm \"$x\" a", "echo rm -rf x > y", "$x -rf y", "cat > f <<'EOF'\nrm -rf x\nEOF"]
     {
         let command = ["bash", "-lc", script].map(str::to_owned);
-        assert!(!loomd_exec::is_dangerous(&command), "{script:?}");
+        assert!(!loomd_policy::is_dangerous(&command), "{script:?}");
     }
 }

@@ -1,12 +1,13 @@
 //! What `git` starts for commands that are known to be safe, in repositories that name programs of their own.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use loomd_exec::{Environment, Trust, is_known_safe};
+use loomd_policy::{Trust, is_known_safe, restrain_git};
 
 /// A repository with two commits and a change, and a program that leaves a mark when it is started.
 struct Hostile {
@@ -43,16 +44,17 @@ impl Hostile {
         self.folder.path().join("mark")
     }
 
-    fn environment(&self) -> Environment {
+    fn environment(&self) -> BTreeMap<String, String> {
         let home = self.folder.path().to_str().unwrap().to_owned();
         let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"]
             .map(|name| (name, "x".to_owned()));
-        who.into_iter().chain([("PATH", std::env::var("PATH").unwrap()), ("HOME", home)]).collect()
+        let all = who.into_iter().chain([("PATH", std::env::var("PATH").unwrap()), ("HOME", home)]);
+        all.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn git(&self, words: &[&str]) {
         let mut git = Command::new("git");
-        git.args(words).current_dir(self.repository()).env_clear().envs(self.environment().0).stdout(Stdio::null());
+        git.args(words).current_dir(self.repository()).env_clear().envs(self.environment()).stdout(Stdio::null());
         assert!(git.status().unwrap().success(), "git {words:?}");
     }
 
@@ -70,9 +72,9 @@ impl Hostile {
     fn starts_program(&self, script: &str) -> bool {
         let _ = fs::remove_file(self.mark());
         let mut env = self.environment();
-        env.restrain_git();
+        restrain_git(&mut env);
         let mut shell = Command::new("/bin/bash");
-        shell.args(["-c", script]).current_dir(self.repository()).env_clear().envs(env.0);
+        shell.args(["-c", script]).current_dir(self.repository()).env_clear().envs(env);
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         self.mark().exists()
     }
@@ -195,15 +197,17 @@ fn a_repository_elsewhere_is_found() {
 
 #[test]
 fn the_configuration_of_the_user_is_kept() {
-    let mut env: Environment = [
+    let mut env: BTreeMap<_, _> = [
         ("GIT_CONFIG_COUNT", "1"),
         ("GIT_CONFIG_KEY_0", "user.name"),
         ("GIT_CONFIG_VALUE_0", "me"),
         ("GIT_EXTERNAL_DIFF", "x"),
     ]
     .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect();
-    env.restrain_git();
-    assert_eq!((env.get("GIT_CONFIG_KEY_0"), env.get("GIT_CONFIG_KEY_1")), (Some("user.name"), Some("core.fsmonitor")));
-    assert_eq!((env.get("GIT_CONFIG_COUNT"), env.get("GIT_EXTERNAL_DIFF")), (Some("6"), None));
+    restrain_git(&mut env);
+    let get = |name: &str| env.get(name).map(String::as_str);
+    assert_eq!((get("GIT_CONFIG_KEY_0"), get("GIT_CONFIG_KEY_1")), (Some("user.name"), Some("core.fsmonitor")));
+    assert_eq!((get("GIT_CONFIG_COUNT"), get("GIT_EXTERNAL_DIFF")), (Some("6"), None));
 }

@@ -1,6 +1,6 @@
 //! Command lines and the actions that were recorded for them.
 
-use loomd_exec::{command_actions, join};
+use loomd_policy::{command_actions, join};
 use loomd_protocol::CommandAction;
 use serde::Deserialize;
 
