@@ -10,9 +10,9 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, Heade
 use hyper::{HeaderMap, Method, Request as HttpRequest, StatusCode};
 
 use crate::credentials::{Bearer, BearerKind};
-use crate::http::{Answer, Http, HttpError};
+use crate::http::{Http, HttpError, HttpResponse};
 use crate::refusal::Refusal;
-use crate::retry::{MAX_DELAY, asked_by_header, retry_delay};
+use crate::retry::{MAX_DELAY, retry_after_header, retry_delay};
 use crate::{Identity, ModelError, Provider};
 
 /// How much of the body of a refusal is read.
@@ -31,7 +31,7 @@ pub(crate) struct Caller {
     pub identity: Identity,
 }
 
-/// What is asked of the provider.
+/// What is retry_after of the provider.
 pub(crate) struct Call {
     pub method: Method,
     pub route: &'static str,
@@ -40,26 +40,26 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     pub body: Bytes,
     /// What an answer that is no success means.
-    pub refused: fn(&Refusal<'_>) -> ModelError,
+    pub to_error: fn(&Refusal<'_>) -> ModelError,
 }
 
 /// A success, and the address that it came from.
-pub(crate) struct Called {
-    pub answer: Answer,
+pub(crate) struct CallResponse {
+    pub answer: HttpResponse,
     pub url: String,
 }
 
 impl Caller {
     /// Sends a request until it is answered with success, or there is no use in trying.
-    pub async fn call(&self, call: &Call) -> Result<Called, ModelError> {
+    pub async fn call(&self, call: &Call) -> Result<CallResponse, ModelError> {
         let (mut retries, mut refusals) = (0, 0);
         loop {
             let bearer = self.provider.credentials().bearer().await?;
             let (url, query) = self.provider.url(call.route, bearer.as_ref());
             let request = self.http_request(call, bearer.as_ref(), &format!("{url}{query}"))?;
             let may_retry = retries < self.provider.request_max_retries();
-            let asked = match self.http.send(request, self.provider.stream_idle_timeout()).await {
-                Ok(answer) if answer.status.is_success() => return Ok(Called { answer, url }),
+            let retry_after = match self.http.send(request, self.provider.stream_idle_timeout()).await {
+                Ok(answer) if answer.status.is_success() => return Ok(CallResponse { answer, url }),
                 Ok(answer) => {
                     if answer.status == StatusCode::UNAUTHORIZED
                         && let Some(bearer) = &bearer
@@ -69,13 +69,13 @@ impl Caller {
                             continue;
                         }
                     }
-                    let asked = asked_by_header(&answer.headers, SystemTime::now());
+                    let retry_after = retry_after_header(&answer.headers, SystemTime::now());
                     // A longer wait is for the caller, who can tell the user about it.
-                    let soon = asked.is_none_or(|delay| delay <= MAX_DELAY);
+                    let soon = retry_after.is_none_or(|delay| delay <= MAX_DELAY);
                     if !(may_retry && soon && answer.status.is_server_error()) {
-                        return Err(refusal(answer, &url, call.refused).await);
+                        return Err(refusal(answer, &url, call.to_error).await);
                     }
-                    asked
+                    retry_after
                 }
                 // Whoever waited that long should be told before it is tried again.
                 Err(error @ HttpError::Timeout(_)) => {
@@ -88,7 +88,7 @@ impl Caller {
                 Err(_) => None,
             };
             retries += 1;
-            tokio::time::sleep(asked.unwrap_or_else(|| retry_delay(retries))).await;
+            tokio::time::sleep(retry_after.unwrap_or_else(|| retry_delay(retries))).await;
         }
     }
 
@@ -137,11 +137,11 @@ impl Caller {
 }
 
 /// What a refusal means, when its body has been read as far as it can be.
-async fn refusal(answer: Answer, url: &str, refused: fn(&Refusal<'_>) -> ModelError) -> ModelError {
+async fn refusal(answer: HttpResponse, url: &str, to_error: fn(&Refusal<'_>) -> ModelError) -> ModelError {
     let body = tokio::time::timeout(REFUSAL_TIMEOUT, answer.body.read(MAX_REFUSAL)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let body = String::from_utf8_lossy(&body);
-    refused(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
+    to_error(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
 }
 
 /// Leaves out what HTTP cannot carry.

@@ -6,7 +6,7 @@ use loomd_protocol::{CodexErrorInfo, RateLimitSnapshot};
 
 use crate::TokenUsage;
 use crate::http::HttpError;
-use crate::retry::MAX_ASKED_DELAY;
+use crate::retry::MAX_RETRY_AFTER;
 use crate::sse::TooLong;
 
 /// A failed call. Its `Display` is what the user is told.
@@ -22,22 +22,22 @@ pub enum ModelError {
     Status { status: u16, message: String, retry_after: Option<Duration> },
     /// A plain 429.
     #[error("exceeded retry limit, last status: 429 Too Many Requests{}", suffix("request id", request_id))]
-    TooManyRequests { request_id: Option<String>, said: Option<String>, retry_after: Option<Duration> },
+    TooManyRequests { request_id: Option<String>, provider_message: Option<String>, retry_after: Option<Duration> },
     #[error("{message}")]
     UsageLimit { message: String, rate_limits: Box<RateLimitSnapshot> },
     #[error("To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.")]
     UsageNotIncluded,
     #[error("Quota exceeded. Check your plan and billing details.")]
-    QuotaExceeded { said: Option<String> },
+    QuotaExceeded { provider_message: Option<String> },
     /// 500.
     #[error("We're currently experiencing high demand, which may cause temporary errors.")]
-    HighDemand { said: Option<String>, retry_after: Option<Duration> },
+    HighDemand { provider_message: Option<String>, retry_after: Option<Duration> },
     #[error("Selected model is at capacity. Please try a different model.")]
-    Overloaded { said: Option<String> },
+    Overloaded { provider_message: Option<String> },
     #[error(
         "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying."
     )]
-    ContextWindowExceeded { said: Option<String> },
+    ContextWindowExceeded { provider_message: Option<String> },
     #[error("{0}")]
     InvalidPrompt(String),
     /// No connection could be made, so nothing was sent.
@@ -52,7 +52,7 @@ pub enum ModelError {
     /// The model stopped before it was done, for a reason that another try would meet again.
     #[error("stream disconnected before completion: Incomplete response returned, reason: {reason}")]
     Incomplete { reason: String, usage: Option<TokenUsage> },
-    /// The answer broke off, or said that it failed.
+    /// The answer broke off, or provider_message that it failed.
     #[error("stream disconnected before completion: {message}")]
     Disconnected { message: String, retry_after: Option<Duration> },
     #[error("Missing environment variable: `{variable}`.{}", instructions.as_ref().map(|text| format!(" {text}")).unwrap_or_default())]
@@ -91,7 +91,7 @@ impl ModelError {
 
     /// Whether the caller may try the call again: only what may pass by itself.
     pub fn retryable(&self) -> bool {
-        let worth_it = self.retry_after().is_none_or(|delay| delay <= MAX_ASKED_DELAY);
+        let worth_it = self.retry_after().is_none_or(|delay| delay <= MAX_RETRY_AFTER);
         match self {
             Self::Status { status, .. } => worth_it && is_transient(*status),
             Self::TooManyRequests { .. }
@@ -176,15 +176,15 @@ impl ModelError {
             Self::BadRequest { message, body } => (message != body).then(|| body.clone()),
             Self::Status { status, .. } => {
                 let hint = hint(*status).map(|hint| format!("provider `{provider}`: {hint}"));
-                join([hint, self.asked_wait()])
+                join([hint, self.retry_after_text()])
             }
-            Self::TooManyRequests { said, .. }
-            | Self::QuotaExceeded { said }
-            | Self::HighDemand { said, .. }
-            | Self::Overloaded { said }
-            | Self::ContextWindowExceeded { said } => {
-                let said = said.as_ref().map(|said| format!("provider `{provider}` said: {said}"));
-                join([said, self.asked_wait()])
+            Self::TooManyRequests { provider_message, .. }
+            | Self::QuotaExceeded { provider_message }
+            | Self::HighDemand { provider_message, .. }
+            | Self::Overloaded { provider_message }
+            | Self::ContextWindowExceeded { provider_message } => {
+                let quoted = provider_message.as_ref().map(|text| format!("provider `{provider}` said: {text}"));
+                join([quoted, self.retry_after_text()])
             }
             Self::Connect { cause, .. } => Some(format!("provider `{provider}`: {cause}")),
             Self::Unreachable { .. } => Some(format!(
@@ -195,7 +195,7 @@ impl ModelError {
                 "max_output_tokens" => "the model may write no more in one answer; ask it to continue".into(),
                 _ => format!("provider `{provider}` stopped the answer"),
             }),
-            Self::Disconnected { .. } => self.asked_wait(),
+            Self::Disconnected { .. } => self.retry_after_text(),
             Self::InvalidImage
             | Self::UsageLimit { .. }
             | Self::UsageNotIncluded
@@ -215,7 +215,7 @@ impl ModelError {
         }
     }
 
-    fn asked_wait(&self) -> Option<String> {
+    fn retry_after_text(&self) -> Option<String> {
         self.retry_after().map(|delay| format!("it asks to wait {} s", delay.as_secs_f64().ceil()))
     }
 
@@ -240,7 +240,7 @@ impl ModelError {
         matches!(self, Self::InvalidImage)
     }
 
-    /// What a refusal said about the limit that was hit.
+    /// What a refusal provider_message about the limit that was hit.
     pub fn rate_limits(&self) -> Option<&RateLimitSnapshot> {
         match self {
             Self::UsageLimit { rate_limits, .. } => Some(rate_limits),

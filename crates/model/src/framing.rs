@@ -11,12 +11,12 @@ const SHOWN: usize = 200;
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
 pub(crate) struct Framing {
-    body: Body,
+    body: BodyKind,
     /// The beginning of the body, until the first event.
     head: Vec<u8>,
 }
 
-enum Body {
+enum BodyKind {
     /// Nothing but white space so far.
     Unknown,
     Events {
@@ -29,7 +29,7 @@ enum Body {
 
 /// What is left at the end of a body.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Rest {
+pub(crate) enum Remainder {
     Nothing,
     /// The data of an event that the end has cut short of its empty line.
     Event(String),
@@ -41,31 +41,31 @@ pub(crate) enum Rest {
 
 impl Default for Framing {
     fn default() -> Self {
-        Self { body: Body::Unknown, head: Vec::new() }
+        Self { body: BodyKind::Unknown, head: Vec::new() }
     }
 }
 
 impl Framing {
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            Body::Events { parser, any } => {
+            BodyKind::Events { parser, any } => {
                 parser.push(bytes);
                 if !*any {
                     let room = SHOWN.saturating_sub(self.head.len()).min(bytes.len());
                     self.head.extend_from_slice(&bytes[..room]);
                 }
             }
-            Body::Whole(whole) => whole.extend_from_slice(bytes),
-            Body::Unknown => {
+            BodyKind::Whole(whole) => whole.extend_from_slice(bytes),
+            BodyKind::Unknown => {
                 self.head.extend_from_slice(bytes);
                 match text(&self.head).first() {
                     None => {}
-                    Some(b'{' | b'[' | b'<') => self.body = Body::Whole(std::mem::take(&mut self.head)),
+                    Some(b'{' | b'[' | b'<') => self.body = BodyKind::Whole(std::mem::take(&mut self.head)),
                     Some(_) => {
                         let mut parser = SseParser::default();
                         parser.push(&self.head);
                         self.head.truncate(SHOWN);
-                        self.body = Body::Events { parser, any: false };
+                        self.body = BodyKind::Events { parser, any: false };
                     }
                 }
             }
@@ -75,23 +75,23 @@ impl Framing {
     /// The data of the next event that is complete.
     pub fn next(&mut self) -> Option<Result<&[u8], TooLong>> {
         match &mut self.body {
-            Body::Unknown => (self.head.len() > MAX_EVENT).then_some(Err(TooLong)),
-            Body::Whole(whole) => (whole.len() > MAX_EVENT).then_some(Err(TooLong)),
-            Body::Events { parser, any } => parser.next().inspect(|_| *any = true),
+            BodyKind::Unknown => (self.head.len() > MAX_EVENT).then_some(Err(TooLong)),
+            BodyKind::Whole(whole) => (whole.len() > MAX_EVENT).then_some(Err(TooLong)),
+            BodyKind::Events { parser, any } => parser.next().inspect(|_| *any = true),
         }
     }
 
     /// Takes what is left when the body has ended.
-    pub fn finish(&mut self) -> Rest {
+    pub fn finish(&mut self) -> Remainder {
         let owned = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let head = std::mem::take(&mut self.head);
-        match std::mem::replace(&mut self.body, Body::Unknown) {
-            Body::Unknown => Rest::Nothing,
-            Body::Whole(whole) => Rest::Whole(owned(&whole)),
-            Body::Events { mut parser, any } => match parser.finish() {
-                Some(data) => Rest::Event(owned(data)),
-                None if any || is_stream(&head) => Rest::Nothing,
-                None => Rest::Text(owned(&head)),
+        match std::mem::replace(&mut self.body, BodyKind::Unknown) {
+            BodyKind::Unknown => Remainder::Nothing,
+            BodyKind::Whole(whole) => Remainder::Whole(owned(&whole)),
+            BodyKind::Events { mut parser, any } => match parser.finish() {
+                Some(data) => Remainder::Event(owned(data)),
+                None if any || is_stream(&head) => Remainder::Nothing,
+                None => Remainder::Text(owned(&head)),
             },
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn describe(body: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(body: &str, events: &[&str], rest: Rest) {
+    fn check(body: &str, events: &[&str], rest: Remainder) {
         for size in [1, 3, body.len().max(1)] {
             let mut framing = Framing::default();
             let mut found = Vec::new();
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn the_first_bytes_tell_events_from_whole_bodies() {
-        check("data: a\n\ndata: b", &["a"], Rest::Event("b".into()));
-        check("\u{feff}data: a\n\n", &["a"], Rest::Nothing);
-        check("\n\n: hello\n\n", &[], Rest::Nothing);
-        check("event: x\n\n", &[], Rest::Nothing);
-        check("data: a\n\nthe end", &["a"], Rest::Nothing);
-        check("", &[], Rest::Nothing);
-        check(" \n{\"a\":1}", &[], Rest::Whole(" \n{\"a\":1}".into()));
-        check("[1]", &[], Rest::Whole("[1]".into()));
-        check("<html></html>", &[], Rest::Whole("<html></html>".into()));
-        check("come back later", &[], Rest::Text("come back later".into()));
+        check("data: a\n\ndata: b", &["a"], Remainder::Event("b".into()));
+        check("\u{feff}data: a\n\n", &["a"], Remainder::Nothing);
+        check("\n\n: hello\n\n", &[], Remainder::Nothing);
+        check("event: x\n\n", &[], Remainder::Nothing);
+        check("data: a\n\nthe end", &["a"], Remainder::Nothing);
+        check("", &[], Remainder::Nothing);
+        check(" \n{\"a\":1}", &[], Remainder::Whole(" \n{\"a\":1}".into()));
+        check("[1]", &[], Remainder::Whole("[1]".into()));
+        check("<html></html>", &[], Remainder::Whole("<html></html>".into()));
+        check("come back later", &[], Remainder::Text("come back later".into()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Idle {
     }
 
     /// Something came.
-    pub fn heard(&mut self) {
+    pub fn reset(&mut self) {
         self.last = Instant::now();
     }
 

@@ -10,10 +10,10 @@ use loomd_protocol::{
 };
 use serde::Serialize;
 
-use crate::transcript::Seal;
+use crate::transcript::ReasoningOrigin;
 
 /// Beginnings of messages that stand in the user's name and are not what the user said: they explain the situation.
-pub const NOT_SAID: &[&str] = &[
+pub const CONTEXT_PREFIXES: &[&str] = &[
     "# AGENTS.md instructions for ",
     "<environment_context>",
     "<turn_aborted>",
@@ -94,7 +94,7 @@ fn own_id(item: &ResponseItem) -> Option<&str> {
 }
 
 fn is_foreign(item: &ResponseItem) -> bool {
-    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(seal), .. } if Seal::is_foreign(seal))
+    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(origin), .. } if ReasoningOrigin::is_foreign(origin))
 }
 
 /// Exactly the fields that a model is sent.

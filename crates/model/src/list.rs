@@ -26,7 +26,7 @@ pub async fn list_models(
         WireApi::Responses | WireApi::Chat => HeaderMap::new(),
     };
     let (method, accept) = (Method::GET, "application/json");
-    let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), refused };
+    let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), to_error };
     let called = caller.call(&call).await?;
     let body = called.answer.body.read(MAX_LIST).await;
     let body = body.map_err(|error| ModelError::unanswered(called.url, error))?;
@@ -34,7 +34,7 @@ pub async fn list_models(
     Ok(names(&body))
 }
 
-fn refused(refusal: &Refusal<'_>) -> ModelError {
+fn to_error(refusal: &Refusal<'_>) -> ModelError {
     refusal.unexpected(&ErrorDetail::parse_any(refusal.body))
 }
 

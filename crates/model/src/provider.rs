@@ -15,7 +15,7 @@ use loomd_protocol::{AbsolutePathBuf, Secret};
 use percent_encoding::percent_decode_str;
 
 use crate::ModelError;
-use crate::credentials::{Bearer, Command, Credentials, Fixed};
+use crate::credentials::{Bearer, CommandCredentials, Credentials, FixedCredentials};
 use crate::record::Recorder;
 use crate::rehearsal::Scenario;
 
@@ -42,7 +42,7 @@ pub struct Provider {
     websocket_connect_timeout: Duration,
     websockets: bool,
     /// It is the rehearsal, whatever its name.
-    rehearses: bool,
+    is_rehearsal: bool,
     scenario: Option<Arc<Scenario>>,
     recorder: Option<Arc<Recorder>>,
 }
@@ -68,10 +68,10 @@ impl Provider {
         let base_url = local_url(id, env).or_else(|| config.base_url.clone());
         let (base_url, password) = base_url.map(split_password).unzip();
         let path = |variable: &str, configured: &Option<AbsolutePathBuf>| {
-            set(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
+            non_blank(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
         };
         let (record, scenario) = (path("LOOMD_RECORD", &config.record), path("LOOMD_SCENARIO", &config.scenario));
-        let rehearses = id == REHEARSAL && base_url.is_none();
+        let is_rehearsal = id == REHEARSAL && base_url.is_none();
         let mut headers = headers(id, config, env);
         if let Some(password) = password.flatten() {
             headers.entry(AUTHORIZATION).or_insert(password);
@@ -90,17 +90,17 @@ impl Provider {
             stream_idle_timeout: config.stream_idle_timeout(),
             websocket_connect_timeout: config.websocket_connect_timeout(),
             websockets: config.supports_websockets,
-            rehearses,
+            is_rehearsal,
             scenario: scenario.map(Scenario::new),
             recorder: record.map(|path| Recorder::new(path, secrets(config, env))),
         }
     }
 
     /// A provider of this name and configuration that is never called: the rehearsal plays it.
-    pub fn played(id: &str, config: &ModelProvider, scenario: Arc<Scenario>) -> Arc<Self> {
+    pub fn scripted(id: &str, config: &ModelProvider, scenario: Arc<Scenario>) -> Arc<Self> {
         let config = ModelProvider { record: None, ..config.clone() };
         let provider = Self::build(id, &config, &|_| None, None);
-        Arc::new(Self { rehearses: true, scenario: Some(scenario), ..provider })
+        Arc::new(Self { is_rehearsal: true, scenario: Some(scenario), ..provider })
     }
 
     pub fn id(&self) -> &str {
@@ -127,7 +127,7 @@ impl Provider {
     }
 
     /// Whether it can shorten a conversation itself: [`crate::Session::compact`].
-    pub fn compacts(&self) -> bool {
+    pub fn supports_compaction(&self) -> bool {
         self.name == "OpenAI"
     }
 
@@ -158,7 +158,7 @@ impl Provider {
 
     /// The model that is built in.
     pub(crate) fn is_rehearsal(&self) -> bool {
-        self.rehearses
+        self.is_rehearsal
     }
 
     pub(crate) fn scenario(&self) -> Option<Arc<Scenario>> {
@@ -208,8 +208,8 @@ fn local_url(id: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     if !matches!(id, "ollama" | "lmstudio") {
         return None;
     }
-    let url = set(env, "CODEX_OSS_BASE_URL");
-    url.or_else(|| set(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
+    let url = non_blank(env, "CODEX_OSS_BASE_URL");
+    url.or_else(|| non_blank(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
 }
 
 /// Takes user and password out of an address, so that they show up in no message, and gives the header that
@@ -245,7 +245,7 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
     let openai = [("OpenAI-Organization", "OPENAI_ORGANIZATION"), ("OpenAI-Project", "OPENAI_PROJECT")];
     let openai = openai.into_iter().filter(|_| id == OPENAI);
     let named = config.env_http_headers.iter().flatten().map(|(name, variable)| (name.as_str(), variable.as_str()));
-    let from_env = openai.chain(named).filter_map(|(name, variable)| Some((name, set(env, variable)?)));
+    let from_env = openai.chain(named).filter_map(|(name, variable)| Some((name, non_blank(env, variable)?)));
     let fixed = config.http_headers.iter().flatten().map(|(name, value)| (name.as_str(), value.reveal().to_owned()));
     let mut headers = HeaderMap::new();
     for (name, value) in fixed.chain(from_env) {
@@ -263,7 +263,7 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
 /// What nobody who reads a recording should learn.
 fn secrets(config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
     let variables = config.env_key.iter().chain(config.env_http_headers.iter().flatten().map(|(_, variable)| variable));
-    let from_env = variables.filter_map(|variable| set(env, variable)).map(Secret::from);
+    let from_env = variables.filter_map(|variable| non_blank(env, variable)).map(Secret::from);
     let fixed =
         config.experimental_bearer_token.iter().chain(config.http_headers.iter().flatten().map(|(_, value)| value));
     from_env.chain(fixed.cloned()).collect()
@@ -275,7 +275,7 @@ fn credentials(
     account: Option<Arc<dyn Credentials>>,
 ) -> Arc<dyn Credentials> {
     if let Some(variable) = &config.env_key {
-        return Arc::new(Fixed(match set(env, variable) {
+        return Arc::new(FixedCredentials(match non_blank(env, variable) {
             Some(key) => Ok(Some(Bearer::key(Secret::from(key)))),
             None => Err(ModelError::MissingKey {
                 variable: variable.clone(),
@@ -284,15 +284,15 @@ fn credentials(
         }));
     }
     if let Some(token) = &config.experimental_bearer_token {
-        return Arc::new(Fixed(Ok(Some(Bearer::key(token.clone())))));
+        return Arc::new(FixedCredentials(Ok(Some(Bearer::key(token.clone())))));
     }
     if let Some(auth) = &config.auth {
-        return Arc::new(Command::new(auth.clone()));
+        return Arc::new(CommandCredentials::new(auth.clone()));
     }
-    account.filter(|_| config.requires_openai_auth).unwrap_or_else(|| Arc::new(Fixed(Ok(None))))
+    account.filter(|_| config.requires_openai_auth).unwrap_or_else(|| Arc::new(FixedCredentials(Ok(None))))
 }
 
 /// Blank is as good as unset.
-fn set(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+fn non_blank(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     env(name).filter(|value| !value.trim().is_empty())
 }

@@ -11,7 +11,7 @@ use loomd_protocol::{JsonValue, Secret};
 use serde_json::json;
 
 use crate::event::EventSource;
-use crate::{Events, ModelError, ModelEvent, Request, tape};
+use crate::{Events, ModelError, ModelEvent, Request, event_json};
 
 /// Stands for a secret.
 const REMOVED: &str = "[removed]";
@@ -38,23 +38,23 @@ impl Recorder {
 
     /// The same events, written down when they have come to an end.
     pub fn record(self: &Arc<Self>, request: &Request, events: Events) -> Events {
-        Events::new(Recording { events, answer: Answer::new(request), recorder: Arc::clone(self) })
+        Events::new(RecordingEvents { events, record: ResponseRecord::new(request), recorder: Arc::clone(self) })
     }
 
     /// A call that was refused before there were any events.
-    pub fn refused(&self, request: &Request, error: &ModelError) {
-        let mut answer = Answer::new(request);
-        answer.lines.push(tape::encode(&Err(error.clone())));
-        self.write(&answer);
+    pub fn record_refusal(&self, request: &Request, error: &ModelError) {
+        let mut record = ResponseRecord::new(request);
+        record.lines.push(event_json::encode(&Err(error.clone())));
+        self.write(&record);
     }
 
-    /// An answer in one piece, so that those of other threads do not come between its lines. A recording that
+    /// An record in one piece, so that those of other threads do not come between its lines. A recording that
     /// cannot be written is no reason to stop working.
-    fn write(&self, answer: &Answer) {
+    fn write(&self, record: &ResponseRecord) {
         let mut text = String::new();
-        for line in &answer.lines {
+        for line in &record.lines {
             let mut line = line.clone();
-            self.clean(&mut line);
+            self.redact(&mut line);
             text += &format!("{line}\n");
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,16 +68,16 @@ impl Recorder {
         }
     }
 
-    fn clean(&self, value: &mut JsonValue) {
+    fn redact(&self, value: &mut JsonValue) {
         match value {
-            JsonValue::String(text) => self.clean_text(text),
-            JsonValue::Array(values) => values.iter_mut().for_each(|value| self.clean(value)),
-            JsonValue::Object(members) => members.values_mut().for_each(|value| self.clean(value)),
+            JsonValue::String(text) => self.redact_text(text),
+            JsonValue::Array(values) => values.iter_mut().for_each(|value| self.redact(value)),
+            JsonValue::Object(members) => members.values_mut().for_each(|value| self.redact(value)),
             _ => {}
         }
     }
 
-    fn clean_text(&self, text: &mut String) {
+    fn redact_text(&self, text: &mut String) {
         for secret in &self.secrets {
             if text.contains(secret.reveal()) {
                 *text = text.replace(secret.reveal(), REMOVED);
@@ -118,12 +118,12 @@ fn open(path: &Path) -> std::io::Result<File> {
     loomd_private::options().append(true).create(true).open(path)
 }
 
-/// The lines of one answer.
-struct Answer {
+/// The lines of one record.
+struct ResponseRecord {
     lines: Vec<JsonValue>,
 }
 
-impl Answer {
+impl ResponseRecord {
     fn new(request: &Request) -> Self {
         let about = json!({
             "thread": request.headers.session_id, "model": request.model, "input_items": request.input.len(),
@@ -132,34 +132,34 @@ impl Answer {
     }
 }
 
-struct Recording {
+struct RecordingEvents {
     events: Events,
-    answer: Answer,
+    record: ResponseRecord,
     recorder: Arc<Recorder>,
 }
 
-impl Recording {
-    fn note(&mut self, event: Result<ModelEvent, ModelError>) -> Result<ModelEvent, ModelError> {
-        self.answer.lines.push(tape::encode(&event));
+impl RecordingEvents {
+    fn push(&mut self, event: Result<ModelEvent, ModelError>) -> Result<ModelEvent, ModelError> {
+        self.record.lines.push(event_json::encode(&event));
         event
     }
 }
 
-impl EventSource for Recording {
+impl EventSource for RecordingEvents {
     fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         let event = self.events.try_next_ready()?;
-        Some(self.note(event))
+        Some(self.push(event))
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
-        self.events.poll_next(cx).map(|event| event.map(|event| self.note(event)))
+        self.events.poll_next(cx).map(|event| event.map(|event| self.push(event)))
     }
 }
 
 /// However it ended.
-impl Drop for Recording {
+impl Drop for RecordingEvents {
     fn drop(&mut self) {
-        self.recorder.write(&self.answer);
+        self.recorder.write(&self.record);
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
             ("two: ghp_0123456789abcdefABCDEF ghp_0123456789abcdefABCDEF.", "two: [removed] [removed]"),
         ] {
             let mut value = json!({ "a": [text] });
-            recorder.clean(&mut value);
+            recorder.redact(&mut value);
             assert_eq!(value, json!({ "a": [clean] }));
         }
     }

@@ -134,18 +134,18 @@ impl Refusal<'_> {
 
     /// A plain 429.
     pub fn too_many_requests(&self, error: &ErrorDetail) -> ModelError {
-        let said = self.said(error);
-        ModelError::TooManyRequests { request_id: self.request_id(), said, retry_after: self.retry_after() }
+        let provider_message = self.provider_message(error);
+        ModelError::TooManyRequests { request_id: self.request_id(), provider_message, retry_after: self.retry_after() }
     }
 
     /// A plain 500.
     pub fn high_demand(&self, error: &ErrorDetail) -> ModelError {
-        ModelError::HighDemand { said: self.said(error), retry_after: self.retry_after() }
+        ModelError::HighDemand { provider_message: self.provider_message(error), retry_after: self.retry_after() }
     }
 
     /// The provider's own words, where the message of the error leaves them out. The address and the request id are
     /// for those who run the provider.
-    pub fn said(&self, error: &ErrorDetail) -> Option<String> {
+    pub fn provider_message(&self, error: &ErrorDetail) -> Option<String> {
         Some(self.message(error))
     }
 
@@ -210,7 +210,7 @@ impl Refusal<'_> {
     /// Only where trying again makes sense.
     pub fn retry_after(&self) -> Option<std::time::Duration> {
         let sensible = self.status == StatusCode::TOO_MANY_REQUESTS || self.status.is_server_error();
-        sensible.then(|| retry::asked_by_header(self.headers, SystemTime::now()))?
+        sensible.then(|| retry::retry_after_header(self.headers, SystemTime::now()))?
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -13,7 +13,7 @@ const JITTER: f64 = 0.1;
 
 /// A wait that a provider asks for and that is still worth it. When it is longer the user has to know, so
 /// the call fails instead.
-pub(crate) const MAX_ASKED_DELAY: Duration = Duration::from_secs(120);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
 /// The wait before a retry, counted from 1.
 pub fn retry_delay(retry: u64) -> Duration {
@@ -23,7 +23,7 @@ pub fn retry_delay(retry: u64) -> Duration {
 }
 
 /// What `Retry-After` says: seconds, or a date. Some providers say it in milliseconds, too, and more precisely.
-pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn retry_after_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.trim().parse::<f64>().ok());
     if let Some(delay) = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()) {
         return Some(delay);
@@ -37,7 +37,7 @@ pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Du
 }
 
 /// What a message like "try again in 1.5s" says.
-pub(crate) fn asked_by_message(message: &str) -> Option<Duration> {
+pub(crate) fn retry_after_in_message(message: &str) -> Option<Duration> {
     const WORDS: &str = "try again in ";
     let message = message.to_ascii_lowercase();
     let mut rest = &message[message.find(WORDS)? + WORDS.len()..];
@@ -91,12 +91,12 @@ mod tests {
             ("soon", None),
         ] {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
-            assert_eq!(asked_by_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
+            assert_eq!(retry_after_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
         }
-        assert_eq!(asked_by_header(&HeaderMap::new(), now), None);
+        assert_eq!(retry_after_header(&HeaderMap::new(), now), None);
         let mut both = HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]);
         both.insert("retry-after-ms", "1250".parse().unwrap());
-        assert_eq!(asked_by_header(&both, now), Some(Duration::from_millis(1250)));
+        assert_eq!(retry_after_header(&both, now), Some(Duration::from_millis(1250)));
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             ("try again in 5", None),
             ("try again later", None),
         ] {
-            assert_eq!(asked_by_message(message), expected.map(Duration::from_secs_f64), "{message}");
+            assert_eq!(retry_after_in_message(message), expected.map(Duration::from_secs_f64), "{message}");
         }
     }
 }

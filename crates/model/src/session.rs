@@ -55,7 +55,7 @@ impl Session {
             (None, events) => events,
             (Some(recorder), Ok(events)) => Ok(recorder.record(request, events)),
             (Some(recorder), Err(error)) => {
-                recorder.refused(request, &error);
+                recorder.record_refusal(request, &error);
                 Err(error)
             }
         }
@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// Has the provider shorten the conversation, where [`Provider::compacts`] says that it can.
+    /// Has the provider shorten the conversation, where [`Provider::supports_compaction`] says that it can.
     pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.compact(request).await,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use loomd_protocol::JsonValue;
 
-use crate::call::Called;
+use crate::call::CallResponse;
 use crate::compose::Composer;
 use crate::event::EventSource;
-use crate::framing::{Framing, Rest, describe};
-use crate::http::Body;
+use crate::framing::{Framing, Remainder, describe};
+use crate::http::ResponseBody;
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
@@ -23,7 +23,7 @@ pub(crate) trait Decode: Send {
     fn end(&mut self, to: &mut Composer) -> Result<(), ModelError>;
 
     /// The events that would have said the same as a body that is no stream; none if it is no answer either.
-    fn events_of(&self, body: JsonValue) -> Vec<JsonValue>;
+    fn to_events(&self, body: JsonValue) -> Vec<JsonValue>;
 }
 
 pub(crate) struct StreamEvents<D> {
@@ -34,7 +34,7 @@ pub(crate) struct StreamEvents<D> {
     /// Told first.
     headers: Option<ModelEvent>,
     /// Until its end or ours.
-    body: Option<Body>,
+    body: Option<ResponseBody>,
     idle: Idle,
     /// Told when all that came before it has been told.
     failure: Option<ModelError>,
@@ -43,7 +43,7 @@ pub(crate) struct StreamEvents<D> {
 }
 
 impl<D: Decode> StreamEvents<D> {
-    pub fn new(decode: D, called: Called, idle_timeout: Duration) -> Self {
+    pub fn new(decode: D, called: CallResponse, idle_timeout: Duration) -> Self {
         Self {
             decode,
             composer: Composer::default(),
@@ -58,7 +58,7 @@ impl<D: Decode> StreamEvents<D> {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.idle.heard();
+        self.idle.reset();
         self.framing.push(bytes);
     }
 
@@ -66,17 +66,17 @@ impl<D: Decode> StreamEvents<D> {
     fn end(&mut self, whole: bool) {
         self.body = None;
         let read = match self.framing.finish() {
-            Rest::Nothing => Ok(()),
-            Rest::Event(data) => self.decode.read(&data, &mut self.composer),
-            Rest::Whole(_) | Rest::Text(_) if !whole => Ok(()),
-            Rest::Whole(body) => self.read_whole(&body),
-            Rest::Text(text) => Err(self.not_a_stream(&text)),
+            Remainder::Nothing => Ok(()),
+            Remainder::Event(data) => self.decode.read(&data, &mut self.composer),
+            Remainder::Whole(_) | Remainder::Text(_) if !whole => Ok(()),
+            Remainder::Whole(body) => self.read_whole(&body),
+            Remainder::Text(text) => Err(self.not_a_stream(&text)),
         };
         self.failure = read.and_then(|()| self.decode.end(&mut self.composer)).err();
     }
 
     fn read_whole(&mut self, body: &str) -> Result<(), ModelError> {
-        let events = serde_json::from_str(body).map(|body| self.decode.events_of(body)).unwrap_or_default();
+        let events = serde_json::from_str(body).map(|body| self.decode.to_events(body)).unwrap_or_default();
         if events.is_empty() {
             return Err(self.not_a_stream(body));
         }
@@ -153,7 +153,7 @@ impl<D> Drop for StreamEvents<D> {
         if self.done
             && let Some(body) = self.body.take()
         {
-            body.finish();
+            body.drain();
         }
     }
 }

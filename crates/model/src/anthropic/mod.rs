@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Method};
 use self::decode::Decoder;
 use crate::call::{Call, Caller};
 use crate::stream::StreamEvents;
-use crate::transcript::{Names, Transcript};
+use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/messages";
@@ -31,7 +31,7 @@ impl Anthropic {
     }
 
     pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
-        let names = Names::new(&request.tools);
+        let names = ToolNames::new(&request.tools);
         let transcript = Transcript::new(&request.input);
         let body = body::body(request, &transcript, &names).to_string().into();
         let call = Call {
@@ -40,7 +40,7 @@ impl Anthropic {
             accept: "text/event-stream",
             headers: headers(),
             body,
-            refused: refusal::meaning,
+            to_error: refusal::to_error,
         };
         let called = self.caller.call(&call).await?;
         let decoder = Decoder::new(names, transcript.call_ids);

@@ -15,7 +15,7 @@ pub(super) enum Thinking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
     pub thinking: Thinking,
-    /// The most tokens of an answer. It has to be said, and too much is refused.
+    /// The most tokens of an answer. It has to be provider_message, and too much is refused.
     pub max_tokens: u64,
 }
 

@@ -11,7 +11,7 @@ use loomd_protocol::{
     ReasoningSummary, Verbosity,
 };
 
-use self::entry::File;
+use self::entry::CatalogueFile;
 
 /// Models in the order that they are shown.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl Catalogue {
     pub fn bundled() -> Self {
         // A test reads the file, so that it cannot be one that nobody can read.
         static MODELS: LazyLock<Catalogue> =
-            LazyLock::new(|| serde_json::from_str::<File>(BUNDLED).unwrap_or_default().into());
+            LazyLock::new(|| serde_json::from_str::<CatalogueFile>(BUNDLED).unwrap_or_default().into());
         MODELS.clone()
     }
 
@@ -115,7 +115,7 @@ impl Catalogue {
     pub fn from_json_file(path: &Path) -> Result<Self, CatalogueError> {
         let text = loomd_regular::read(path, MAX_BYTES)
             .map_err(|source| CatalogueError::Read { path: path.into(), source })?;
-        let file: File =
+        let file: CatalogueFile =
             serde_json::from_slice(&text).map_err(|source| CatalogueError::Parse { path: path.into(), source })?;
         let catalogue = Self::from(file);
         if catalogue.models.is_empty() {
@@ -143,7 +143,7 @@ impl Catalogue {
     /// `model/list`.
     pub fn list(&self, include_hidden: bool) -> Vec<Model> {
         let shown = self.models.iter().filter(|model| include_hidden || !model.hidden);
-        shown.map(|model| model.listed(model.slug == self.default_model())).collect()
+        shown.map(|model| model.to_wire(model.slug == self.default_model())).collect()
     }
 
     fn entry(&self, name: &str) -> Option<&ModelInfo> {
@@ -191,7 +191,7 @@ impl ModelInfo {
         }
     }
 
-    fn listed(&self, is_default: bool) -> Model {
+    fn to_wire(&self, is_default: bool) -> Model {
         Model {
             id: self.slug.clone(),
             model: self.slug.clone(),

@@ -14,7 +14,7 @@ use self::decode::Decoder;
 use self::quirks::Quirks;
 use crate::call::{Call, Caller};
 use crate::stream::StreamEvents;
-use crate::transcript::{Names, Transcript};
+use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/chat/completions";
@@ -32,7 +32,7 @@ impl Chat {
     }
 
     pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
-        let names = Names::new(&request.tools);
+        let names = ToolNames::new(&request.tools);
         let transcript = Transcript::new(&request.input);
         let body = body::body(request, &transcript, &names, self.quirks).to_string().into();
         let call = Call {
@@ -41,7 +41,7 @@ impl Chat {
             accept: "text/event-stream",
             headers: HeaderMap::new(),
             body,
-            refused: refusal::meaning,
+            to_error: refusal::to_error,
         };
         let called = self.caller.call(&call).await?;
         let decoder = Decoder::new(names, transcript.call_ids);

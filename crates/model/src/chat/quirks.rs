@@ -8,7 +8,7 @@ pub(super) struct Quirks {
     pub developer: bool,
     /// `stream_options.include_usage` has to be set to be told what a call took.
     pub stream_options: bool,
-    pub reasoning: Reasoning,
+    pub reasoning: ReasoningReturn,
     /// What efforts are called here, where that is another name.
     pub efforts: &'static [(&'static str, &'static str)],
     /// An answer can be made to follow a schema. Others can only be asked for JSON.
@@ -22,13 +22,13 @@ pub(super) struct Quirks {
 
 /// What becomes of past reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reasoning {
+pub(super) enum ReasoningReturn {
     /// It is not sent back.
-    Forgotten,
+    Dropped,
     /// Its text goes back in the field that it came in, as long as the user has said nothing new: models that
     /// reason between calls need it.
     Field,
-    /// As [`Reasoning::Field`], or all `reasoning_details` where there are any.
+    /// As [`ReasoningReturn::Field`], or all `reasoning_details` where there are any.
     Details,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum CallIds {
 const COMMON: Quirks = Quirks {
     developer: false,
     stream_options: true,
-    reasoning: Reasoning::Field,
+    reasoning: ReasoningReturn::Field,
     efforts: &[],
     schemas: true,
     cache_key: false,
@@ -53,7 +53,7 @@ const COMMON: Quirks = Quirks {
 };
 
 const OPENAI: Quirks =
-    Quirks { developer: true, reasoning: Reasoning::Forgotten, cache_key: true, openai_fields: true, ..COMMON };
+    Quirks { developer: true, reasoning: ReasoningReturn::Dropped, cache_key: true, openai_fields: true, ..COMMON };
 
 /// Three efforts and no more.
 const LOW_TO_HIGH: &[(&str, &str)] = &[("minimal", "low"), ("xhigh", "high"), ("max", "high")];
@@ -62,7 +62,7 @@ const LOW_TO_HIGH: &[(&str, &str)] = &[("minimal", "low"), ("xhigh", "high"), ("
 const TABLE: &[(&str, &str, Quirks)] = &[
     ("openai-api", "api.openai.com", OPENAI),
     ("azure", ".openai.azure.com", OPENAI),
-    ("openrouter", "openrouter.ai", Quirks { reasoning: Reasoning::Details, ..COMMON }),
+    ("openrouter", "openrouter.ai", Quirks { reasoning: ReasoningReturn::Details, ..COMMON }),
     // Only JSON as such; the schema is told in words.
     ("deepseek", "api.deepseek.com", Quirks { schemas: false, efforts: LOW_TO_HIGH, ..COMMON }),
     // Usage comes unasked, and fields that it does not know are refused.
@@ -71,15 +71,15 @@ const TABLE: &[(&str, &str, Quirks)] = &[
         "api.mistral.ai",
         Quirks {
             stream_options: false,
-            reasoning: Reasoning::Forgotten,
+            reasoning: ReasoningReturn::Dropped,
             cache_key: true,
             call_ids: CallIds::Nine,
             ..COMMON
         },
     ),
-    ("groq", "api.groq.com", Quirks { reasoning: Reasoning::Forgotten, efforts: LOW_TO_HIGH, ..COMMON }),
-    ("xai", "api.x.ai", Quirks { reasoning: Reasoning::Forgotten, efforts: LOW_TO_HIGH, ..COMMON }),
-    ("gemini", "generativelanguage.googleapis.com", Quirks { reasoning: Reasoning::Forgotten, ..COMMON }),
+    ("groq", "api.groq.com", Quirks { reasoning: ReasoningReturn::Dropped, efforts: LOW_TO_HIGH, ..COMMON }),
+    ("xai", "api.x.ai", Quirks { reasoning: ReasoningReturn::Dropped, efforts: LOW_TO_HIGH, ..COMMON }),
+    ("gemini", "generativelanguage.googleapis.com", Quirks { reasoning: ReasoningReturn::Dropped, ..COMMON }),
 ];
 
 impl Quirks {
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn a_provider_is_known_by_its_id_or_its_host() {
         for (id, host, expected) in [
-            ("openrouter", None, Reasoning::Details),
-            ("mine", Some("openrouter.ai"), Reasoning::Details),
-            ("mine", Some("api.openai.com"), Reasoning::Forgotten),
-            ("mine", Some("team.openai.azure.com"), Reasoning::Forgotten),
-            ("mine", Some("localhost"), Reasoning::Field),
-            ("mine", None, Reasoning::Field),
+            ("openrouter", None, ReasoningReturn::Details),
+            ("mine", Some("openrouter.ai"), ReasoningReturn::Details),
+            ("mine", Some("api.openai.com"), ReasoningReturn::Dropped),
+            ("mine", Some("team.openai.azure.com"), ReasoningReturn::Dropped),
+            ("mine", Some("localhost"), ReasoningReturn::Field),
+            ("mine", None, ReasoningReturn::Field),
         ] {
             assert_eq!(Quirks::of(id, host).reasoning, expected, "{id} {host:?}");
         }

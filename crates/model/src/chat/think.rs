@@ -6,13 +6,13 @@ const CLOSE: &str = "</think>";
 
 /// Tells the parts of one text apart. A tag may be cut anywhere, so what may be one is held back.
 #[derive(Default)]
-pub(super) struct Think {
-    state: State,
+pub(super) struct ThinkSplitter {
+    state: TagState,
     held: String,
 }
 
 #[derive(Default, PartialEq)]
-enum State {
+enum TagState {
     #[default]
     Beginning,
     Inside,
@@ -20,56 +20,56 @@ enum State {
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
-    Thought(String),
+pub(super) enum Segment {
+    Reasoning(String),
     Text(String),
 }
 
-impl Think {
-    pub fn push(&mut self, piece: &str) -> Vec<Said> {
-        let mut said = Vec::new();
-        if self.state == State::Outside {
-            said.push(Said::Text(piece.into()));
-            return said;
+impl ThinkSplitter {
+    pub fn push(&mut self, piece: &str) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.state == TagState::Outside {
+            segments.push(Segment::Text(piece.into()));
+            return segments;
         }
         self.held.push_str(piece);
-        if self.state == State::Beginning {
+        if self.state == TagState::Beginning {
             let text = self.held.trim_start();
             if text.is_empty() || (text.len() < OPEN.len() && OPEN.starts_with(text)) {
-                return said;
+                return segments;
             }
             match text.strip_prefix(OPEN) {
-                Some(rest) => (self.state, self.held) = (State::Inside, rest.into()),
-                None => self.state = State::Outside,
+                Some(rest) => (self.state, self.held) = (TagState::Inside, rest.into()),
+                None => self.state = TagState::Outside,
             }
         }
-        if self.state == State::Inside {
+        if self.state == TagState::Inside {
             match self.held.find(CLOSE) {
                 Some(at) => {
-                    self.state = State::Outside;
-                    said.push(Said::Thought(self.held[..at].into()));
+                    self.state = TagState::Outside;
+                    segments.push(Segment::Reasoning(self.held[..at].into()));
                     self.held = self.held[at + CLOSE.len()..].trim_start().into();
                 }
                 None => {
                     let keep = (1..CLOSE.len()).rev().find(|n| self.held.ends_with(&CLOSE[..*n])).unwrap_or(0);
                     let thought: String = self.held.drain(..self.held.len() - keep).collect();
-                    said.push(Said::Thought(thought));
+                    segments.push(Segment::Reasoning(thought));
                 }
             }
         }
-        if self.state == State::Outside {
-            said.push(Said::Text(std::mem::take(&mut self.held)));
+        if self.state == TagState::Outside {
+            segments.push(Segment::Text(std::mem::take(&mut self.held)));
         }
-        said
+        segments
     }
 
     /// What was held back.
-    pub fn finish(&mut self) -> Option<Said> {
+    pub fn finish(&mut self) -> Option<Segment> {
         let held = std::mem::take(&mut self.held);
         match self.state {
             _ if held.is_empty() => None,
-            State::Inside => Some(Said::Thought(held)),
-            State::Beginning | State::Outside => Some(Said::Text(held)),
+            TagState::Inside => Some(Segment::Reasoning(held)),
+            TagState::Beginning | TagState::Outside => Some(Segment::Text(held)),
         }
     }
 }
@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     fn split(pieces: &[&str]) -> (String, String) {
-        let mut think = Think::default();
-        let mut said: Vec<_> = pieces.iter().flat_map(|piece| think.push(piece)).collect();
-        said.extend(think.finish());
+        let mut think = ThinkSplitter::default();
+        let mut segments: Vec<_> = pieces.iter().flat_map(|piece| think.push(piece)).collect();
+        segments.extend(think.finish());
         let (mut thought, mut text) = (String::new(), String::new());
-        for said in said {
-            match said {
-                Said::Thought(piece) => thought += &piece,
-                Said::Text(piece) => text += &piece,
+        for segment in segments {
+            match segment {
+                Segment::Reasoning(piece) => thought += &piece,
+                Segment::Text(piece) => text += &piece,
             }
         }
         (thought, text)

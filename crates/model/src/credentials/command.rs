@@ -15,12 +15,12 @@ use crate::ModelError;
 /// The most that is read of what the program prints. Tokens have a few kilobytes.
 const MAX_OUTPUT: u64 = 64 * 1024;
 
-pub(crate) struct Command {
+pub(crate) struct CommandCredentials {
     config: ProviderAuth,
     last: Mutex<Option<(Bearer, Instant)>>,
 }
 
-impl Command {
+impl CommandCredentials {
     pub fn new(config: ProviderAuth) -> Self {
         Self { config, last: Mutex::new(None) }
     }
@@ -49,10 +49,10 @@ impl Command {
             Ok(Ok(output)) => output,
         };
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim();
-            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-            return Err(format!("exited with status {}{said}", output.status));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let stderr = stderr.trim();
+            let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+            return Err(format!("exited with status {}{stderr}", output.status));
         }
         let token = String::from_utf8(output.stdout).map_err(|_| "wrote non-UTF-8 data to stdout")?;
         match token.trim() {
@@ -71,7 +71,7 @@ impl Command {
     }
 }
 
-impl Credentials for Command {
+impl Credentials for CommandCredentials {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
         let fresh = |_: &Bearer, since: Instant| since.elapsed() < self.config.refresh_interval();
         Box::pin(async move { self.token(fresh).await.map(Some) })
@@ -116,8 +116,8 @@ async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn command(script: &str) -> Command {
-        Command::new(ProviderAuth {
+    fn command(script: &str) -> CommandCredentials {
+        CommandCredentials::new(ProviderAuth {
             command: "sh".into(),
             args: vec!["-c".into(), script.into()],
             timeout_ms: Some(20_000),
@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_says_what_happened() {
-        let check = async |command: Command, expected: &str| {
+        let check = async |command: CommandCredentials, expected: &str| {
             let message = command.bearer().await.unwrap_err().to_string();
             assert_eq!(message, format!("provider auth command `{}` {expected}", command.config.command));
         };

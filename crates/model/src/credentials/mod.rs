@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use loomd_protocol::Secret;
 
-pub(crate) use command::Command;
+pub(crate) use command::CommandCredentials;
 
 use crate::ModelError;
 
@@ -49,9 +49,9 @@ impl Bearer {
 }
 
 /// A token that never changes, or nothing, or why there is nothing.
-pub(crate) struct Fixed(pub Result<Option<Bearer>, ModelError>);
+pub(crate) struct FixedCredentials(pub Result<Option<Bearer>, ModelError>);
 
-impl Credentials for Fixed {
+impl Credentials for FixedCredentials {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
         Box::pin(std::future::ready(self.0.clone()))
     }

@@ -34,7 +34,7 @@ pub(super) struct Connector {
 }
 
 /// A connection, and what requests on it must know about it.
-pub(super) struct Opened {
+pub(super) struct RawConnection {
     pub stream: Stream,
     /// It leads to a proxy that wants whole addresses, and perhaps a password.
     pub proxy: Option<Intercept>,
@@ -42,31 +42,31 @@ pub(super) struct Opened {
 
 impl Connector {
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| set(env, &[name]));
+        let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| non_blank(env, &[name]));
         Self { proxies: proxies(env), ca_bundle, tls: OnceLock::new() }
     }
 
     /// Connects to the host of the address. `tunnel` is for what is not HTTP: it must not meet a proxy that
     /// reads it.
-    pub async fn connect(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+    pub async fn connect(&self, uri: &Uri, tunnel: bool) -> Result<RawConnection, HttpError> {
         match tokio::time::timeout(CONNECT_TIMEOUT, self.open(uri, tunnel)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
         }
     }
 
-    async fn open(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+    async fn open(&self, uri: &Uri, tunnel: bool) -> Result<RawConnection, HttpError> {
         let secure = is_secure(uri);
         let (host, port) = (host(uri)?, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }));
         let (tcp, proxy) = match self.proxy(uri, secure)? {
             None => (dial(host, port).await?, None),
             Some(proxy) => {
                 let tcp = dial(self::host(proxy.uri())?, proxy.uri().port_u16().unwrap_or(80)).await?;
-                if secure || tunnel { (through(tcp, &proxy, host, port).await?, None) } else { (tcp, Some(proxy)) }
+                if secure || tunnel { (open_tunnel(tcp, &proxy, host, port).await?, None) } else { (tcp, Some(proxy)) }
             }
         };
         if !secure {
-            return Ok(Opened { stream: Stream::Plain(tcp), proxy });
+            return Ok(RawConnection { stream: Stream::Plain(tcp), proxy });
         }
         let name = ServerName::try_from(host.to_owned()).map_err(unreachable)?;
         let stream = self.tls()?.connect(name, tcp).await.map_err(|error| match error.kind() {
@@ -74,7 +74,7 @@ impl Connector {
             ErrorKind::InvalidData => unreachable(error),
             _ => failed(error),
         })?;
-        Ok(Opened { stream: Stream::Tls(Box::new(stream)), proxy })
+        Ok(RawConnection { stream: Stream::Tls(Box::new(stream)), proxy })
     }
 
     /// The proxy for an address. A websocket goes the way that HTTP would go.
@@ -136,7 +136,7 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
 }
 
 /// Asks an HTTP proxy for a connection to the host.
-async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Result<TcpStream, HttpError> {
+async fn open_tunnel(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Result<TcpStream, HttpError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = Method::CONNECT;
@@ -178,31 +178,31 @@ fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Erro
 }
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {
-    let all = set(env, &["ALL_PROXY", "all_proxy"]);
-    let http = set(env, &["HTTP_PROXY", "http_proxy"]);
-    let https = set(env, &["HTTPS_PROXY", "https_proxy"]);
+    let all = non_blank(env, &["ALL_PROXY", "all_proxy"]);
+    let http = non_blank(env, &["HTTP_PROXY", "http_proxy"]);
+    let https = non_blank(env, &["HTTPS_PROXY", "https_proxy"]);
     if all.is_none() && http.is_none() && https.is_none() {
         return None;
     }
-    let no = set(env, &["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let no = non_blank(env, &["NO_PROXY", "no_proxy"]).unwrap_or_default();
     let matcher = Matcher::builder().all(all.unwrap_or_default()).no(no);
     Some(matcher.http(http.unwrap_or_default()).https(https.unwrap_or_default()).build())
 }
 
-fn set(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
+fn non_blank(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| env(name).filter(|value| !value.trim().is_empty()))
 }
 
 fn failed(error: impl std::error::Error) -> HttpError {
-    HttpError::Connect(chain(&error))
+    HttpError::Connect(error_chain(&error))
 }
 
 fn unreachable(error: impl std::error::Error) -> HttpError {
-    HttpError::Unreachable(chain(&error))
+    HttpError::Unreachable(error_chain(&error))
 }
 
 /// An error with its causes, which HTTP errors keep to themselves.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

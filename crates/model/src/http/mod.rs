@@ -1,10 +1,10 @@
-//! HTTP/1.1 to providers: connections that are kept and used again, and answers that are read where they are
+//! HTTP/1.1 to providers: connections that are idle and used again, and answers that are read where they are
 //! needed. A connection has no task of its own: whoever waits for it drives it, so nothing stands between
 //! the socket and the reader.
 
-mod answer;
 mod connect;
 mod pool;
+mod response;
 mod stream;
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, Uri};
 
-pub(crate) use answer::{Answer, Body};
 use connect::Connector;
-use pool::{Connection, Failed, Pool};
+use pool::{Connection, ExchangeError, Pool};
+pub(crate) use response::{HttpResponse, ResponseBody};
 pub(crate) use stream::Stream;
 
 /// Connections to providers, shared by all sessions of a process. Nothing is set up before it is used: no
@@ -73,7 +73,7 @@ impl Http {
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
         limit: Duration,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         match tokio::time::timeout(limit, self.exchange(request)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::Timeout(limit)),
@@ -85,17 +85,17 @@ impl Http {
         Ok(self.connector.connect(uri, true).await?.stream)
     }
 
-    /// A request that breaks on a kept connection is sent again on a new one only if it cannot take effect twice:
+    /// A request that breaks on a idle connection is sent again on a new one only if it cannot take effect twice:
     /// nothing of it was written, or its method is safe.
-    async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<Answer, HttpError> {
+    async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<HttpResponse, HttpError> {
         let origin = origin(request.uri());
         let mut request = request;
         if let Some(connection) = self.pool.take(&origin).await {
             let safe = request.method().is_safe().then(|| request.clone());
             match connection.exchange(request, self).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failed { error, unsent }) => {
-                    tracing::debug!(%error, unsent = unsent.is_some(), "a kept connection broke before the answer");
+                Err(ExchangeError { error, unsent }) => {
+                    tracing::debug!(%error, unsent = unsent.is_some(), "a pooled connection broke before the response");
                     request = unsent.or(safe).ok_or(error)?;
                 }
             }
@@ -106,7 +106,7 @@ impl Http {
     }
 }
 
-/// What connections are kept by.
+/// What connections are idle by.
 fn origin(uri: &Uri) -> Arc<str> {
     format!("{}://{}", uri.scheme_str().unwrap_or("http"), uri.authority().map_or("", |it| it.as_str())).into()
 }

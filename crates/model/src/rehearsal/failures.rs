@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{ModelError, tape};
+use crate::{ModelError, event_json};
 
 /// What people may call it, and what it is called in scenarios. Only letters and digits count.
 const NAMES: &[(&str, &str)] = &[
@@ -46,7 +46,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// The failure of this name; a number is a status.
-pub(super) fn named(words: &str) -> Option<ModelError> {
+pub(super) fn by_name(words: &str) -> Option<ModelError> {
     let name: String =
         words.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect();
     let name = ["an", "a", "the"].iter().fold(name.as_str(), |name, article| {
@@ -59,14 +59,14 @@ pub(super) fn named(words: &str) -> Option<ModelError> {
         && (100..600).contains(&status)
     {
         return Some(match status {
-            400 => tape::read_error(&json!({ "kind": "bad_request" }))?,
-            429 => tape::read_error(&json!({ "kind": "too_many_requests" }))?,
-            500 => tape::read_error(&json!({ "kind": "high_demand" }))?,
-            status => tape::read_error(&json!({ "kind": "status", "status": status }))?,
+            400 => event_json::read_error(&json!({ "kind": "bad_request" }))?,
+            429 => event_json::read_error(&json!({ "kind": "too_many_requests" }))?,
+            500 => event_json::read_error(&json!({ "kind": "high_demand" }))?,
+            status => event_json::read_error(&json!({ "kind": "status", "status": status }))?,
         });
     }
     let (_, kind) = NAMES.iter().find(|(known, _)| *known == name)?;
-    tape::read_error(&json!({ "kind": kind }))
+    event_json::read_error(&json!({ "kind": kind }))
 }
 
 /// How often, if that is said: "once", "twice", "3 times".
@@ -103,16 +103,16 @@ mod tests {
             ("contextWindowExceeded", None),
             ("an overloaded error", None),
         ] {
-            let error = named(words).unwrap_or_else(|| panic!("no failure is called {words}"));
+            let error = by_name(words).unwrap_or_else(|| panic!("no failure is called {words}"));
             assert_eq!(error.http_status(), expected, "{words}");
         }
-        assert_eq!(named("joy"), None);
+        assert_eq!(by_name("joy"), None);
     }
 
     #[test]
     fn every_name_means_something() {
         for (name, _) in NAMES {
-            assert!(named(name).is_some(), "{name}");
+            assert!(by_name(name).is_some(), "{name}");
         }
     }
 

@@ -4,9 +4,9 @@
 //!
 //! It keeps no notes about where it is: the calls that have been made since the user spoke say that.
 
+mod builder;
 mod clauses;
 mod failures;
-mod perform;
 mod scenario;
 mod schema;
 mod source;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem};
 
-use self::perform::Performance;
+use self::builder::ResponseBuilder;
 pub use self::scenario::Scenario;
-use self::source::Played;
+use self::source::ScriptedEvents;
 use self::step::Step;
-use crate::input::NOT_SAID;
+use crate::input::CONTEXT_PREFIXES;
 use crate::{Events, InputItem, ModelError, ModelEvent, Request};
 
 /// One thread's rehearsal.
@@ -46,11 +46,11 @@ impl Rehearsal {
             (length, attempts) if length == request.input.len() => (length, attempts + 1),
             _ => (request.input.len(), 0),
         };
-        let past = Past::new(&request.input);
-        let (steps, last) = self.steps(request, &past)?;
+        let state = ConversationState::new(&request.input);
+        let (steps, last) = self.steps(request, &state)?;
         let prefix = format!("{}_{}", self.answers, request.input.len());
-        let performance = Performance::new(request, &past.outputs, self.attempts.1, prefix);
-        Ok(Events::new(Played::new(performance.perform(&steps, last))))
+        let builder = ResponseBuilder::new(request, &state.outputs, self.attempts.1, prefix);
+        Ok(Events::new(ScriptedEvents::new(builder.build(&steps, last))))
     }
 
     /// The items that stand for a long conversation, where a scenario has them.
@@ -70,7 +70,7 @@ impl Rehearsal {
     }
 
     /// The steps of this answer, and whether they are the last.
-    fn steps(&self, request: &Request, past: &Past) -> Result<(Vec<Step>, bool), ModelError> {
+    fn steps(&self, request: &Request, state: &ConversationState) -> Result<(Vec<Step>, bool), ModelError> {
         if let Some(scenario) = &self.scenario
             && let Some(answer) = scenario.next(&request.headers.session_id)?
         {
@@ -81,23 +81,23 @@ impl Rehearsal {
             let summary = format!("The conversation had {} items. {}", request.input.len(), texts::SUMMARY);
             return Ok((vec![Step::say(summary)], false));
         }
-        let said = past.said.as_deref().unwrap_or_default();
-        if said.ends_with(texts::SUMMARY) {
+        let user_text = state.user_text.as_deref().unwrap_or_default();
+        if user_text.ends_with(texts::SUMMARY) {
             return Ok((Vec::new(), true));
         }
-        let steps = words::parse(said);
+        let steps = words::parse(user_text);
         if steps.is_empty() {
             let review = request.headers.subagent.as_deref() == Some("review");
             let answer = if review { texts::REVIEW } else { texts::INTRODUCTION };
             let structured = request.output_schema.is_some();
             return Ok((if structured { Vec::new() } else { vec![Step::say(answer)] }, structured));
         }
-        Ok(answer(&steps, past.calls))
+        Ok(next_steps(&steps, state.calls))
     }
 }
 
 /// The steps between the calls that have been made and the next ones, and whether nothing follows.
-fn answer(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
+fn next_steps(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
     let mut calls = 0;
     let start = if made == 0 {
         0
@@ -121,38 +121,38 @@ fn answer(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
 }
 
 /// What matters of a conversation.
-struct Past {
-    /// What the user said last.
-    said: Option<String>,
+struct ConversationState {
+    /// What the user user_text last.
+    user_text: Option<String>,
     /// How many calls have been made since.
     calls: usize,
     /// What tools have answered, all of them.
     outputs: Vec<String>,
 }
 
-impl Past {
+impl ConversationState {
     fn new(input: &[InputItem]) -> Self {
-        let mut past = Self { said: None, calls: 0, outputs: Vec::new() };
+        let mut state = Self { user_text: None, calls: 0, outputs: Vec::new() };
         for item in input.iter().filter_map(InputItem::decode) {
             match item {
                 ResponseItem::Message { role, content, .. } if role == "user" => {
                     let text = text_of(&content);
-                    if !NOT_SAID.iter().any(|start| text.starts_with(start)) {
-                        (past.said, past.calls) = (Some(text), 0);
+                    if !CONTEXT_PREFIXES.iter().any(|start| text.starts_with(start)) {
+                        (state.user_text, state.calls) = (Some(text), 0);
                     }
                 }
                 ResponseItem::FunctionCall { .. }
                 | ResponseItem::CustomToolCall { .. }
-                | ResponseItem::LocalShellCall { .. } => past.calls += 1,
+                | ResponseItem::LocalShellCall { .. } => state.calls += 1,
                 ResponseItem::FunctionCallOutput { output, .. } | ResponseItem::CustomToolCallOutput { output, .. } => {
                     if let loomd_protocol::FunctionCallOutputBody::Text(text) = output {
-                        past.outputs.push(text);
+                        state.outputs.push(text);
                     }
                 }
                 _ => {}
             }
         }
-        past
+        state
     }
 }
 

@@ -18,19 +18,19 @@ use crate::ModelError;
 const MAX_SCENARIO: u64 = 256 * 1024 * 1024;
 
 /// The steps of one answer.
-pub(crate) type Answer = Vec<Step>;
+pub(crate) type ResponseSteps = Vec<Step>;
 
 /// A scenario, and how far each thread is in it. Shared by all sessions of a provider.
 pub struct Scenario {
     path: PathBuf,
-    threads: OnceLock<Result<Vec<Vec<Answer>>, ModelError>>,
-    places: Mutex<HashMap<String, Place>>,
+    threads: OnceLock<Result<Vec<Vec<ResponseSteps>>, ModelError>>,
+    cursors: Mutex<HashMap<String, Cursor>>,
     /// Nothing but what is written down is ever answered.
     strict: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Cursor {
     thread: usize,
     answer: usize,
 }
@@ -38,7 +38,7 @@ struct Place {
 impl Scenario {
     /// The file is read when it is first needed.
     pub(crate) fn new(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, threads: OnceLock::new(), places: Mutex::default(), strict: false })
+        Arc::new(Self { path, threads: OnceLock::new(), cursors: Mutex::default(), strict: false })
     }
 
     /// The answers to one thread, all there are: those of this name, else the first. Fails with what is wrong
@@ -48,19 +48,19 @@ impl Scenario {
         let at = threads.iter().position(|(known, _)| known == name).unwrap_or(0);
         let answers = if threads.is_empty() { Vec::new() } else { threads.swap_remove(at).1 };
         let threads = OnceLock::from(Ok(vec![answers]));
-        Ok(Arc::new(Self { path: PathBuf::new(), threads, places: Mutex::default(), strict: true }))
+        Ok(Arc::new(Self { path: PathBuf::new(), threads, cursors: Mutex::default(), strict: true }))
     }
 
     /// The next answer to this thread; `None` when there are no more.
-    pub(crate) fn next(&self, thread: &str) -> Result<Option<Answer>, ModelError> {
+    pub(crate) fn next(&self, thread: &str) -> Result<Option<ResponseSteps>, ModelError> {
         let threads = self.threads.get_or_init(|| load(&self.path)).as_ref().map_err(Clone::clone)?;
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = places.len();
-        let place = places
+        let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cursors.len();
+        let cursor = cursors
             .entry(thread.to_owned())
-            .or_insert(Place { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
-        let answer = threads.get(place.thread).and_then(|answers| answers.get(place.answer)).cloned();
-        place.answer += 1;
+            .or_insert(Cursor { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
+        let answer = threads.get(cursor.thread).and_then(|answers| answers.get(cursor.answer)).cloned();
+        cursor.answer += 1;
         if answer.is_none() && self.strict {
             return Err(ModelError::Unsupported("no more answers were recorded".into()));
         }
@@ -69,7 +69,7 @@ impl Scenario {
 }
 
 /// The answers of each thread in a file.
-pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
+pub(crate) fn load(path: &Path) -> Result<Vec<Vec<ResponseSteps>>, ModelError> {
     let unusable = |problem: String| ModelError::Unsupported(format!("scenario {}: {problem}", path.display()));
     let text = loomd_regular::read_to_string(path, MAX_SCENARIO).map_err(|error| unusable(error.to_string()))?;
     let threads = parse(&text).map_err(unusable)?;
@@ -77,8 +77,8 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
 }
 
 /// The threads of a text, by name.
-fn parse(text: &str) -> Result<Vec<(String, Vec<Answer>)>, String> {
-    let mut threads: Vec<(String, Vec<Answer>)> = Vec::new();
+fn parse(text: &str) -> Result<Vec<(String, Vec<ResponseSteps>)>, String> {
+    let mut threads: Vec<(String, Vec<ResponseSteps>)> = Vec::new();
     let mut current = 0;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -118,7 +118,7 @@ mod tests {
         (folder, Scenario::new(path))
     }
 
-    fn say(text: &str) -> Result<Option<Answer>, ModelError> {
+    fn say(text: &str) -> Result<Option<ResponseSteps>, ModelError> {
         Ok(Some(vec![Step::say(text)]))
     }
 

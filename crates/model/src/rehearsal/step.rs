@@ -5,7 +5,7 @@ use std::time::Duration;
 use loomd_protocol::{JsonObject, JsonValue, MessagePhase, ResponseItem};
 use serde::Deserialize;
 
-use crate::{ModelError, ModelEvent, TokenUsage, tape};
+use crate::{ModelError, ModelEvent, TokenUsage, event_json};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     Think(String),
     /// Reasoning itself, in pieces.
     Reason(String),
-    Call(Doing),
+    Call(ToolAction),
     /// The next call belongs to the same answer as the one before.
     Also,
     /// An item that comes whole.
@@ -40,7 +40,7 @@ pub(crate) enum Step {
 
 /// A tool call, by what it is for: which tool that takes depends on what is offered.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Doing {
+pub(crate) enum ToolAction {
     Run {
         command: String,
         background: bool,
@@ -69,14 +69,14 @@ impl Step {
     }
 
     pub fn call(name: &str, arguments: JsonValue) -> Self {
-        Self::Call(Doing::Function { name: name.into(), arguments })
+        Self::Call(ToolAction::Function { name: name.into(), arguments })
     }
 
     /// What a line of a scenario says, or why it says nothing.
     pub fn read(line: &JsonValue) -> Result<Vec<Self>, String> {
         if line.get("type").is_some() {
             // Events that mean nothing to us are fine: they may come from a real provider.
-            return Ok(tape::read(line).map(|event| Self::Event(Box::new(event))).into_iter().collect());
+            return Ok(event_json::read(line).map(|event| Self::Event(Box::new(event))).into_iter().collect());
         }
         let object = line.as_object().ok_or("a line has to be a JSON object")?;
         let (name, value) = object.iter().next().ok_or("a line has to say something")?;
@@ -86,16 +86,16 @@ impl Step {
             "say" => vec![Self::Say { text: text()?, phase: phase(object)? }],
             "think" => vec![Self::Think(text()?)],
             "reason" => vec![Self::Reason(text()?)],
-            "run" => vec![Self::Call(Doing::Run {
+            "run" => vec![Self::Call(ToolAction::Run {
                 command: text()?,
                 background: flag(object, "background"),
                 escalated: flag(object, "escalated"),
             })],
-            "patch" => vec![Self::Call(Doing::Patch(text()?))],
+            "patch" => vec![Self::Call(ToolAction::Patch(text()?))],
             "call" => vec![Self::call(&text()?, object.get("arguments").cloned().unwrap_or_default())],
             "custom" => {
                 let input = object.get("input").and_then(JsonValue::as_str).unwrap_or_default().to_owned();
-                vec![Self::Call(Doing::Custom { name: text()?, input })]
+                vec![Self::Call(ToolAction::Custom { name: text()?, input })]
             }
             "also" => vec![Self::Also],
             "item" => {
@@ -105,7 +105,7 @@ impl Step {
                 let mut line = JsonObject::from_iter([("kind".to_owned(), text()?.into())]);
                 line.extend(object.iter().skip(1).map(|(name, value)| (name.clone(), value.clone())));
                 let error =
-                    tape::read_error(&line.into()).ok_or(format!("there is no failure called `{}`", text()?))?;
+                    event_json::read_error(&line.into()).ok_or(format!("there is no failure called `{}`", text()?))?;
                 let times = object.get("times").and_then(JsonValue::as_u64).and_then(|times| u32::try_from(times).ok());
                 vec![Self::Fail { error: Box::new(error), times }]
             }
@@ -131,13 +131,13 @@ fn usage(value: &JsonValue) -> Result<TokenUsage, String> {
     #[derive(Deserialize)]
     #[serde(default, deny_unknown_fields)]
     #[derive(Default)]
-    struct Said {
+    struct UsageStep {
         input: i64,
         cached: i64,
         output: i64,
         reasoning: i64,
     }
-    let Said { input, cached, output, reasoning } =
+    let UsageStep { input, cached, output, reasoning } =
         serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
     Ok(tokens(input, cached, output, reasoning))
 }

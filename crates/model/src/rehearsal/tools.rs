@@ -4,17 +4,17 @@
 use loomd_protocol::{JsonValue, ResponseItem};
 use serde_json::json;
 
-use super::step::Doing;
+use super::step::ToolAction;
 use crate::{ToolSpec, Tools};
 
 /// How long a command that goes to the background is waited for.
 const YIELD_MS: u64 = 250;
 
 /// The item of a call.
-pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
+pub(super) fn call(action: &ToolAction, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
     let offered = |name: &str| tools.specs().iter().find(|spec| spec.name() == name);
-    match doing {
-        Doing::Run { command, background, escalated } => {
+    match action {
+        ToolAction::Run { command, background, escalated } => {
             let (name, mut arguments) = if offered("exec_command").is_some() {
                 let mut arguments = json!({ "cmd": command });
                 if *background {
@@ -33,7 +33,7 @@ pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: St
             }
             function(name, &arguments, call_id)
         }
-        Doing::Type(text) => {
+        ToolAction::Type(text) => {
             let session: u64 = last(outputs, |text| {
                 let at = text.find("session ID ")? + "session ID ".len();
                 let digits: String = text[at..].chars().take_while(char::is_ascii_digit).collect();
@@ -42,17 +42,17 @@ pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: St
             .unwrap_or(0);
             function("write_stdin", &json!({ "session_id": session, "chars": text }), call_id)
         }
-        Doing::Patch(text) => match offered("apply_patch") {
+        ToolAction::Patch(text) => match offered("apply_patch") {
             Some(ToolSpec::Function { .. }) => function("apply_patch", &json!({ "input": text }), call_id),
             _ => custom("apply_patch", text, call_id),
         },
-        Doing::Function { name, arguments } => function(name, arguments, call_id),
-        Doing::Custom { name, input } => custom(name, input, call_id),
-        Doing::SendAgent(message) => {
+        ToolAction::Function { name, arguments } => function(name, arguments, call_id),
+        ToolAction::Custom { name, input } => custom(name, input, call_id),
+        ToolAction::SendAgent(message) => {
             function("send_input", &json!({ "target": agent(outputs), "message": message }), call_id)
         }
-        Doing::WaitAgents => function("wait_agent", &json!({ "targets": agents(outputs) }), call_id),
-        Doing::CloseAgent => function("close_agent", &json!({ "target": agent(outputs) }), call_id),
+        ToolAction::WaitAgents => function("wait_agent", &json!({ "targets": agents(outputs) }), call_id),
+        ToolAction::CloseAgent => function("close_agent", &json!({ "target": agent(outputs) }), call_id),
     }
 }
 

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::clauses::{Clause, clauses};
 use super::failures;
-use super::step::{Doing, Step, tokens};
+use super::step::{Step, ToolAction, tokens};
 use super::texts;
-use crate::{ModelEvent, tape};
+use crate::{ModelEvent, event_json};
 
 /// More steps than this are no prompt.
 const MAX_STEPS: usize = 1000;
@@ -40,7 +40,7 @@ pub(crate) fn parse(prompt: &str) -> Vec<Step> {
                 }
                 steps.extend(read);
             }
-            None => go_on(&mut steps, &clause),
+            None => continue_text(&mut steps, &clause),
         }
     }
     steps.truncate(MAX_STEPS);
@@ -48,7 +48,7 @@ pub(crate) fn parse(prompt: &str) -> Vec<Step> {
 }
 
 /// What is no step belongs to the text before it.
-fn go_on(steps: &mut [Step], clause: &Clause) {
+fn continue_text(steps: &mut [Step], clause: &Clause) {
     if let Some(Step::Say { text, .. } | Step::Think(text) | Step::Reason(text)) = steps.last_mut() {
         text.push_str(&clause.before);
         text.push_str(&clause.text);
@@ -61,8 +61,8 @@ type Verb = fn(&Clause, &str) -> Option<Vec<Step>>;
 const VERBS: &[(&str, Verb)] = &[
     ("run", |clause, rest| Some(vec![run(clause, rest)])),
     ("execute", |clause, rest| Some(vec![run(clause, rest)])),
-    ("write stdin", |clause, rest| Some(vec![Step::Call(Doing::Type(clause.argument(rest)))])),
-    ("type", |clause, rest| Some(vec![Step::Call(Doing::Type(format!("{}\n", clause.argument(rest))))])),
+    ("write stdin", |clause, rest| Some(vec![Step::Call(ToolAction::Type(clause.argument(rest)))])),
+    ("type", |clause, rest| Some(vec![Step::Call(ToolAction::Type(format!("{}\n", clause.argument(rest))))])),
     ("write", write),
     ("create", write),
     ("apply patch", |clause, rest| Some(vec![patch(&clause.argument(rest))])),
@@ -95,12 +95,12 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("draw", |clause, rest| Some(vec![draw(&clause.argument(rest))])),
     ("spawn", spawn),
-    ("send agent", |clause, rest| Some(vec![Step::Call(Doing::SendAgent(clause.argument(rest)))])),
-    ("wait for agents", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("wait for agent", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("wait for the agent", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("close agent", |_, _| Some(vec![Step::Call(Doing::CloseAgent)])),
-    ("close the agent", |_, _| Some(vec![Step::Call(Doing::CloseAgent)])),
+    ("send agent", |clause, rest| Some(vec![Step::Call(ToolAction::SendAgent(clause.argument(rest)))])),
+    ("wait for agents", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("wait for agent", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("wait for the agent", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("close agent", |_, _| Some(vec![Step::Call(ToolAction::CloseAgent)])),
+    ("close the agent", |_, _| Some(vec![Step::Call(ToolAction::CloseAgent)])),
     ("call custom", custom),
     ("call", call),
     ("item", |clause, rest| {
@@ -109,7 +109,7 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("event", |clause, rest| {
         let line: JsonValue = serde_json::from_str(&clause.argument(rest)).ok()?;
-        Some(vec![Step::Event(Box::new(tape::read(&line)?))])
+        Some(vec![Step::Event(Box::new(event_json::read(&line)?))])
     }),
     ("fail", fail),
     ("slowly", |_, _| Some(vec![Step::Pace(SLOW)])),
@@ -151,11 +151,11 @@ fn run(clause: &Clause, rest: &str) -> Step {
     let escalated = lower.ends_with("without the sandbox") || lower.ends_with("with escalation");
     let cut = ["in the background", "without the sandbox", "with escalation"];
     let command = clause.word(before(rest, &cut));
-    Step::Call(Doing::Run { command, background, escalated })
+    Step::Call(ToolAction::Run { command, background, escalated })
 }
 
 fn shell(command: &str) -> Step {
-    Step::Call(Doing::Run { command: command.into(), background: false, escalated: false })
+    Step::Call(ToolAction::Run { command: command.into(), background: false, escalated: false })
 }
 
 fn write(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
@@ -188,7 +188,7 @@ fn edit(body: &str) -> Step {
 }
 
 fn patch(text: &str) -> Step {
-    Step::Call(Doing::Patch(text.into()))
+    Step::Call(ToolAction::Patch(text.into()))
 }
 
 fn path(clause: &Clause, rest: &str) -> String {
@@ -259,13 +259,13 @@ fn call(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
 
 fn custom(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let (name, input) = clause.pair(rest, &[" with ", ": ", ":"])?;
-    Some(vec![Step::Call(Doing::Custom { name, input })])
+    Some(vec![Step::Call(ToolAction::Custom { name, input })])
 }
 
 fn fail(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let words = clause.word(after(rest, &["with", "as", "by"]));
     let (words, times) = failures::times(&words);
-    let error = failures::named(words)?;
+    let error = failures::by_name(words)?;
     Some(vec![Step::Fail { error: Box::new(error), times }])
 }
 
@@ -295,7 +295,7 @@ fn limit(_: &Clause, rest: &str) -> Option<Vec<Step>> {
         window_duration_mins: Some(300),
         resets_at: None,
     };
-    let mut limits = tape::no_limits();
+    let mut limits = event_json::no_limits();
     (limits.limit_id, limits.primary) = (Some("codex".into()), Some(window));
     Some(vec![Step::Event(Box::new(Ok(ModelEvent::RateLimits(limits))))])
 }

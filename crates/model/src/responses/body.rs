@@ -11,7 +11,7 @@ const SCHEMA_NAME: &str = "codex_output_schema";
 
 /// What is particular to one way of sending a request.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Form {
+pub(super) struct BodyOptions {
     /// Items have ids, and the provider keeps them.
     pub stored: bool,
     /// For a websocket: the type of the message comes first.
@@ -27,7 +27,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// The fields of a model call. The instructions come as JSON.
-    pub fn new(request: &Request, instructions: &str, form: Form) -> Self {
+    pub fn new(request: &Request, instructions: &str, form: BodyOptions) -> Self {
         let mut before = String::with_capacity(instructions.len() + 256);
         before.push('{');
         if form.message {

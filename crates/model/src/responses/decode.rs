@@ -16,7 +16,7 @@ use crate::{ModelError, ModelEvent, TokenUsage};
 
 /// What an event comes to.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodedEvent {
     Event(ModelEvent),
     /// The response failed, unless the stream goes on and completes.
     Failed(ModelError),
@@ -27,8 +27,8 @@ pub(crate) enum Decoded {
 }
 
 /// `url` is for the message of an error.
-pub(crate) fn decode(json: &str, url: &str) -> Decoded {
-    let Some(kind) = kind(json) else { return untyped(json).map_or(Decoded::Nothing, Decoded::Failed) };
+pub(crate) fn decode(json: &str, url: &str) -> DecodedEvent {
+    let Some(kind) = kind(json) else { return untyped(json).map_or(DecodedEvent::Nothing, DecodedEvent::Failed) };
     let event = match &*kind {
         "response.output_text.delta" => delta(json, |delta, text| {
             Some(ModelEvent::TextDelta { item_id: delta.item_id.map(Text::owned), delta: text })
@@ -49,21 +49,21 @@ pub(crate) fn decode(json: &str, url: &str) -> Decoded {
             item(json).map(|(item, id, output_index)| ModelEvent::ItemDone { item, id, output_index })
         }
         "response.completed" => return completed(json),
-        "response.failed" => return Decoded::Failed(failed(json)),
-        "response.incomplete" => return Decoded::Failed(incomplete(json)),
+        "response.failed" => return DecodedEvent::Failed(failed(json)),
+        "response.incomplete" => return DecodedEvent::Failed(incomplete(json)),
         "error" => return error(json, url),
         "codex.rate_limits" => {
             serde_json::from_str::<RateLimitsEvent>(json).ok().map(|event| ModelEvent::RateLimits(event.into()))
         }
         _ => None,
     };
-    event.map_or(Decoded::Nothing, Decoded::Event)
+    event.map_or(DecodedEvent::Nothing, DecodedEvent::Event)
 }
 
 /// The model that answers, if this event says so in headers of its own.
 pub(super) fn server_model(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Said {
+    struct HeadersEvent {
         headers: Option<JsonObject>,
         response: Option<Response>,
     }
@@ -73,8 +73,8 @@ pub(super) fn server_model(json: &str) -> Option<String> {
     }
     // Almost no event does, and a look is cheaper than a parse.
     memmem::find(json.as_bytes(), b"\"headers\"")?;
-    let said: Said = serde_json::from_str(json).ok()?;
-    [said.response.and_then(|response| response.headers), said.headers].into_iter().flatten().find_map(|headers| {
+    let event: HeadersEvent = serde_json::from_str(json).ok()?;
+    [event.response.and_then(|response| response.headers), event.headers].into_iter().flatten().find_map(|headers| {
         let model = headers.iter().find(|(name, _)| {
             name.eq_ignore_ascii_case("openai-model") || name.eq_ignore_ascii_case("x-openai-model")
         })?;
@@ -144,12 +144,12 @@ fn item(json: &str) -> Option<(ResponseItem, Option<String>, Option<u64>)> {
     let event: Event = serde_json::from_str(json).ok()?;
     let json = event.item.get();
     let id = serde_json::from_str::<Id>(json).ok().and_then(|item| item.id).map(Text::owned);
-    let item = serde_json::from_str(json).ok().or_else(|| odd_message(json))?;
+    let item = serde_json::from_str(json).ok().or_else(|| message_with_unknown_parts(json))?;
     (item != ResponseItem::Other).then_some((item, id, event.output_index))
 }
 
 /// A message with parts that the protocol has no name for. A refusal is text, too; the rest is left out.
-fn odd_message(json: &str) -> Option<ResponseItem> {
+fn message_with_unknown_parts(json: &str) -> Option<ResponseItem> {
     #[derive(Deserialize)]
     struct Message {
         #[serde(rename = "type")]
@@ -174,7 +174,7 @@ fn odd_message(json: &str) -> Option<ResponseItem> {
     })
 }
 
-fn completed(json: &str) -> Decoded {
+fn completed(json: &str) -> DecodedEvent {
     #[derive(Deserialize)]
     struct Event {
         response: Response,
@@ -185,10 +185,13 @@ fn completed(json: &str) -> Decoded {
         usage: Option<Usage>,
     }
     match serde_json::from_str::<Event>(json) {
-        Ok(Event { response }) => {
-            Decoded::Event(ModelEvent::Completed { response_id: response.id, usage: response.usage.map(Into::into) })
+        Ok(Event { response }) => DecodedEvent::Event(ModelEvent::Completed {
+            response_id: response.id,
+            usage: response.usage.map(Into::into),
+        }),
+        Err(error) => {
+            DecodedEvent::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}")))
         }
-        Err(error) => Decoded::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}"))),
     }
 }
 
@@ -267,7 +270,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: Option<ModelEvent>) {
-        assert_eq!(decode(json, "url"), expected.map_or(Decoded::Nothing, Decoded::Event), "{json}");
+        assert_eq!(decode(json, "url"), expected.map_or(DecodedEvent::Nothing, DecodedEvent::Event), "{json}");
     }
 
     fn text(item_id: Option<&str>, delta: &str) -> Option<ModelEvent> {
@@ -376,7 +379,7 @@ mod tests {
         #[test]
         fn any_text_arrives_as_it_was(delta in ".*") {
             let json = serde_json::json!({ "type": "response.output_text.delta", "delta": delta }).to_string();
-            prop_assert_eq!(decode(&json, "url"), Decoded::Event(ModelEvent::TextDelta { item_id: None, delta }));
+            prop_assert_eq!(decode(&json, "url"), DecodedEvent::Event(ModelEvent::TextDelta { item_id: None, delta }));
         }
     }
 }

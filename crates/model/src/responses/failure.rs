@@ -5,7 +5,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use loomd_protocol::{JsonObject, JsonValue};
 use serde::Deserialize;
 
-use super::decode::{Decoded, Usage};
+use super::decode::{DecodedEvent, Usage};
 use super::refusal;
 use crate::refusal::{Refusal, is_too_long};
 use crate::{ModelError, retry};
@@ -32,7 +32,7 @@ pub(super) fn incomplete(json: &str) -> ModelError {
 }
 
 /// `error`, which is outside of a response: with a status it stands for an HTTP answer, else for a failed response.
-pub(super) fn error(json: &str, url: &str) -> Decoded {
+pub(super) fn error(json: &str, url: &str) -> DecodedEvent {
     #[derive(Deserialize)]
     struct Event {
         status: Option<u16>,
@@ -41,17 +41,17 @@ pub(super) fn error(json: &str, url: &str) -> Decoded {
         #[serde(flatten)]
         plain: Failure,
     }
-    let Ok(event) = serde_json::from_str::<Event>(json) else { return Decoded::Nothing };
+    let Ok(event) = serde_json::from_str::<Event>(json) else { return DecodedEvent::Nothing };
     let status = event.status.and_then(|status| StatusCode::from_u16(status).ok());
     match (status, event.error) {
         (_, Some(failure)) if failure.code() == Some("websocket_connection_limit_reached") => {
-            Decoded::Refused(failure.into())
+            DecodedEvent::Refused(failure.into())
         }
         (Some(status), _) => {
             let headers = header_map(event.headers.unwrap_or_default());
-            Decoded::Refused(refusal::meaning(&Refusal { status, headers: &headers, body: json, url }))
+            DecodedEvent::Refused(refusal::to_error(&Refusal { status, headers: &headers, body: json, url }))
         }
-        (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
+        (None, failure) => DecodedEvent::Failed(failure.unwrap_or(event.plain).into()),
     }
 }
 
@@ -102,17 +102,20 @@ impl Failure {
 
 impl From<Failure> for ModelError {
     fn from(failure: Failure) -> Self {
-        let said = failure.message.clone().filter(|message| !message.trim().is_empty());
+        let provider_message = failure.message.clone().filter(|message| !message.trim().is_empty());
         match failure.code() {
-            _ if failure.is_too_long() => Self::ContextWindowExceeded { said },
-            Some("insufficient_quota") => Self::QuotaExceeded { said },
+            _ if failure.is_too_long() => Self::ContextWindowExceeded { provider_message },
+            Some("insufficient_quota") => Self::QuotaExceeded { provider_message },
             Some("usage_not_included") => Self::UsageNotIncluded,
-            Some("invalid_prompt") => Self::InvalidPrompt(said.unwrap_or_else(|| "Invalid request.".into())),
-            Some("server_is_overloaded" | "slow_down") => Self::Overloaded { said },
+            Some("invalid_prompt") => {
+                Self::InvalidPrompt(provider_message.unwrap_or_else(|| "Invalid request.".into()))
+            }
+            Some("server_is_overloaded" | "slow_down") => Self::Overloaded { provider_message },
             code => {
                 let limited = code == Some("rate_limit_exceeded");
-                let retry_after = said.as_deref().filter(|_| limited).and_then(retry::asked_by_message);
-                let message = said.unwrap_or_else(|| "response.failed event received".into());
+                let retry_after =
+                    provider_message.as_deref().filter(|_| limited).and_then(retry::retry_after_in_message);
+                let message = provider_message.unwrap_or_else(|| "response.failed event received".into());
                 Self::Disconnected { message, retry_after }
             }
         }

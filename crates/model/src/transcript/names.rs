@@ -32,12 +32,12 @@ enum Target {
 
 /// The tools of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ToolNames {
     pub tools: Vec<WireTool>,
     targets: HashMap<String, Target>,
 }
 
-impl Names {
+impl ToolNames {
     pub fn new(tools: &Tools) -> Self {
         let mut names = Self::default();
         for spec in tools.specs() {
@@ -144,7 +144,7 @@ pub(super) fn join(namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// A name without what not every provider takes. Names that are too long keep their beginning and stay apart
+/// A name without what not every provider takes. ToolNames that are too long keep their beginning and stay apart
 /// by a number made of all of it.
 pub(super) fn plain(name: &str) -> String {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
@@ -173,8 +173,8 @@ pub(crate) fn digest(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names::new(&Tools::new(vec![
+    fn names() -> ToolNames {
+        ToolNames::new(&Tools::new(vec![
             ToolSpec::Function {
                 name: "run".into(),
                 description: "Runs.".into(),

@@ -105,7 +105,7 @@ async fn the_rehearsal_needs_nothing() {
     let mut asked = request_with_tools();
     asked.input.push(super::user("say Hello. fail with overloaded"));
     let (events, error) = call(&mut session, &asked).await;
-    assert_eq!((events.len(), error), (3, Some(loomd_model::ModelError::Overloaded { said: None })));
+    assert_eq!((events.len(), error), (3, Some(loomd_model::ModelError::Overloaded { provider_message: None })));
     // One that is configured is another one.
     let model = ScriptedModel::start().await;
     let mut other = session_of("rehearsal", &super::config(&model), NO_ENV, None);

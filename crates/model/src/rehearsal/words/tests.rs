@@ -22,10 +22,11 @@ fn commands() {
     check("Run: cargo test", &[ran("cargo test")]);
     check("run ls .", &[ran("ls .")]);
     check("run:\n```sh\na\nb\n```\nsay ok", &[ran("a\nb"), Step::say("ok")]);
-    let doing = |command: &str, background, escalated| Doing::Run { command: command.into(), background, escalated };
-    check("run `cat` in the background", &[Step::Call(doing("cat", true, false))]);
-    check("run `id` without the sandbox.", &[Step::Call(doing("id", false, true))]);
-    check("type hello", &[Step::Call(Doing::Type("hello\n".into()))]);
+    let action =
+        |command: &str, background, escalated| ToolAction::Run { command: command.into(), background, escalated };
+    check("run `cat` in the background", &[Step::Call(action("cat", true, false))]);
+    check("run `id` without the sandbox.", &[Step::Call(action("id", false, true))]);
+    check("type hello", &[Step::Call(ToolAction::Type("hello\n".into()))]);
     check("read my notes.txt", &[ran("cat 'my notes.txt'")]);
     check("read file a.txt, then list src", &[ran("cat a.txt"), ran("ls src")]);
     check("list", &[ran("ls")]);
@@ -76,9 +77,9 @@ fn tools() {
         &[Step::call("f", json!({ "a": "x; y" })), Step::call("g", json!({}))],
     );
     check("call f with nonsense", &[Step::call("f", json!("nonsense"))]);
-    check("call custom c with text", &[Step::Call(Doing::Custom { name: "c".into(), input: "text".into() })]);
+    check("call custom c with text", &[Step::Call(ToolAction::Custom { name: "c".into(), input: "text".into() })]);
     check("spawn an agent to \"say hi\"", &[Step::call("spawn_agent", json!({ "message": "say hi" }))]);
-    check("wait for agents; close agent", &[Step::Call(Doing::WaitAgents), Step::Call(Doing::CloseAgent)]);
+    check("wait for agents; close agent", &[Step::Call(ToolAction::WaitAgents), Step::Call(ToolAction::CloseAgent)]);
     let query = Some("rust".to_owned());
     check("search the web for rust", &[web(ResponsesApiWebSearchAction::Search { queries: None, query })]);
     check("run `a`; also run `b`", &[ran("a"), Step::Also, ran("b")]);
@@ -86,7 +87,7 @@ fn tools() {
 
 #[test]
 fn the_rest() {
-    let fail = |words: &str, times| Step::Fail { error: Box::new(failures::named(words).unwrap()), times };
+    let fail = |words: &str, times| Step::Fail { error: Box::new(failures::by_name(words).unwrap()), times };
     check("fail with overloaded", &[fail("overloaded", None)]);
     check("fail with status 502 twice then say ok", &[fail("status 502", Some(2)), Step::say("ok")]);
     check("repeat 2 times: run `a`", &[ran("a"), ran("a")]);

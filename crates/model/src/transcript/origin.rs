@@ -12,7 +12,7 @@
 use loomd_protocol::JsonValue;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seal {
+pub(crate) enum ReasoningOrigin {
     Thinking { signature: String },
     RedactedThinking { data: String },
     Field(String),
@@ -24,9 +24,9 @@ const CHAT: &str = "chat:";
 const DETAILS: &str = "reasoning_details";
 
 /// On reasoning that was only played.
-pub(crate) const REHEARSED: &str = "rehearsal:";
+pub(crate) const REHEARSAL_ORIGIN: &str = "rehearsal:";
 
-impl Seal {
+impl ReasoningOrigin {
     /// `None` for what the Responses API made.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix(ANTHROPIC) {
@@ -46,11 +46,11 @@ impl Seal {
 
     /// Whether the text is of another wire than Responses, be it understood or not.
     pub fn is_foreign(text: &str) -> bool {
-        [ANTHROPIC, CHAT, REHEARSED].iter().any(|tag| text.starts_with(tag))
+        [ANTHROPIC, CHAT, REHEARSAL_ORIGIN].iter().any(|tag| text.starts_with(tag))
     }
 }
 
-impl std::fmt::Display for Seal {
+impl std::fmt::Display for ReasoningOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Thinking { signature } => write!(f, "{ANTHROPIC}thinking:{signature}"),
@@ -69,21 +69,21 @@ mod tests {
 
     #[test]
     fn a_seal_survives_being_written_and_read() {
-        for (seal, text) in [
-            (Seal::Thinking { signature: "a:b==".into() }, "anthropic:thinking:a:b=="),
-            (Seal::RedactedThinking { data: "x".into() }, "anthropic:redacted_thinking:x"),
-            (Seal::Field("reasoning_content".into()), "chat:reasoning_content"),
+        for (origin, text) in [
+            (ReasoningOrigin::Thinking { signature: "a:b==".into() }, "anthropic:thinking:a:b=="),
+            (ReasoningOrigin::RedactedThinking { data: "x".into() }, "anthropic:redacted_thinking:x"),
+            (ReasoningOrigin::Field("reasoning_content".into()), "chat:reasoning_content"),
             (
-                Seal::Details(json!([{ "type": "reasoning.text" }])),
+                ReasoningOrigin::Details(json!([{ "type": "reasoning.text" }])),
                 r#"chat:reasoning_details:[{"type":"reasoning.text"}]"#,
             ),
         ] {
-            assert_eq!((seal.to_string().as_str(), Seal::parse(text)), (text, Some(seal)));
-            assert!(Seal::is_foreign(text));
+            assert_eq!((origin.to_string().as_str(), ReasoningOrigin::parse(text)), (text, Some(origin)));
+            assert!(ReasoningOrigin::is_foreign(text));
         }
         for other in ["gAAAAABo:x", "", "anthropic:new:x", "chat:reasoning_details:{", "thinking:x"] {
-            assert_eq!(Seal::parse(other), None, "{other}");
+            assert_eq!(ReasoningOrigin::parse(other), None, "{other}");
         }
-        assert_eq!(["gAAAAABo", REHEARSED].map(Seal::is_foreign), [false, true]);
+        assert_eq!(["gAAAAABo", REHEARSAL_ORIGIN].map(ReasoningOrigin::is_foreign), [false, true]);
     }
 }

@@ -20,32 +20,36 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// And how much of it.
 const DRAIN_BYTES: usize = 64 * 1024;
 
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub body: Body,
+    pub body: ResponseBody,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(super) fn new(response: Response<Incoming>, connection: Connection, http: Arc<Http>) -> Self {
         let (head, incoming) = response.into_parts();
-        Self { status: head.status, headers: head.headers, body: Body { incoming, connection: Some(connection), http } }
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body: ResponseBody { incoming, connection: Some(connection), http },
+        }
     }
 }
 
-pub(crate) struct Body {
+pub(crate) struct ResponseBody {
     incoming: Incoming,
     /// Until the body ends.
     connection: Option<Connection>,
     http: Arc<Http>,
 }
 
-impl Body {
+impl ResponseBody {
     /// The next piece; `None` at the end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
         loop {
             let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
-            let over = connection.drive(cx);
+            let closed = connection.drive(cx);
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
@@ -57,10 +61,10 @@ impl Body {
                     return Poll::Ready(Some(Err(broken(error))));
                 }
                 Poll::Ready(None) => {
-                    self.keep(over, cx);
+                    self.return_to_pool(closed, cx);
                     return Poll::Ready(None);
                 }
-                Poll::Pending if over => {
+                Poll::Pending if closed => {
                     self.connection = None;
                     return Poll::Ready(Some(Err(HttpError::Broken("connection closed".into()))));
                 }
@@ -84,7 +88,7 @@ impl Body {
     }
 
     /// Nobody needs the rest. Mostly it is nothing but the mark of the end, and that is there.
-    pub fn finish(mut self) {
+    pub fn drain(mut self) {
         match (self.poll_next(&mut Context::from_waker(Waker::noop())), Handle::try_current()) {
             (Poll::Ready(None | Some(Err(_))), _) | (_, Err(_)) => {}
             (Poll::Ready(Some(Ok(_))) | Poll::Pending, Ok(runtime)) => {
@@ -93,9 +97,9 @@ impl Body {
         }
     }
 
-    fn keep(&mut self, over: bool, cx: &mut Context<'_>) {
+    fn return_to_pool(&mut self, closed: bool, cx: &mut Context<'_>) {
         if let Some(mut connection) = self.connection.take()
-            && !over
+            && !closed
             && !connection.drive(cx)
         {
             self.http.pool.put(connection);

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use loomd_protocol::{ContentItem, MessagePhase, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
 
-use super::source::Timed;
-use super::step::{Doing, Step, tokens};
+use super::source::TimedEvent;
+use super::step::{Step, ToolAction, tokens};
 use super::{schema, tools};
-use crate::transcript::REHEARSED;
+use crate::transcript::REHEARSAL_ORIGIN;
 use crate::{ModelEvent, Request, ResponseHeaders, TokenUsage};
 
 /// About how many bytes a token has.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// One answer in the making.
-pub(super) struct Performance<'a> {
+pub(super) struct ResponseBuilder<'a> {
     request: &'a Request,
     outputs: &'a [String],
     /// How often this conversation has been answered before.
@@ -22,17 +22,17 @@ pub(super) struct Performance<'a> {
     /// What makes ids differ from those of other answers.
     prefix: String,
     items: u64,
-    events: Vec<Timed>,
+    events: Vec<TimedEvent>,
     pace: Duration,
     /// To be waited for before the next event.
     due: Duration,
     usage: Option<TokenUsage>,
     /// Bytes that have been said.
     written: usize,
-    spoke: bool,
+    has_message: bool,
 }
 
-impl<'a> Performance<'a> {
+impl<'a> ResponseBuilder<'a> {
     pub fn new(request: &'a Request, outputs: &'a [String], attempt: u32, prefix: String) -> Self {
         Self {
             request,
@@ -45,16 +45,16 @@ impl<'a> Performance<'a> {
             due: Duration::ZERO,
             usage: None,
             written: 0,
-            spoke: false,
+            has_message: false,
         }
     }
 
     /// `last`: nothing follows, so the user has to be told something in the end.
-    pub fn perform(mut self, steps: &[Step], last: bool) -> Vec<Timed> {
+    pub fn build(mut self, steps: &[Step], last: bool) -> Vec<TimedEvent> {
         let recorded =
             |step: &Step| matches!(step, Step::Event(event) if matches!(**event, Ok(ModelEvent::Headers(_))));
         if !steps.first().is_some_and(recorded) {
-            self.tell(ModelEvent::Headers(ResponseHeaders::default()));
+            self.emit(ModelEvent::Headers(ResponseHeaders::default()));
         }
         for step in steps {
             self.step(step);
@@ -63,7 +63,7 @@ impl<'a> Performance<'a> {
                 return self.events;
             }
         }
-        if last && (!self.spoke || self.request.output_schema.is_some()) {
+        if last && (!self.has_message || self.request.output_schema.is_some()) {
             let text = match &self.request.output_schema {
                 Some(schema) => schema::instance(schema).to_string(),
                 None => "Done.".into(),
@@ -83,7 +83,7 @@ impl<'a> Performance<'a> {
             Step::Say { text, phase } => self.say(text, *phase),
             Step::Think(text) => self.think(text),
             Step::Reason(text) => self.reason(text),
-            Step::Call(doing) => self.call(doing),
+            Step::Call(action) => self.call(action),
             Step::Item(item) => self.item(item),
             Step::Event(event) => self.push((**event).clone()),
             Step::Fail { times: Some(times), .. } if self.attempt >= *times => {}
@@ -96,45 +96,46 @@ impl<'a> Performance<'a> {
     }
 
     fn say(&mut self, text: &str, phase: Option<MessagePhase>) {
-        self.spoke = true;
+        self.has_message = true;
         let id = self.id("msg");
         let message =
             |content| ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase, id: None };
         self.added(message(Vec::new()), &id);
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
+            self.emit(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
         }
         self.done(message(vec![ContentItem::OutputText { text: text.into() }]), id);
     }
 
     fn think(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsed() };
+        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsal_origin() };
         self.added(item(Vec::new()), &id);
-        self.tell(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
+        self.emit(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::SummaryDelta { item_id: Some(id.clone()), index: 0, delta });
+            self.emit(ModelEvent::SummaryDelta { item_id: Some(id.clone()), index: 0, delta });
         }
         self.done(item(vec![ReasoningItemReasoningSummary::SummaryText { text: text.into() }]), id);
     }
 
     fn reason(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsed() };
+        let item =
+            |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsal_origin() };
         self.added(item(None), &id);
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::ReasoningDelta { item_id: Some(id.clone()), index: 0, delta });
+            self.emit(ModelEvent::ReasoningDelta { item_id: Some(id.clone()), index: 0, delta });
         }
         self.done(item(Some(vec![ReasoningItemContent::ReasoningText { text: text.into() }])), id);
     }
 
-    fn call(&mut self, doing: &Doing) {
+    fn call(&mut self, action: &ToolAction) {
         let id = self.id("fc");
         let call_id = format!("call_{}_{}", self.prefix, self.items);
-        let item = tools::call(doing, &self.request.tools, self.outputs, call_id);
+        let item = tools::call(action, &self.request.tools, self.outputs, call_id);
         self.due += self.pace;
         self.done(item, id);
     }
@@ -161,7 +162,7 @@ impl<'a> Performance<'a> {
             let count = |bytes: usize| i64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
             tokens(count(input + self.request.instructions.len()), 0, count(self.written).max(1), 0)
         });
-        self.tell(ModelEvent::Completed { response_id: format!("resp_{}", self.prefix), usage: Some(usage) });
+        self.emit(ModelEvent::Completed { response_id: format!("resp_{}", self.prefix), usage: Some(usage) });
     }
 
     fn id(&mut self, kind: &str) -> String {
@@ -170,15 +171,15 @@ impl<'a> Performance<'a> {
     }
 
     fn added(&mut self, item: ResponseItem, id: &str) {
-        self.tell(ModelEvent::ItemAdded { item, id: Some(id.into()), output_index: Some(self.items - 1) });
+        self.emit(ModelEvent::ItemAdded { item, id: Some(id.into()), output_index: Some(self.items - 1) });
     }
 
     fn done(&mut self, item: ResponseItem, id: String) {
         self.written += serde_json::to_string(&item).map_or(0, |json| json.len());
-        self.tell(ModelEvent::ItemDone { item, id: Some(id), output_index: Some(self.items - 1) });
+        self.emit(ModelEvent::ItemDone { item, id: Some(id), output_index: Some(self.items - 1) });
     }
 
-    fn tell(&mut self, event: ModelEvent) {
+    fn emit(&mut self, event: ModelEvent) {
         self.push(Ok(event));
     }
 
@@ -188,8 +189,8 @@ impl<'a> Performance<'a> {
 }
 
 /// So that no provider is ever sent it.
-fn rehearsed() -> Option<String> {
-    Some(REHEARSED.into())
+fn rehearsal_origin() -> Option<String> {
+    Some(REHEARSAL_ORIGIN.into())
 }
 
 /// Word by word, each with the space behind it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loomd_protocol::{JsonObject, JsonValue, RateLimitSnapshot};
 use serde_json::json;
 
-use crate::responses::{Decoded, decode};
+use crate::responses::{DecodedEvent, decode};
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
 const HEADERS: &str = "loomd.headers";
@@ -40,9 +40,9 @@ pub(crate) fn read(line: &JsonValue) -> Option<Result<ModelEvent, ModelError>> {
         )),
         ERROR => Err(read_error(line)?),
         _ => match decode(&line.to_string(), "") {
-            Decoded::Event(event) => Ok(event),
-            Decoded::Failed(error) | Decoded::Refused(error) => Err(error),
-            Decoded::Nothing => return None,
+            DecodedEvent::Event(event) => Ok(event),
+            DecodedEvent::Failed(error) | DecodedEvent::Refused(error) => Err(error),
+            DecodedEvent::Nothing => return None,
         },
     })
 }
@@ -119,14 +119,14 @@ fn encode_error(error: &ModelError) -> JsonValue {
             put("status", (*status).into());
             put("message", message.as_str().into());
         }
-        ModelError::TooManyRequests { request_id, said, .. } => {
+        ModelError::TooManyRequests { request_id, provider_message, .. } => {
             put("request_id", json!(request_id));
-            put("said", json!(said));
+            put("said", json!(provider_message));
         }
-        ModelError::QuotaExceeded { said }
-        | ModelError::HighDemand { said, .. }
-        | ModelError::Overloaded { said }
-        | ModelError::ContextWindowExceeded { said } => put("said", json!(said)),
+        ModelError::QuotaExceeded { provider_message }
+        | ModelError::HighDemand { provider_message, .. }
+        | ModelError::Overloaded { provider_message }
+        | ModelError::ContextWindowExceeded { provider_message } => put("said", json!(provider_message)),
         ModelError::NotAStream { found, url } => {
             put("url", url.as_str().into());
             put("message", found.as_str().into());
@@ -189,7 +189,7 @@ fn kind(error: &ModelError) -> &'static str {
 pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
     let text = |name: &str, otherwise: &str| line[name].as_str().unwrap_or(otherwise).to_owned();
     let message = |otherwise: &str| text("message", otherwise);
-    let said = line["said"].as_str().map(str::to_owned);
+    let provider_message = line["said"].as_str().map(str::to_owned);
     let retry_after = line["retry_after_ms"].as_u64().map(Duration::from_millis);
     Some(match line["kind"].as_str()? {
         "bad_request" => {
@@ -201,19 +201,21 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             let status = line["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(503);
             ModelError::Status { status, message: message(&format!("unexpected status {status}")), retry_after }
         }
-        "too_many_requests" => {
-            ModelError::TooManyRequests { request_id: line["request_id"].as_str().map(Into::into), said, retry_after }
-        }
+        "too_many_requests" => ModelError::TooManyRequests {
+            request_id: line["request_id"].as_str().map(Into::into),
+            provider_message,
+            retry_after,
+        },
         "usage_limit" => {
             let rate_limits = serde_json::from_value(line["rate_limits"].clone()).unwrap_or_else(|_| no_limits());
             let message = message("You've hit your usage limit. Try again later.");
             ModelError::UsageLimit { message, rate_limits: Box::new(rate_limits) }
         }
         "usage_not_included" => ModelError::UsageNotIncluded,
-        "quota_exceeded" => ModelError::QuotaExceeded { said },
-        "high_demand" => ModelError::HighDemand { said, retry_after },
-        "overloaded" => ModelError::Overloaded { said },
-        "context_window_exceeded" => ModelError::ContextWindowExceeded { said },
+        "quota_exceeded" => ModelError::QuotaExceeded { provider_message },
+        "high_demand" => ModelError::HighDemand { provider_message, retry_after },
+        "overloaded" => ModelError::Overloaded { provider_message },
+        "context_window_exceeded" => ModelError::ContextWindowExceeded { provider_message },
         "invalid_prompt" => ModelError::InvalidPrompt(message("Invalid request.")),
         "unreachable" => {
             ModelError::Unreachable { url: text("url", "rehearsal"), cause: message("connection refused") }
@@ -303,13 +305,17 @@ mod tests {
             ModelError::BadRequest { message: words(), body: "{}".into() },
             ModelError::InvalidImage,
             ModelError::Status { status: 502, message: words(), retry_after },
-            ModelError::TooManyRequests { request_id: Some("r".into()), said: Some(words()), retry_after: None },
+            ModelError::TooManyRequests {
+                request_id: Some("r".into()),
+                provider_message: Some(words()),
+                retry_after: None,
+            },
             ModelError::UsageLimit { message: words(), rate_limits: Box::new(no_limits()) },
             ModelError::UsageNotIncluded,
-            ModelError::QuotaExceeded { said: Some(words()) },
-            ModelError::HighDemand { said: None, retry_after },
-            ModelError::Overloaded { said: None },
-            ModelError::ContextWindowExceeded { said: Some(words()) },
+            ModelError::QuotaExceeded { provider_message: Some(words()) },
+            ModelError::HighDemand { provider_message: None, retry_after },
+            ModelError::Overloaded { provider_message: None },
+            ModelError::ContextWindowExceeded { provider_message: Some(words()) },
             ModelError::Unreachable { url: "u".into(), cause: words() },
             ModelError::NotAStream { url: "u".into(), found: words() },
             ModelError::Incomplete { reason: words(), usage: None },

@@ -1,17 +1,17 @@
-//! What reading an answer has to remember, however its events arrive: a failure that may yet be overtaken,
+//! What state an answer has to remember, however its events arrive: a failure that may yet be overtaken,
 //! and how long it has been quiet.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::decode::{Decoded, decode, server_model};
+use super::decode::{DecodedEvent, decode, server_model};
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent};
 
 /// How long a stream may stay open after it said that the response failed. `response.completed` could come.
 const FAILURE_GRACE: Duration = Duration::from_secs(2);
 
-pub(super) struct Reading {
+pub(super) struct StreamState {
     url: String,
     /// What comes before the next event of the stream.
     first: Option<ModelEvent>,
@@ -21,7 +21,7 @@ pub(super) struct Reading {
     pub done: bool,
 }
 
-impl Reading {
+impl StreamState {
     pub fn new(url: String, first: ModelEvent, idle_timeout: Duration) -> Self {
         Self { url, first: Some(first), failure: None, idle: Idle::new(idle_timeout), done: false }
     }
@@ -33,20 +33,20 @@ impl Reading {
 
     /// Takes note of an event; gives what the caller is told about it.
     pub fn read(&mut self, data: &[u8]) -> Option<Result<ModelEvent, ModelError>> {
-        self.idle.heard();
+        self.idle.reset();
         let json = std::str::from_utf8(data).ok()?;
         let event = match decode(json, &self.url) {
-            Decoded::Event(event) => Some(event),
-            Decoded::Failed(error) => {
+            DecodedEvent::Event(event) => Some(event),
+            DecodedEvent::Failed(error) => {
                 self.idle.shorten(FAILURE_GRACE);
                 self.failure = Some(error);
                 None
             }
-            Decoded::Refused(error) => {
+            DecodedEvent::Refused(error) => {
                 self.done = true;
                 return Some(Err(error));
             }
-            Decoded::Nothing => None,
+            DecodedEvent::Nothing => None,
         };
         if matches!(&event, Some(ModelEvent::TextDelta { .. })) {
             return event.map(Ok);
