@@ -1,5 +1,5 @@
-//! Events for wires that know pieces of text but no items: opens an item when its first piece comes, and
-//! closes it when something else begins.
+//! Builds [`ModelEvent`]s for wires that stream text without items: opens an item at its first delta, and closes it
+//! when another one begins.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSu
 use crate::transcript::ReasoningOrigin;
 use crate::{ModelEvent, TokenUsage};
 
-/// Where the text of reasoning is shown.
+/// The part of a reasoning item that its text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningKind {
     Summary,
@@ -19,7 +19,7 @@ pub(crate) enum ReasoningKind {
 pub(crate) struct Composer {
     events: VecDeque<ModelEvent>,
     open: Option<OpenItem>,
-    /// How many items there have been.
+    /// The number of items that are done.
     items: u64,
 }
 
@@ -29,12 +29,12 @@ enum OpenItem {
 }
 
 impl Composer {
-    /// The next event.
+    /// Takes the next event.
     pub fn take(&mut self) -> Option<ModelEvent> {
         self.events.pop_front()
     }
 
-    /// A piece of a message.
+    /// Appends to the open message, or opens one.
     pub fn text(&mut self, delta: String) {
         if delta.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl Composer {
         }
     }
 
-    /// Begins reasoning that may turn out to have no text.
+    /// Opens a reasoning item, which may turn out to have no text.
     pub fn begin_reasoning(&mut self, kind: ReasoningKind) {
         if matches!(self.open, Some(OpenItem::Reasoning { .. })) {
             return;
@@ -65,7 +65,7 @@ impl Composer {
         self.open = Some(OpenItem::Reasoning { id, text: String::new(), kind, origin: None });
     }
 
-    /// A piece of reasoning.
+    /// Appends to the open reasoning item, or opens one.
     pub fn reasoning(&mut self, delta: String, kind: ReasoningKind) {
         if delta.is_empty() {
             return;
@@ -81,14 +81,14 @@ impl Composer {
         }
     }
 
-    /// What the provider wants back with the reasoning that is open.
+    /// Sets the origin of the open reasoning item: what its provider needs to take it back.
     pub fn set_origin(&mut self, new: ReasoningOrigin) {
         if let Some(OpenItem::Reasoning { origin, .. }) = &mut self.open {
             *origin = Some(new);
         }
     }
 
-    /// Ends what is open.
+    /// Closes the open item.
     pub fn close(&mut self) {
         let (id, item) = match self.open.take() {
             None => return,
@@ -98,20 +98,20 @@ impl Composer {
         self.done(item, id);
     }
 
-    /// An item that comes whole.
+    /// Emits a complete item.
     pub fn item(&mut self, item: ResponseItem) {
         self.close();
         self.done(item, new_id("item"));
     }
 
-    /// Reasoning that nobody can read.
+    /// Emits a reasoning item without readable text.
     pub fn opaque_reasoning(&mut self, origin: &ReasoningOrigin) {
         self.close();
         let item = reasoning(String::new(), ReasoningKind::Summary, Some(origin));
         self.done(item, new_id("rs"));
     }
 
-    /// The last event.
+    /// Closes the open item and emits the last event.
     pub fn complete(&mut self, response_id: String, usage: Option<TokenUsage>) {
         self.close();
         self.events.push_back(ModelEvent::Completed { response_id, usage });
@@ -144,7 +144,7 @@ fn reasoning(text: String, kind: ReasoningKind, origin: Option<&ReasoningOrigin>
     ResponseItem::Reasoning { summary, content, encrypted_content: origin.map(ReasoningOrigin::to_string) }
 }
 
-/// An id that no other item has.
+/// Returns a random id with this prefix.
 pub(crate) fn new_id(prefix: &str) -> String {
     format!("{prefix}_{:016x}", fastrand::u64(..))
 }
@@ -155,8 +155,8 @@ pub(crate) mod tests {
     use crate::ModelError;
     use crate::stream::Decode;
 
-    /// Feeds a decoder and takes what it makes of it, which has to be well formed: pieces belong to an item
-    /// that is open, and nothing follows the end.
+    /// Feeds a decoder and returns its events. Asserts that they are well formed: deltas belong to the open item, and
+    /// nothing follows `Completed`.
     pub fn decode(mut decoder: impl Decode, data: &[String]) -> (Vec<ModelEvent>, Option<ModelError>) {
         let mut composer = Composer::default();
         let mut read = Ok(());

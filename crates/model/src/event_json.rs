@@ -1,6 +1,5 @@
-//! What a model answered, written down: one JSON object per line, in the words of the Responses API where it
-//! has any, and with types of our own, `loomd.…`, for the rest. The recorder writes it, the rehearsal plays
-//! it, and people may write it by hand.
+//! Model events as JSON, one object per line: as events of the Responses API where those exist, with types `loomd.…`
+//! for the rest. The recorder writes this format, the rehearsal reads it, and users may write it by hand.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ const MODEL: &str = "loomd.model";
 const RATE_LIMITS: &str = "loomd.rate_limits";
 const ERROR: &str = "loomd.error";
 
-/// An event as a line of a scenario.
+/// Encodes an event as a line of a scenario.
 pub(crate) fn encode(event: &Result<ModelEvent, ModelError>) -> JsonValue {
     match event {
         Ok(event) => encode_event(event),
@@ -23,7 +22,7 @@ pub(crate) fn encode(event: &Result<ModelEvent, ModelError>) -> JsonValue {
     }
 }
 
-/// The event that a line is; `None` for what is no event.
+/// Decodes a line; `None` if it is not an event.
 pub(crate) fn read(line: &JsonValue) -> Option<Result<ModelEvent, ModelError>> {
     let text = |name: &str| line[name].as_str().map(str::to_owned);
     Some(match line["type"].as_str()? {
@@ -106,7 +105,7 @@ fn with_id(mut item: JsonValue, id: &Option<String>) -> JsonValue {
     item
 }
 
-/// Every error by a name of its own, with what it takes to make it again.
+/// Encodes an error by kind, with all fields that are needed to decode it.
 fn encode_error(error: &ModelError) -> JsonValue {
     let mut line = JsonObject::from_iter([("type".to_owned(), ERROR.into()), ("kind".to_owned(), kind(error).into())]);
     let mut put = |name: &str, value: JsonValue| _ = line.insert(name.into(), value);
@@ -185,7 +184,7 @@ fn kind(error: &ModelError) -> &'static str {
     }
 }
 
-/// The error that a line names; `None` for a name that means nothing.
+/// Decodes an error; `None` for an unknown kind.
 pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
     let text = |name: &str, otherwise: &str| line[name].as_str().unwrap_or(otherwise).to_owned();
     let message = |otherwise: &str| text("message", otherwise);
@@ -193,7 +192,7 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
     let retry_after = line["retry_after_ms"].as_u64().map(Duration::from_millis);
     Some(match line["kind"].as_str()? {
         "bad_request" => {
-            let message = message("The request makes no sense.");
+            let message = message("The request is invalid.");
             ModelError::BadRequest { body: text("body", &message), message }
         }
         "invalid_image" => ModelError::InvalidImage,
@@ -226,14 +225,14 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             usage: serde_json::from_value(line["usage"].clone()).unwrap_or_default(),
         },
         "connect" => ModelError::Connect { url: text("url", "rehearsal"), cause: message("connection reset") },
-        "disconnected" => ModelError::Disconnected { message: message("the stream broke off"), retry_after },
+        "disconnected" => ModelError::Disconnected { message: message("the connection was closed"), retry_after },
         "missing_key" => ModelError::MissingKey {
             variable: text("variable", "SOME_KEY"),
             instructions: line["message"].as_str().map(Into::into),
         },
         "unauthorized" => ModelError::Unauthorized(message("The credentials were refused.")),
-        "credentials" => ModelError::Credentials(message("The credentials could not be had.")),
-        "unsupported" => ModelError::Unsupported(message("The provider cannot do this.")),
+        "credentials" => ModelError::Credentials(message("The credentials could not be obtained.")),
+        "unsupported" => ModelError::Unsupported(message("The provider does not support this.")),
         _ => return None,
     })
 }
@@ -257,7 +256,7 @@ mod tests {
     use crate::TokenUsage;
 
     #[test]
-    fn every_event_survives_being_written_and_read() {
+    fn every_event_round_trips() {
         let item: ResponseItem = serde_json::from_value(
             json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": "c", "id": "i" }),
         )
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_survives_being_written_and_read() {
+    fn every_error_round_trips() {
         let retry_after = Some(Duration::from_millis(1500));
         let words = || "words".to_owned();
         for error in [
@@ -331,6 +330,6 @@ mod tests {
             let error = Err(error);
             assert_eq!(read(&encode(&error)), Some(error));
         }
-        assert_eq!(read(&json!({ "type": "loomd.error", "kind": "unheard of" })), None);
+        assert_eq!(read(&json!({ "type": "loomd.error", "kind": "unknown" })), None);
     }
 }

@@ -1,9 +1,8 @@
-//! Models: the catalogue of those that are known, and the providers that answer a request with one stream
-//! of [`ModelEvent`]s, whatever their wire looks like. Retries of a request before its answer begins happen
-//! here; retries of a stream that broke are the caller's. Knows neither tools nor threads.
+//! Models: the catalogue of known models, and the providers, each of which answers a request with one stream of
+//! [`ModelEvent`]s, whatever its wire. Retries a request before its response begins; retrying a stream that broke is
+//! the caller's task. Knows neither tools nor threads.
 //!
-//! Where to start: [`Session`] for calling a model, [`Request`] for what it is told, [`Catalogue`] for what
-//! is known about it.
+//! Where to start: [`Session`] calls a model, [`Request`] is what it is sent, [`Catalogue`] is what is known about it.
 
 mod anthropic;
 mod call;

@@ -1,5 +1,4 @@
-//! Events that come as the body of an HTTP answer, for wires whose answer is a plain stream of server-sent
-//! events from the first piece to the last.
+//! The events of an HTTP response, for wires that consist of server-sent events from first to last.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,15 +13,15 @@ use crate::http::ResponseBody;
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
-/// Makes sense of one wire's events.
+/// The decoder of one wire.
 pub(crate) trait Decode: Send {
-    /// Reads the data of an event. An error ends the stream.
+    /// Decodes the data of an event. An error ends the stream.
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError>;
 
-    /// The body has ended before the last event.
+    /// Called at the end of a body without a last event.
     fn end(&mut self, to: &mut Composer) -> Result<(), ModelError>;
 
-    /// The events that would have said the same as a body that is no stream; none if it is no answer either.
+    /// Returns the events equivalent to a non-streaming body; none if it is not a response.
     fn to_events(&self, body: JsonValue) -> Vec<JsonValue>;
 }
 
@@ -31,14 +30,14 @@ pub(crate) struct StreamEvents<D> {
     composer: Composer,
     framing: Framing,
     url: String,
-    /// Told first.
+    /// The first event.
     headers: Option<ModelEvent>,
-    /// Until its end or ours.
+    /// `None` once the body or this stream has ended.
     body: Option<ResponseBody>,
     idle: Idle,
-    /// Told when all that came before it has been told.
+    /// Emitted after all events that precede it.
     failure: Option<ModelError>,
-    /// The last event has been told.
+    /// The last event was emitted.
     done: bool,
 }
 
@@ -62,7 +61,7 @@ impl<D: Decode> StreamEvents<D> {
         self.framing.push(bytes);
     }
 
-    /// The body has ended. `whole`: as it should.
+    /// Handles the end of the body, which is regular if `whole`.
     fn end(&mut self, whole: bool) {
         self.body = None;
         let read = match self.framing.finish() {
@@ -87,7 +86,7 @@ impl<D: Decode> StreamEvents<D> {
         ModelError::NotAStream { found: describe(body), url: self.url.clone() }
     }
 
-    /// The next event that is ready, or the failure behind them.
+    /// Returns the next decoded event, or the failure behind them.
     fn ready(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         if let Some(event) = self.headers.take().or_else(|| self.composer.take()) {
             self.done |= matches!(event, ModelEvent::Completed { .. });
@@ -127,7 +126,7 @@ impl<D: Decode> EventSource for StreamEvents<D> {
                 return Poll::Ready(None);
             }
             let Some(body) = &mut self.body else {
-                // A decoder that neither completes nor fails would leave its reader waiting.
+                // Guards against a decoder that neither completes nor fails.
                 self.failure = Some(ModelError::disconnected("the answer stopped short"));
                 continue;
             };
@@ -147,7 +146,7 @@ impl<D: Decode> EventSource for StreamEvents<D> {
     }
 }
 
-/// Most callers stop at the last event, before the connection has come to the end of the body.
+/// Most callers stop at the last event, before the end of the body has been read.
 impl<D> Drop for StreamEvents<D> {
     fn drop(&mut self) {
         if self.done

@@ -1,4 +1,4 @@
-//! The body of a request.
+//! The body of a Messages request.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::transcript::{
 };
 use crate::{Reasoning, Request};
 
-/// Stand where the wire wants the user to speak and the conversation has nobody.
+/// User text where the API requires a user message and the transcript has none.
 const MISSING_START: &str = "(The beginning of the conversation is missing.)";
 const CONTINUE: &str = "(Go on.)";
 
-/// The API's own bound.
+/// The API's limit on the length of a call id.
 const MAX_CALL_ID: usize = 64;
 
-/// How many of the user's turns, from the end, are marked for the cache: the last, to be found next time, and
-/// the one before, to be found now.
+/// How many user messages, counted from the end, get a cache breakpoint: the last one for the next request to find, and
+/// the one before it for this request to find.
 const CACHED_TURNS: usize = 2;
 
 pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames) -> JsonValue {
@@ -56,7 +56,7 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames
     body.into()
 }
 
-/// Says how to think.
+/// Puts `thinking`, and `effort` into `output_config`, as the model's [`Thinking`] mode requires.
 fn put_thinking(
     reasoning: &Reasoning,
     thinking: Thinking,
@@ -76,7 +76,7 @@ fn put_thinking(
                 output.insert("effort".into(), effort(wanted).into());
             }
         }
-        // In the middle of its calls such a model can only go on thinking if it has been all along.
+        // With a budget, a model may continue tool calls with thinking only if the calls began with a thinking block.
         (Thinking::Budget, _) if calls_without_reasoning(transcript) => {}
         (Thinking::Budget, wanted) => {
             put("thinking", json!({ "type": "enabled", "budget_tokens": budget(wanted.unwrap_or("medium")) }));
@@ -84,7 +84,7 @@ fn put_thinking(
     }
 }
 
-/// Whether the last turns are calls, with their outputs, that do not begin with a thought.
+/// Whether the transcript ends with calls and their outputs that no thinking block precedes.
 fn calls_without_reasoning(transcript: &Transcript) -> bool {
     let [.., RoleMessage::Assistant(blocks), RoleMessage::Outputs(_)] = transcript.messages.as_slice() else {
         return false;
@@ -95,7 +95,7 @@ fn calls_without_reasoning(transcript: &Transcript) -> bool {
 fn system(request: &Request, transcript: &Transcript) -> Vec<JsonValue> {
     let texts = std::iter::once(&*request.instructions).chain(transcript.preamble.iter().map(String::as_str));
     let mut blocks: Vec<_> = texts.filter(|text| !text.trim().is_empty()).map(text_block).collect();
-    // Tools stand before it, so the mark is for them, too.
+    // Tools precede the system prompt in the cached prefix, so this breakpoint covers them, too.
     mark_for_cache(blocks.last_mut());
     blocks
 }
@@ -111,7 +111,7 @@ fn tools(names: &ToolNames) -> JsonValue {
     tools.collect()
 }
 
-/// A conversation with calls has to come with their tools, even if none may be called any more.
+/// Returns stub definitions of the tools in past calls: the API rejects `tool_use` blocks without `tools`.
 fn past_tools(transcript: &Transcript) -> Option<JsonValue> {
     let blocks = transcript.messages.iter().filter_map(|turn| match turn {
         RoleMessage::Assistant(blocks) => Some(blocks),
@@ -135,7 +135,7 @@ fn messages(transcript: &Transcript) -> Vec<JsonValue> {
             RoleMessage::User(parts) => ("user", parts.iter().filter_map(part).collect()),
             RoleMessage::Developer(text) => ("user", vec![text_block(text)]),
             RoleMessage::Outputs(outputs) => ("user", outputs.iter().map(output).collect()),
-            // Thoughts that came to nothing are no turn.
+            // The API rejects an assistant message that consists of thinking only.
             RoleMessage::Assistant(blocks)
                 if blocks.iter().all(|block| matches!(block, AssistantBlock::Reasoning { .. })) =>
             {
@@ -171,7 +171,7 @@ fn block(block: &AssistantBlock) -> Option<JsonValue> {
     }
 }
 
-/// Only what this wire has made.
+/// Returns the thinking block of reasoning that came from this wire; `None` for any other block.
 fn reasoning(block: &AssistantBlock) -> Option<JsonValue> {
     let AssistantBlock::Reasoning { text, origin } = block else { return None };
     match origin {
@@ -187,7 +187,7 @@ fn output(output: &ToolOutput) -> JsonValue {
     let parts: Vec<_> = output.parts.iter().filter_map(part).collect();
     let id = common_id(&output.id, MAX_CALL_ID);
     match parts.as_slice() {
-        // An output may be empty, a block of text may not.
+        // An output may be empty, but a text block may not.
         [] => json!({ "type": "tool_result", "tool_use_id": id }),
         parts => json!({ "type": "tool_result", "tool_use_id": id, "content": parts }),
     }
@@ -212,7 +212,7 @@ fn text_block(text: &str) -> JsonValue {
     json!({ "type": "text", "text": text })
 }
 
-/// Everything up to here is worth keeping.
+/// Sets a cache breakpoint: the prefix up to this block is cached.
 fn mark_for_cache(block: Option<&mut JsonValue>) {
     if let Some(block) = block {
         block["cache_control"] = json!({ "type": "ephemeral" });

@@ -1,4 +1,5 @@
-//! From the events of a message to ours. Blocks come one after the other, so each is passed on when it ends.
+//! Decodes the event stream of a Messages response. Content blocks arrive one after the other, so each is emitted when
+//! it stops.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use crate::{ModelError, TokenUsage};
 
 pub(super) struct Decoder {
     names: ToolNames,
-    /// The ids that calls have had in this conversation.
+    /// The call ids that this conversation has used.
     used_ids: HashSet<String>,
     id: String,
     usage: Usage,
@@ -23,7 +24,7 @@ pub(super) struct Decoder {
     completed: bool,
 }
 
-/// A block that is not only text.
+/// The content block that is being streamed, unless it is text.
 enum OpenBlock {
     Thinking,
     Call { id: String, name: String, input: JsonValue, json: String },
@@ -59,7 +60,7 @@ struct Message {
     #[serde(default)]
     id: String,
     usage: Option<Usage>,
-    /// Blocks that are whole already.
+    /// Content blocks that are complete already.
     #[serde(default)]
     content: Vec<JsonValue>,
 }
@@ -117,7 +118,7 @@ struct StopDetails {
     explanation: Option<String>,
 }
 
-/// Counted from the beginning of the answer; what is not provider_message again stays.
+/// Token counts since the start of the response. A field that an event omits keeps its last value.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -256,13 +257,13 @@ impl Decode for Decoder {
     }
 }
 
-/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+/// Returns the error in an event without a `type`, `{"error": {…}}`, as proxies send it.
 fn untyped(data: &str) -> Option<ModelError> {
     let event: JsonValue = serde_json::from_str(data).ok()?;
     event.get("error").filter(|error| !error.is_null()).map(refusal::stream_error)
 }
 
-/// The provider stepped in. Asking the same again would lead to the same.
+/// The error for the stop reason `refusal`. Not retryable: the same input would be declined again.
 fn declined(details: Option<StopDetails>) -> ModelError {
     let (category, explanation) = details.map_or((None, None), |details| (details.category, details.explanation));
     let category = category.map(|category| format!(" ({category})")).unwrap_or_default();
@@ -280,7 +281,8 @@ impl Usage {
         self.output_tokens_details = newer.output_tokens_details.or(self.output_tokens_details.take());
     }
 
-    /// Here the cache is counted beside the rest of the input; elsewhere it is a part of it.
+    /// Returns the counts in the protocol's terms. Anthropic counts cached input beside `input_tokens`; the protocol
+    /// includes it.
     fn token_usage(&self) -> Option<TokenUsage> {
         let output_tokens = self.output_tokens?;
         let cached_input_tokens = self.cache_read_input_tokens.unwrap_or(0);
@@ -326,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_provider_sends_the_events_are_well_formed(
+        fn any_event_sequence_decodes_to_well_formed_events(
             events in proptest::collection::vec(proptest::sample::select(EVENTS), 0..16),
         ) {
             let events: Vec<_> = events.into_iter().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! Anthropic Messages. One request, one stream of events about the blocks of a message. Thinking goes back to
-//! the model as it came, with its signature; see [`crate::transcript`] for how it is kept.
+//! The Anthropic Messages API. One request gets one stream of events about the content blocks of a message. Thinking is
+//! sent back to the model with its signature; see [`crate::transcript`] for how it is stored.
 
 mod body;
 mod decode;
@@ -17,10 +17,10 @@ use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/messages";
 
-/// The version that the provider's own libraries ask for.
+/// The API version that the provider's own SDKs request.
 pub(crate) const VERSION: &str = "2026-10-21";
 
-/// One thread's way to its model.
+/// The Messages API as one thread calls it.
 pub(crate) struct Anthropic {
     caller: Caller,
 }
@@ -48,7 +48,7 @@ impl Anthropic {
     }
 }
 
-/// Those that every request has.
+/// The headers that every request carries.
 pub(crate) fn headers() -> HeaderMap {
     HeaderMap::from_iter([(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))])
 }

@@ -1,4 +1,4 @@
-//! What a refusal, or an error in the middle of a stream, means.
+//! Maps error responses, and errors within a stream, to [`ModelError`].
 
 use loomd_protocol::JsonValue;
 
@@ -28,7 +28,7 @@ pub(super) fn to_error(refusal: &Refusal<'_>) -> ModelError {
     }
 }
 
-/// An error that came as an event. The answer had begun, so another try may well go better.
+/// Maps an `error` event. The response had begun, so unknown errors are retryable.
 pub(super) fn stream_error(error: &JsonValue) -> ModelError {
     let text = error.to_string();
     let message = error["message"].as_str().or(error.as_str()).unwrap_or(&text);

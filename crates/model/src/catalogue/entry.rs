@@ -1,4 +1,4 @@
-//! The file format of a catalogue, which users write too.
+//! The file format of a catalogue (`model_catalog_json`).
 
 use loomd_protocol::{
     InputModality, ModelAvailabilityNux, ModelUpgradeInfo, ReasoningEffort, ReasoningEffortOption, ReasoningSummary,

@@ -1,4 +1,4 @@
-//! The body of a request.
+//! The body of a Chat Completions request.
 
 use loomd_protocol::{JsonObject, JsonValue, ServiceTier};
 use serde_json::json;
@@ -10,15 +10,15 @@ use crate::transcript::{
     digest,
 };
 
-/// The name that the schema of an answer goes by.
+/// The name that the API requires for an output schema.
 const SCHEMA_NAME: &str = "codex_output_schema";
 
-/// Stands in the output of a call whose images follow in the user's place.
+/// The text of a tool output whose images follow in a user message.
 const IMAGE_FOLLOWS: &str = "(The picture follows.)";
 
 const MAX_CALL_ID: usize = 40;
 
-/// The fields that reasoning may go back in.
+/// The fields in which reasoning may be sent back.
 const FIELDS: &[&str] = &["reasoning_content", "reasoning"];
 
 pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames, quirks: &Quirks) -> JsonValue {
@@ -33,7 +33,7 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames
     if !names.tools.is_empty() {
         put("tools", tools(names));
         put("tool_choice", "auto".into());
-        // Not every model takes a no, and calls that come at once can be made one after the other.
+        // Some models reject `false`; parallel calls are run one after the other then.
         if request.parallel_tool_calls {
             put("parallel_tool_calls", true.into());
         }
@@ -88,7 +88,7 @@ fn messages(request: &Request, transcript: &Transcript, quirks: &Quirks) -> Json
     if !instructions.is_empty() {
         messages.list.push(json!({ "role": role, "content": instructions.join("\n\n") }));
     }
-    // What was thought before the user said something new is of no more use.
+    // Reasoning from before the last user message is of no use to the model and is not sent.
     let current = transcript.messages.iter().rposition(|turn| matches!(turn, RoleMessage::User(_))).unwrap_or(0);
     for (index, turn) in transcript.messages.iter().enumerate() {
         match turn {
@@ -110,7 +110,7 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    /// Joined with what the user said right before: not every model takes two messages in a row.
+    /// Appends to a preceding user message: some models reject two in a row.
     fn user(&mut self, parts: &[ContentPart]) {
         let mut content = match self.list.last_mut() {
             Some(last) if last["role"] == "user" => {
@@ -126,7 +126,7 @@ impl Messages<'_> {
             ContentPart::Text(text) => json!({ "type": "text", "text": text }),
             ContentPart::Image { url } => json!({ "type": "image_url", "image_url": { "url": url } }),
         }));
-        // Plain text where it can be: not every server takes parts.
+        // A plain string where there are no images: some servers do not accept parts.
         let texts: Option<Vec<&str>> = content.iter().map(|part| part["text"].as_str()).collect();
         let content = texts.map_or_else(|| JsonValue::Array(content.clone()), |texts| texts.join("\n\n").into());
         self.list.push(json!({ "role": "user", "content": content }));
@@ -169,7 +169,7 @@ impl Messages<'_> {
         self.list.push(message.into());
     }
 
-    /// Outputs are text here; images follow in the user's place.
+    /// Tool messages hold text only; images follow in a user message.
     fn outputs(&mut self, outputs: &[ToolOutput]) {
         let mut images = Vec::new();
         for output in outputs {
@@ -190,7 +190,7 @@ impl Messages<'_> {
         }
     }
 
-    /// The id of a call as this provider takes it. The same id always becomes the same.
+    /// Maps a call id to one that the provider accepts. Deterministic, so calls and outputs stay matched.
     fn call_id(&self, id: &str) -> String {
         match self.quirks.call_ids {
             CallIds::Common => common_id(id, MAX_CALL_ID),

@@ -1,5 +1,5 @@
-//! From chunks to events. Text and reasoning are passed on as they come; calls are put together and passed on
-//! when the model has stopped, because their pieces may come in any order.
+//! Decodes chunks to events. Text and reasoning are emitted as they arrive; tool calls are assembled and emitted at the
+//! end, because their fragments may arrive in any order.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use crate::{ModelError, TokenUsage};
 
 const REASONING_CONTENT: &str = "reasoning_content";
 const REASONING: &str = "reasoning";
-/// Stands for no field at all: the reasoning came between the text.
+/// The origin of reasoning that arrived within the text, not in a field of its own.
 const IN_TEXT: &str = "text";
 
 pub(super) struct Decoder {
     names: ToolNames,
-    /// The ids that calls have had in this conversation.
+    /// The call ids that this conversation has used.
     used_ids: HashSet<String>,
     id: Option<String>,
     calls: Vec<PartialCall>,
@@ -28,7 +28,7 @@ pub(super) struct Decoder {
     think: ThinkSplitter,
     usage: Option<TokenUsage>,
     finish: Option<String>,
-    /// Something came that a model segments.
+    /// Whether any text, reasoning or call has arrived.
     has_output: bool,
     completed: bool,
 }
@@ -58,7 +58,7 @@ impl Decoder {
 
     fn read_choice(&mut self, choice: Choice, to: &mut Composer) -> Result<(), ModelError> {
         let delta = choice.delta;
-        // Some servers say the same in two fields.
+        // Some servers send the same reasoning in both fields.
         match (delta.reasoning_content.filter(|text| !text.is_empty()), delta.reasoning) {
             (Some(text), _) => self.push_reasoning(text, REASONING_CONTENT, to),
             (None, Some(text)) => self.push_reasoning(text, REASONING, to),
@@ -94,13 +94,13 @@ impl Decoder {
     fn push_reasoning(&mut self, text: String, field: &str, to: &mut Composer) {
         self.has_output |= !text.is_empty();
         to.reasoning(text, ReasoningKind::Content);
-        // Details say it better, so they stay.
+        // `reasoning_details` carry more than the field name, so they remain the origin.
         if self.details.is_empty() {
             to.set_origin(ReasoningOrigin::Field(field.into()));
         }
     }
 
-    /// Pieces of the same detail are joined: they go back as if they had come whole.
+    /// Joins fragments of the same detail: details are sent back whole.
     fn push_details(&mut self, details: Vec<JsonValue>, to: &mut Composer) {
         for detail in details {
             let same = |known: &&mut JsonValue| {
@@ -130,7 +130,7 @@ impl Decoder {
         }
     }
 
-    /// A part of a content that is a list: text, or thoughts that are lists of texts.
+    /// Reads one part of a content list: text, or thinking as a list of texts.
     fn push_part(&mut self, part: &JsonValue, to: &mut Composer) {
         match part["type"].as_str() {
             Some("thinking") => {
@@ -152,7 +152,7 @@ impl Decoder {
             JsonValue::Null => String::new(),
             object => object.to_string(),
         };
-        // Whoever sends no index, or always the same, tells calls apart by their id.
+        // Servers that send no index, or the same one for all calls, distinguish calls by id.
         let known = match delta.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == delta.index),
             None => self.calls.len().checked_sub(1),
@@ -163,7 +163,7 @@ impl Decoder {
                 if call.id.is_empty() {
                     call.id = id;
                 }
-                // The name may come again with every piece.
+                // Some servers repeat the name with every fragment.
                 if call.name != name {
                     call.name.push_str(&name);
                 }
@@ -199,7 +199,7 @@ impl Decoder {
 impl Decode for Decoder {
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
         if matches!(data.trim(), "[DONE]" | "\"[DONE]\"") {
-            // Some servers never say why they stop.
+            // Some servers never send a `finish_reason`.
             return if self.has_output { self.complete(to) } else { self.end(to) };
         }
         let Ok(chunk) = serde_json::from_str::<Chunk>(data) else { return Ok(()) };
@@ -219,7 +219,7 @@ impl Decode for Decoder {
             }
             self.usage = self.usage.take().or(own.usage.map(Into::into));
         }
-        // Only one answer was asked for.
+        // Requests ask for one choice.
         chunk.choices.into_iter().next().map_or(Ok(()), |choice| self.read_choice(choice, to))
     }
 
@@ -231,7 +231,7 @@ impl Decode for Decoder {
         }
     }
 
-    /// A whole answer is a chunk that has a message in kind of a piece of one.
+    /// A non-streaming body is a chunk with `message` in place of `delta`.
     fn to_events(&self, mut body: JsonValue) -> Vec<JsonValue> {
         if let Some(choice) = body.pointer_mut("/choices/0").and_then(JsonValue::as_object_mut)
             && let Some(mut message) = choice.remove("message")
@@ -251,7 +251,7 @@ fn is_error(body: &JsonValue) -> bool {
     !body["error"].is_null() || body["object"] == "error"
 }
 
-/// Texts grow; anything else is what was segments last.
+/// Merges a fragment into a detail: `text`, `summary` and `data` are appended, other members replaced.
 fn join(known: &mut JsonValue, piece: JsonValue) {
     let (Some(known), JsonValue::Object(piece)) = (known.as_object_mut(), piece) else { return };
     for (name, value) in piece {
@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_provider_sends_the_events_are_well_formed(chunks in proptest::collection::vec(chunk(), 0..12)) {
+        fn any_chunk_sequence_decodes_to_well_formed_events(chunks in proptest::collection::vec(chunk(), 0..12)) {
             decode(Decoder::new(ToolNames::default(), HashSet::new()), &chunks);
         }
     }

@@ -1,5 +1,5 @@
-//! Chat Completions: the language of most providers and local servers. One request, one stream of chunks; what
-//! they do differently stands in the table of [`quirks`].
+//! Chat Completions, the API of most providers and local servers. One request gets one stream of chunks; what differs
+//! between providers is in the table of [`quirks`].
 
 mod body;
 mod chunk;
@@ -19,7 +19,7 @@ use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/chat/completions";
 
-/// One thread's way to its model.
+/// The Chat Completions API as one thread calls it.
 pub(crate) struct Chat {
     caller: Caller,
     quirks: &'static Quirks,

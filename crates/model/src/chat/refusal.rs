@@ -1,5 +1,5 @@
-//! What a refusal, or an error in the middle of a stream, means. Servers agree on little but the status, so
-//! words are looked at, too.
+//! Maps error responses, and errors within a stream, to [`ModelError`]. Servers agree on little but the status, so
+//! message texts are matched, too.
 
 use loomd_protocol::JsonValue;
 
@@ -28,7 +28,7 @@ pub(super) fn to_error(refusal: &Refusal<'_>) -> ModelError {
     }
 }
 
-/// An error that came as a chunk.
+/// Maps an error that arrived as a chunk.
 pub(super) fn stream_error(error: &JsonValue) -> ModelError {
     let text = error.to_string();
     let message = error["message"].as_str().or(error.as_str()).unwrap_or(&text);

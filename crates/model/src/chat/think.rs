@@ -1,10 +1,10 @@
-//! Thoughts in tags: a server that does not tell the reasoning of a local model apart sends it as the
-//! beginning of the text, between `<think>` and `</think>`.
+//! `<think>` tags: a server that does not separate the reasoning of a local model sends it at the start of the text,
+//! between `<think>` and `</think>`.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Tells the parts of one text apart. A tag may be cut anywhere, so what may be one is held back.
+/// Splits one text into reasoning and answer. A tag may be cut between pieces, so a possible start of one is held back.
 #[derive(Default)]
 pub(super) struct ThinkSplitter {
     state: TagState,
@@ -63,7 +63,7 @@ impl ThinkSplitter {
         segments
     }
 
-    /// What was held back.
+    /// Returns the text that was held back.
     pub fn finish(&mut self) -> Option<Segment> {
         let held = std::mem::take(&mut self.held);
         match self.state {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_tag_at_the_beginning_counts() {
+    fn only_a_tag_at_the_start_of_the_text_is_reasoning() {
         for (whole, thought, text) in [
             ("plain", "", "plain"),
             ("\n<think>a\nb</think>\n\nc", "a\nb", "c"),
@@ -112,10 +112,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same(text in "(<think>)?(a|\n|<|</think>|</thi|é){0,12}", at in any::<prop::sample::Index>()) {
+        fn the_split_does_not_depend_on_where_pieces_are_cut(text in "(<think>)?(a|\n|<|</think>|</thi|é){0,12}", at in any::<prop::sample::Index>()) {
             let at = text.floor_char_boundary(at.index(text.len() + 1));
             let (whole, cut) = (split(&[&text]), split(&[&text[..at], &text[at..]]));
-            // White space right behind the tag may come on its own.
+            // White space right behind the closing tag is kept when it arrives in a piece of its own.
             prop_assert_eq!((whole.0, whole.1.trim_start()), (cut.0, cut.1.trim_start()));
         }
     }

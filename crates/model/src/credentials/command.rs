@@ -1,4 +1,4 @@
-//! A program of the user that prints a bearer token. Its last token is used for a while, by all threads.
+//! Bearer tokens that a program of the user prints. A token is cached, for all threads of the provider.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::{Bearer, BoxFuture, Credentials};
 use crate::ModelError;
 
-/// The most that is read of what the program prints. Tokens have a few kilobytes.
+/// How much of the program's output is read. Tokens have a few kilobytes.
 const MAX_OUTPUT: u64 = 64 * 1024;
 
 pub(crate) struct CommandCredentials {
@@ -25,7 +25,8 @@ impl CommandCredentials {
         Self { config, last: Mutex::new(None) }
     }
 
-    /// Runs the program, unless its last token is one that `usable` accepts. One run serves all who wait.
+    /// Returns the cached token if `usable` accepts it, else runs the program. Holds the lock meanwhile, so concurrent
+    /// callers share one run.
     async fn token(&self, usable: impl Fn(&Bearer, Instant) -> bool) -> Result<Bearer, ModelError> {
         let mut last = self.last.lock().await;
         if let Some((bearer, since)) = &*last
@@ -61,7 +62,7 @@ impl CommandCredentials {
         }
     }
 
-    /// A path is relative to the working directory that the program gets.
+    /// A relative path with a directory is resolved against the program's working directory.
     fn program(&self) -> PathBuf {
         let program = Path::new(&self.config.command);
         match &self.config.cwd {
@@ -82,14 +83,14 @@ impl Credentials for CommandCredentials {
             if refusals > 1 {
                 return Ok(false);
             }
-            // Another thread may have had the same refusal a moment ago.
+            // Another thread may have refreshed the token after the same 401.
             self.token(|bearer, _| bearer != refused).await?;
             Ok(true)
         })
     }
 }
 
-/// The program dies with the future.
+/// Runs the program. Dropping the future kills it.
 async fn run(config: &ProviderAuth, program: &Path) -> std::io::Result<Output> {
     let mut command = tokio::process::Command::new(program);
     command.args(&config.args).kill_on_drop(true);
@@ -106,7 +107,7 @@ async fn run(config: &ProviderAuth, program: &Path) -> std::io::Result<Output> {
 async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What cannot be read is missing, and then the token is wrong, which says enough.
+        // An unreadable pipe yields an empty token, which is reported as such.
         let _ = pipe.take(MAX_OUTPUT).read_to_end(&mut bytes).await;
     }
     bytes
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_trimmed_and_kept() {
+    async fn a_token_is_trimmed_and_cached_until_it_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let runs = home.path().join("runs");
         let command = command(&format!("echo x >> {0}; echo \"  token-$(wc -l < {0} | tr -d ' ')  \"", runs.display()));
@@ -139,14 +140,14 @@ mod tests {
             assert_eq!(command.bearer().await, Ok(Some(key("token-1"))));
         }
         assert_eq!(command.recover(&key("token-0"), 1).await, Ok(true));
-        assert_eq!(command.bearer().await, Ok(Some(key("token-1"))), "somebody else has run it since");
+        assert_eq!(command.bearer().await, Ok(Some(key("token-1"))), "another caller has run it since");
         assert_eq!(command.recover(&key("token-1"), 1).await, Ok(true));
         assert_eq!(command.bearer().await, Ok(Some(key("token-2"))));
         assert_eq!(command.recover(&key("token-2"), 2).await, Ok(false));
     }
 
     #[tokio::test]
-    async fn a_failure_says_what_happened() {
+    async fn a_failed_command_is_reported_with_its_cause() {
         let check = async |command: CommandCredentials, expected: &str| {
             let message = command.bearer().await.unwrap_err().to_string();
             assert_eq!(message, format!("provider auth command `{}` {expected}", command.config.command));
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_starts_at_the_working_directory() {
+    fn a_relative_program_is_resolved_against_the_working_directory() {
         let mut command = command("");
         command.config.cwd = loomd_protocol::AbsolutePathBuf::new("/home/x");
         for (program, expected) in [("./tok.sh", "/home/x/./tok.sh"), ("tok", "tok"), ("/bin/tok", "/bin/tok")] {

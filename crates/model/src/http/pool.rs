@@ -1,4 +1,4 @@
-//! Connections and where they are idle between two requests.
+//! Connections, and the pool that keeps idle ones between requests.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -18,14 +18,14 @@ use hyper_util::rt::TokioIo;
 use super::connect::{RawConnection, error_chain};
 use super::{Http, HttpError, HttpResponse, Stream};
 
-/// Servers close what is idle for about a minute.
+/// Servers close connections that are idle for about a minute.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 /// Each costs a file descriptor, and more calls than this rarely end at once.
 const MAX_IDLE_CONNECTIONS: usize = 16;
 
 type Driver = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
 
-/// An open connection to one origin. It moves only while it is driven.
+/// An open connection to one origin. Makes progress only while it is polled.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Pin<Box<Driver>>,
@@ -40,8 +40,8 @@ impl Connection {
         Ok(Self { sender, driver: Box::pin(driver), closed: false, origin, proxy: opened.proxy })
     }
 
-    /// Sends a request and waits for the head of the answer. A request of which nothing was written comes back
-    /// with the error.
+    /// Sends a request and returns once the response head has arrived. The error returns a request of which nothing was
+    /// written.
     pub async fn exchange(
         mut self,
         mut request: Request<Full<Bytes>>,
@@ -77,13 +77,13 @@ impl Connection {
         Ok(HttpResponse::new(response, self, Arc::clone(http)))
     }
 
-    /// Moves bytes. True when the connection is closed.
+    /// Polls the connection. Returns true once it is closed.
     pub fn drive(&mut self, cx: &mut std::task::Context<'_>) -> bool {
         self.closed = self.closed || self.driver.as_mut().poll(cx).is_ready();
         self.closed
     }
 
-    /// A request names its path only, unless a proxy has to know where it goes.
+    /// Sets `Host`, and reduces the URI to its path unless a proxy needs it whole.
     fn address(&self, request: &mut Request<Full<Bytes>>) {
         if let Some(authority) = request.uri().authority()
             && let Ok(host) = HeaderValue::try_from(authority.as_str())
@@ -105,10 +105,10 @@ impl Connection {
     }
 }
 
-/// An exchange without an answer.
+/// An exchange that failed before the response head.
 pub(super) struct ExchangeError {
     pub error: HttpError,
-    /// The request, if nothing of it was written to the connection.
+    /// The request, if nothing of it was written.
     pub unsent: Option<Request<Full<Bytes>>>,
 }
 
@@ -127,11 +127,11 @@ struct IdleConnection {
 }
 
 impl Pool {
-    /// The connection that was used last, if it still is one.
+    /// Returns the most recently used idle connection that is still open.
     pub async fn take(&self, origin: &Arc<str>) -> Option<Connection> {
         loop {
             let mut connection = self.pop(origin)?;
-            // Lets the runtime take note of what happened to the socket meanwhile.
+            // Lets the runtime process pending events of the socket.
             tokio::task::yield_now().await;
             let closed = poll_fn(|cx| Poll::Ready(connection.drive(cx))).await;
             if !closed && connection.sender.is_ready() {
@@ -152,7 +152,7 @@ impl Pool {
         }
     }
 
-    /// Also forgets what has been idle for too long, whatever its origin.
+    /// Also drops all connections that have been idle for too long.
     fn pop(&self, origin: &Arc<str>) -> Option<Connection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|_, connections| {

@@ -1,5 +1,5 @@
-//! An answer: its head, and a body that is read piece by piece. When the body ends, its connection goes back
-//! to the others.
+//! An HTTP response: its head, and a body that is read piece by piece. At the end of the body the connection returns to
+//! the pool.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use super::pool::{Connection, broken};
 use super::{Http, HttpError};
 
-/// How long the rest of an answer that nobody needs is read, to keep its connection.
+/// How long the rest of an unneeded body is read, so that its connection can be reused.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// And how much of it.
+/// How many bytes of it are read.
 const DRAIN_BYTES: usize = 64 * 1024;
 
 pub(crate) struct HttpResponse {
@@ -39,13 +39,13 @@ impl HttpResponse {
 
 pub(crate) struct ResponseBody {
     incoming: Incoming,
-    /// Until the body ends.
+    /// `None` once the body has ended.
     connection: Option<Connection>,
     http: Arc<Http>,
 }
 
 impl ResponseBody {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
         loop {
             let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
@@ -73,7 +73,7 @@ impl ResponseBody {
         }
     }
 
-    /// All of it, if it is no longer than this; else its beginning.
+    /// Reads the body, truncated to `limit` bytes.
     pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let mut bytes = Vec::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
@@ -87,7 +87,8 @@ impl ResponseBody {
         Ok(bytes)
     }
 
-    /// Nobody needs the rest. Mostly it is nothing but the mark of the end, and that is there.
+    /// Reads the rest of the body in the background, within limits. Mostly only the end marker is left, which has
+    /// arrived already.
     pub fn drain(mut self) {
         match (self.poll_next(&mut Context::from_waker(Waker::noop())), Handle::try_current()) {
             (Poll::Ready(None | Some(Err(_))), _) | (_, Err(_)) => {}

@@ -1,4 +1,4 @@
-//! From steps to events: items with their ids, texts in pieces, and always an end.
+//! Builds the events of one response from steps: items with ids, texts in fragments, and always a last event.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::{schema, tools};
 use crate::transcript::REHEARSAL_ORIGIN;
 use crate::{ModelEvent, Request, ResponseHeaders, TokenUsage};
 
-/// About how many bytes a token has.
+/// A rough estimate for token counts.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One answer in the making.
+/// Builds the events of one response.
 pub(super) struct ResponseBuilder<'a> {
     request: &'a Request,
     outputs: &'a [String],
     /// How often this conversation has been answered before.
     attempt: u32,
-    /// What makes ids differ from those of other answers.
+    /// Distinguishes ids of different responses.
     prefix: String,
     items: u64,
     events: Vec<TimedEvent>,
     pace: Duration,
-    /// To be waited for before the next event.
+    /// The delay of the next event.
     due: Duration,
     usage: Option<TokenUsage>,
-    /// Bytes that have been said.
+    /// The length of all items in bytes, for the token usage.
     written: usize,
     has_message: bool,
 }
@@ -49,7 +49,7 @@ impl<'a> ResponseBuilder<'a> {
         }
     }
 
-    /// `last`: nothing follows, so the user has to be told something in the end.
+    /// `last` says that the prompt ends here, so a message is added if there is none.
     pub fn build(mut self, steps: &[Step], last: bool) -> Vec<TimedEvent> {
         let recorded =
             |step: &Step| matches!(step, Step::Event(event) if matches!(**event, Ok(ModelEvent::Headers(_))));
@@ -58,7 +58,7 @@ impl<'a> ResponseBuilder<'a> {
         }
         for step in steps {
             self.step(step);
-            // Also those of a recording may be the end.
+            // A recorded event may be the last one.
             if self.is_over() {
                 return self.events;
             }
@@ -140,7 +140,7 @@ impl<'a> ResponseBuilder<'a> {
         self.done(item, id);
     }
 
-    /// What a provider does itself is shown while it is done.
+    /// Provider-side tools are shown as started before they are done.
     fn item(&mut self, item: &ResponseItem) {
         let id = self.id("item");
         let mut item = item.clone();
@@ -188,12 +188,12 @@ impl<'a> ResponseBuilder<'a> {
     }
 }
 
-/// So that no provider is ever sent it.
+/// Marks reasoning so that it is never sent to a provider.
 fn rehearsal_origin() -> Option<String> {
     Some(REHEARSAL_ORIGIN.into())
 }
 
-/// Word by word, each with the space behind it.
+/// Splits a text into words, each with the white space behind it.
 fn pieces(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
 }

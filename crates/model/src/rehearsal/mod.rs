@@ -1,8 +1,7 @@
-//! The rehearsal: a model that needs no key and no network. It does what plain words in the last message of
-//! the user say, or plays a scenario, and is a stand-in that says so. The same conversation always leads to
-//! the same answer, ids included.
+//! The rehearsal: a built-in model that needs neither key nor network. It follows plain commands in the last user
+//! message, or replays a scenario. Deterministic: the same conversation gets the same response, ids included.
 //!
-//! It keeps no notes about where it is: the calls that have been made since the user spoke say that.
+//! It keeps no position in a prompt: the number of calls since the last user message gives it.
 
 mod builder;
 mod clauses;
@@ -26,12 +25,12 @@ use self::step::Step;
 use crate::input::CONTEXT_PREFIXES;
 use crate::{Events, InputItem, ModelError, ModelEvent, Request};
 
-/// One thread's rehearsal.
+/// The rehearsal of one thread.
 pub(crate) struct Rehearsal {
     scenario: Option<Arc<Scenario>>,
-    /// How many answers there have been, so that no two have the same ids.
+    /// The number of responses so far, which makes ids unique.
     answers: u64,
-    /// The length of the last conversation, and how often it has been answered.
+    /// The length of the last conversation, and how often it has been answered before.
     attempts: (usize, u32),
 }
 
@@ -53,9 +52,9 @@ impl Rehearsal {
         Ok(Events::new(ScriptedEvents::new(builder.build(&steps, last))))
     }
 
-    /// The items that stand for a long conversation, where a scenario has them.
+    /// Returns the items of the scenario's next response in place of a compacted conversation.
     pub fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
-        let missing = || ModelError::Unsupported("the rehearsal cannot shorten a conversation".into());
+        let missing = || ModelError::Unsupported("the rehearsal does not support compaction without a scenario".into());
         let scenario = self.scenario.as_ref().ok_or_else(missing)?;
         let answer = scenario.next(&request.headers.session_id)?.ok_or_else(missing)?;
         let item = |step: Step| match step {
@@ -69,14 +68,14 @@ impl Rehearsal {
         Ok(answer.into_iter().filter_map(item).collect())
     }
 
-    /// The steps of this answer, and whether they are the last.
+    /// Returns the steps of this response, and whether the prompt ends with them.
     fn steps(&self, request: &Request, state: &ConversationState) -> Result<(Vec<Step>, bool), ModelError> {
         if let Some(scenario) = &self.scenario
             && let Some(answer) = scenario.next(&request.headers.session_id)?
         {
             return Ok((answer, false));
         }
-        // Nothing to work with: the conversation is to be summarised.
+        // Requests without tools ask for a summary.
         if request.tools.specs().is_empty() {
             let summary = format!("The conversation had {} items. {}", request.input.len(), texts::SUMMARY);
             return Ok((vec![Step::say(summary)], false));
@@ -96,7 +95,7 @@ impl Rehearsal {
     }
 }
 
-/// The steps between the calls that have been made and the next ones, and whether nothing follows.
+/// Returns the steps behind the calls made so far, up to the next calls, and whether the prompt ends with them.
 fn next_steps(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
     let mut calls = 0;
     let start = if made == 0 {
@@ -120,13 +119,13 @@ fn next_steps(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
     }
 }
 
-/// What matters of a conversation.
+/// What the rehearsal needs of a conversation.
 struct ConversationState {
-    /// What the user user_text last.
+    /// The last input of the user.
     user_text: Option<String>,
-    /// How many calls have been made since.
+    /// The number of calls since then.
     calls: usize,
-    /// What tools have answered, all of them.
+    /// All tool outputs, oldest first.
     outputs: Vec<String>,
 }
 

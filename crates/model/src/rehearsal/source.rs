@@ -1,4 +1,4 @@
-//! Events that are known beforehand, told at their times.
+//! A source of prepared events, each with a delay.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 use crate::event::EventSource;
 use crate::{ModelError, ModelEvent};
 
-/// An event, and how long it lets itself be waited for.
+/// An event, and the delay before it.
 pub(super) type TimedEvent = (Duration, Result<ModelEvent, ModelError>);
 
 pub(super) struct ScriptedEvents {

@@ -1,5 +1,5 @@
-//! Which tool a step takes: the one that is offered for it. What was found out by earlier calls, such as the
-//! id of an agent, is looked up in their outputs.
+//! Chooses the tool for a step among those that the request offers. Ids of sessions and agents are taken from earlier
+//! tool outputs.
 
 use loomd_protocol::{JsonValue, ResponseItem};
 use serde_json::json;
@@ -7,10 +7,10 @@ use serde_json::json;
 use super::step::ToolAction;
 use crate::{ToolSpec, Tools};
 
-/// How long a command that goes to the background is waited for.
+/// How long a command in the background is waited for.
 const YIELD_MS: u64 = 250;
 
-/// The item of a call.
+/// Returns the item of a call.
 pub(super) fn call(action: &ToolAction, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
     let offered = |name: &str| tools.specs().iter().find(|spec| spec.name() == name);
     match action {
@@ -69,7 +69,7 @@ fn custom(name: &str, input: &str, call_id: String) -> ResponseItem {
     ResponseItem::CustomToolCall { status: None, call_id, name: name.into(), input: input.into(), id: None }
 }
 
-/// Every agent that was spawned.
+/// Returns the ids of all spawned agents.
 fn agents(outputs: &[String]) -> Vec<String> {
     outputs.iter().filter_map(|text| agent_id(text)).collect()
 }

@@ -1,6 +1,6 @@
-//! Plain words, read as steps. A prompt is cut into clauses, at the ends of lines and sentences, at `;` and at
-//! "then", but never inside of quotes, backticks or fenced blocks. A clause that begins with a verb of the
-//! table is a step; one that does not belongs to the text before it, or means nothing.
+//! Parses prompts into steps. A prompt is split into clauses: at line ends, at ends of sentences, at `;` and at "then",
+//! but never inside of quotes, backticks or fenced blocks. A clause that begins with a verb of the table is a step; any
+//! other clause continues the text before it, or is ignored.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use super::step::{Step, ToolAction, tokens};
 use super::texts;
 use crate::{ModelEvent, event_json};
 
-/// More steps than this are no prompt.
+/// The limit on the steps of a prompt.
 const MAX_STEPS: usize = 1000;
-/// The most that "repeat" repeats.
+/// The limit of "repeat".
 const MAX_REPEATS: usize = 100;
-/// The longest that a prompt can make it wait, each time.
+/// The limit of one "wait".
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// The time between two pieces when they come slowly.
+/// The delay between fragments after "slowly".
 const SLOW: Duration = Duration::from_millis(50);
 
-/// One pixel.
+/// A PNG image of one pixel.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The steps that a prompt asks for; none when it asks for nothing.
+/// Returns the steps of a prompt; none if it contains no command.
 pub(crate) fn parse(prompt: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for clause in clauses(prompt) {
@@ -47,7 +47,7 @@ pub(crate) fn parse(prompt: &str) -> Vec<Step> {
     steps
 }
 
-/// What is no step belongs to the text before it.
+/// Appends a clause that is no step to the text of the step before it.
 fn continue_text(steps: &mut [Step], clause: &Clause) {
     if let Some(Step::Say { text, .. } | Step::Think(text) | Step::Reason(text)) = steps.last_mut() {
         text.push_str(&clause.before);
@@ -57,7 +57,7 @@ fn continue_text(steps: &mut [Step], clause: &Clause) {
 
 type Verb = fn(&Clause, &str) -> Option<Vec<Step>>;
 
-/// By the words that a clause begins with. Of two that fit, the first one counts.
+/// Matched against the start of a clause; the first match counts.
 const VERBS: &[(&str, Verb)] = &[
     ("run", |clause, rest| Some(vec![run(clause, rest)])),
     ("execute", |clause, rest| Some(vec![run(clause, rest)])),
@@ -213,7 +213,7 @@ fn plan(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     if steps.is_empty() {
         return None;
     }
-    // The first step is what happens now.
+    // The first step of a plan is in progress.
     let status = |index: usize| if index == 0 { "in_progress" } else { "pending" };
     let steps: Vec<_> =
         steps.iter().enumerate().map(|(index, step)| json!({ "step": step, "status": status(index) })).collect();
@@ -251,7 +251,7 @@ fn call(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let arguments = match serde_json::from_str(&arguments) {
         Ok(value) => value,
         Err(_) if arguments.is_empty() => json!({}),
-        // Wrong on purpose, perhaps.
+        // Invalid JSON may be intended.
         Err(_) => JsonValue::String(arguments),
     };
     Some(vec![Step::call(&name, arguments)])
@@ -300,7 +300,7 @@ fn limit(_: &Clause, rest: &str) -> Option<Vec<Step>> {
     Some(vec![Step::Event(Box::new(Ok(ModelEvent::RateLimits(limits))))])
 }
 
-/// The first turn of a scenario.
+/// Returns the responses of the first thread of a scenario.
 fn play(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let file = clause.word(after(rest, &["the scenario", "scenario", "the file", "file"]));
     Some(match super::scenario::load(std::path::Path::new(&file)) {
@@ -312,7 +312,7 @@ fn play(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     })
 }
 
-/// What stands behind one of these words, or all of it.
+/// Strips one of these words from the start.
 fn after<'a>(text: &'a str, words: &[&str]) -> &'a str {
     let text = text.trim_start();
     for word in words {
@@ -326,7 +326,7 @@ fn after<'a>(text: &'a str, words: &[&str]) -> &'a str {
     text
 }
 
-/// What stands before these words, if it ends with them.
+/// Strips one of these phrases from the end.
 fn before<'a>(text: &'a str, words: &[&str]) -> &'a str {
     let text = text.trim_end();
     for word in words {
@@ -338,7 +338,7 @@ fn before<'a>(text: &'a str, words: &[&str]) -> &'a str {
     text
 }
 
-/// The parts of a list: lines, else what stands between commas.
+/// Splits a list at line ends, or else at commas.
 fn list(text: &str) -> Vec<String> {
     let by_lines = text.lines().filter(|line| !line.trim().is_empty()).count() > 1;
     let parts: Vec<&str> = if by_lines { text.lines().collect() } else { text.split(',').collect() };
@@ -366,7 +366,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(duration.min(MAX_WAIT))
 }
 
-/// One word for a shell.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
     if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! How a response says that it failed, in the middle of a stream that began well.
+//! Failures that a response reports within its stream.
 
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -31,7 +31,8 @@ pub(super) fn incomplete(json: &str) -> ModelError {
     ModelError::incomplete(reason, usage.map(Into::into))
 }
 
-/// `error`, which is outside of a response: with a status it stands for an HTTP answer, else for a failed response.
+/// `error`, which is outside of a response: with a status it stands for an HTTP error response, else for
+/// `response.failed`.
 pub(super) fn error(json: &str, url: &str) -> DecodedEvent {
     #[derive(Deserialize)]
     struct Event {
@@ -66,9 +67,9 @@ fn header_map(headers: JsonObject) -> HeaderMap {
     headers.into_iter().filter_map(header).collect()
 }
 
-/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+/// Returns the error in an event without a `type`, `{"error": {…}}`, as proxies send it.
 pub(super) fn untyped(json: &str) -> Option<ModelError> {
-    // Few events have no type, so it costs nothing that it is parsed twice.
+    // Such events are rare, so parsing them twice does not matter.
     let mut event: JsonValue = serde_json::from_str(json).ok()?;
     let failure = match event.get_mut("error").map(JsonValue::take)? {
         JsonValue::String(message) => Failure { message: Some(message), ..Failure::default() },
@@ -78,7 +79,7 @@ pub(super) fn untyped(json: &str) -> Option<ModelError> {
     Some(failure.into())
 }
 
-/// What `response.failed` and its like say.
+/// The error object of `response.failed` and similar events.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
 struct Failure {
@@ -93,7 +94,7 @@ impl Failure {
         self.code.as_ref().and_then(JsonValue::as_str)
     }
 
-    /// The code, the type and the words say it in many ways.
+    /// Servers report an exceeded context window in the code, the type or the message.
     fn is_too_long(&self) -> bool {
         let kind = self.kind.as_ref().and_then(JsonValue::as_str);
         [self.code(), kind, self.message.as_deref()].into_iter().flatten().any(is_too_long)

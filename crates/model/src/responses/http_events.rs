@@ -1,4 +1,4 @@
-//! Events that come as the body of an HTTP answer.
+//! The events of a response over HTTP.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -15,14 +15,14 @@ use crate::framing::{Framing, Remainder, describe};
 use crate::http::ResponseBody;
 use crate::{ModelError, ModelEvent, ResponseHeaders, rate_limits};
 
-/// A successful answer.
+/// The event source of one response.
 pub(super) struct HttpEvents {
     state: StreamState,
     framing: Framing,
     url: String,
-    /// Until its end or ours.
+    /// `None` once the body or this stream has ended.
     body: Option<ResponseBody>,
-    /// The events of an answer that came whole.
+    /// The remaining events of a non-streaming response.
     whole: VecDeque<JsonValue>,
 }
 
@@ -41,7 +41,8 @@ impl HttpEvents {
         }
     }
 
-    /// The body has ended; `whole`: as it should. Gives the event that it ends with, unless there are more.
+    /// Handles the end of the body, which is regular if `whole`. Returns the last event, unless the body was a response
+    /// of its own, whose events are then in `self.whole`.
     fn end(&mut self, whole: bool) -> Option<Result<ModelEvent, ModelError>> {
         self.body = None;
         let error = match self.framing.finish() {
@@ -124,7 +125,7 @@ impl EventSource for HttpEvents {
     }
 }
 
-/// Most callers stop at the last event, before the connection has come to the end of the body.
+/// Most callers stop at the last event, before the end of the body has been read.
 impl Drop for HttpEvents {
     fn drop(&mut self) {
         if self.state.done
@@ -135,7 +136,7 @@ impl Drop for HttpEvents {
     }
 }
 
-/// All but the rate limits.
+/// Reads all response headers but the rate limits.
 pub(super) fn response_headers(headers: &HeaderMap) -> ResponseHeaders {
     let text = |name: &str| headers.get(name)?.to_str().ok().filter(|text| !text.is_empty()).map(str::to_owned);
     ResponseHeaders {

@@ -1,4 +1,4 @@
-//! The Responses API: over HTTP with server-sent events, and over a websocket where a provider has one.
+//! The Responses API: over HTTP with server-sent events, and over a websocket where the provider supports it.
 
 mod body;
 mod decode;
@@ -30,12 +30,12 @@ use crate::{CallHeaders, Events, InputItem, ModelError, Request};
 
 const ROUTE: &str = "/responses";
 
-/// One thread's way to its model.
+/// The Responses API as one thread calls it.
 pub(crate) struct Responses {
     caller: Caller,
-    /// `None` where there is no websocket, or none that works.
+    /// `None` without websocket support, or once the websocket was given up.
     socket: Option<ConnectionSlot>,
-    /// The instructions that were sent last, and their JSON. They are long and rarely change.
+    /// The last instructions and their JSON, cached because they are long and rarely change.
     instructions: Mutex<Option<(Arc<str>, Arc<str>)>>,
 }
 
@@ -91,7 +91,7 @@ impl Responses {
         match self.warm_socket(slot, request).await {
             Ok(()) => {}
             Err(SocketError::Unavailable) => self.socket = None,
-            // The first call will meet the same problem, and somebody will see it then.
+            // The first call meets the same problem and reports it.
             Err(SocketError::Failed(error)) => tracing::debug!(%error, "a websocket could not be prepared"),
         }
     }
@@ -113,7 +113,7 @@ impl Responses {
     }
 }
 
-/// The request without what only other wires understand.
+/// Returns the request without reasoning that only other wires can take back.
 fn without_foreign_reasoning(request: &Request) -> Cow<'_, Request> {
     if !request.input.iter().any(InputItem::is_foreign) {
         return Cow::Borrowed(request);

@@ -1,4 +1,4 @@
-//! What a refusal of the Responses API means.
+//! Maps error responses of the Responses API to [`ModelError`].
 
 use jiff::Zoned;
 

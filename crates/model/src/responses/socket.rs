@@ -1,5 +1,5 @@
-//! Events that come over a websocket. One connection serves a thread for many calls, and what the provider
-//! has seen on it already is not call again.
+//! The events of a response over a websocket. One connection serves a thread for many calls, and input that the
+//! provider has received on it is not sent again.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,12 +35,12 @@ pub(super) type ConnectionSlot = Arc<Mutex<Option<SocketConnection>>>;
 pub(super) struct SocketConnection {
     socket: WebSocketStream<Stream>,
     url: String,
-    /// Who it was opened for.
+    /// The token of the handshake.
     bearer: Option<Bearer>,
     last: Option<LastExchange>,
 }
 
-/// What the provider knows from the last call on this connection.
+/// What the provider has received and sent in the last call on this connection.
 struct LastExchange {
     fields: Fields,
     input: Vec<InputItem>,
@@ -48,8 +48,8 @@ struct LastExchange {
     response_id: String,
 }
 
-/// How a server, or a proxy before it, says that it knows no websockets. What else may be wrong with the call, HTTP
-/// will tell.
+/// Statuses by which a server, or a proxy in front of it, reports that it does not support websockets. If the call
+/// itself is at fault, the HTTP request that follows reports it.
 const NO_WEBSOCKET: [StatusCode; 6] = [
     StatusCode::UPGRADE_REQUIRED,
     StatusCode::FORBIDDEN,
@@ -65,15 +65,15 @@ enum OpenError {
     Handshake(tungstenite::Error),
 }
 
-/// Why there is no connection.
+/// Why a call could not be made over a websocket.
 pub(super) enum SocketError {
-    /// The provider has none to offer.
+    /// The provider does not support websockets.
     Unavailable,
     Failed(ModelError),
 }
 
 impl Responses {
-    /// Calls the model over the thread's connection, which is opened if need be.
+    /// Calls the model over the thread's connection, which is opened if necessary.
     pub(super) async fn stream_over_socket(
         &self,
         slot: &ConnectionSlot,
@@ -92,7 +92,7 @@ impl Responses {
         }))
     }
 
-    /// Tells the provider all but the input before the first turn, so that this need not wait for it.
+    /// Sends everything but the input ahead of the first turn, which then need not wait for it.
     pub(super) async fn warm_socket(&self, slot: &ConnectionSlot, request: &Request) -> Result<(), SocketError> {
         let (connection, headers) = self.connection(slot, &request.headers).await?;
         let call = self.send(connection, request, &[], false).await.map_err(SocketError::Failed)?;
@@ -105,7 +105,8 @@ impl Responses {
         Ok(())
     }
 
-    /// The idle connection if it is still open and its user is still the same, else a new one, with what its opening said.
+    /// Returns the idle connection if it is open and its token is current, else a new one with the headers of its
+    /// handshake.
     async fn connection(
         &self,
         slot: &ConnectionSlot,
@@ -183,7 +184,7 @@ impl Responses {
         opened.map_err(OpenError::Handshake)
     }
 
-    /// Only what the provider does not know yet, if the rest is as it was.
+    /// Sends a request. Input that the provider knows is left out, provided that the other members are unchanged.
     async fn send(
         &self,
         mut connection: SocketConnection,
@@ -220,7 +221,7 @@ impl Responses {
 }
 
 impl SocketConnection {
-    /// Looks at what has come since the last call, which should be nothing but pings.
+    /// Processes what arrived since the last call, which must be nothing but pings and pongs.
     async fn is_open(&mut self) -> bool {
         poll_fn(|cx| {
             loop {
@@ -236,7 +237,8 @@ impl SocketConnection {
 }
 
 impl LastExchange {
-    /// How many items at the start of the input the provider knows. `None` if the input is another one.
+    /// Returns how many leading items of the input the provider knows; `None` if the input does not continue the last
+    /// exchange.
     fn shared_prefix(&self, input: &[InputItem]) -> Option<usize> {
         let known = self.input.iter().chain(&self.answered);
         let count = self.input.len() + self.answered.len();
@@ -244,7 +246,7 @@ impl LastExchange {
     }
 }
 
-/// A call that waits for its answer.
+/// A call that waits for its response.
 struct PendingCall {
     connection: SocketConnection,
     fields: Fields,
@@ -254,13 +256,13 @@ struct PendingCall {
 
 struct SocketEvents {
     state: StreamState,
-    /// Until the answer is complete.
+    /// `None` once the response is complete.
     call: Option<PendingCall>,
     slot: ConnectionSlot,
 }
 
 impl SocketEvents {
-    /// Takes note of what the provider knows now. After the last event the connection is free again.
+    /// Records what the provider knows. After the last event the connection becomes idle.
     fn track(&mut self, event: ModelEvent) -> ModelEvent {
         match &event {
             ModelEvent::ItemDone { item, id, .. } => {
@@ -301,7 +303,7 @@ impl EventSource for SocketEvents {
                 Poll::Ready(Some(Ok(Message::Text(text)))) => match self.state.read(text.as_bytes()) {
                     Some(Ok(event)) => return Poll::Ready(Some(Ok(self.track(event)))),
                     Some(Err(error)) => return self.fail(error),
-                    // The connection stays open, so nothing else would end this.
+                    // The connection stays open after a failed response, so the stream is ended here.
                     None if self.state.failed() => {
                         return self.fail(ModelError::disconnected("response.failed event received"));
                     }

@@ -1,5 +1,5 @@
-//! What state an answer has to remember, however its events arrive: a failure that may yet be overtaken,
-//! and how long it has been quiet.
+//! The state of reading a response, over HTTP or a websocket: a failure that may still be followed by
+//! `response.completed`, and the idle timeout.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use super::decode::{DecodedEvent, decode, server_model};
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent};
 
-/// How long a stream may stay open after it said that the response failed. `response.completed` could come.
+/// How long a stream may stay open after `response.failed`, in case `response.completed` follows.
 const FAILURE_GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct StreamState {
     url: String,
-    /// What comes before the next event of the stream.
+    /// An event to emit before the next one of the stream.
     first: Option<ModelEvent>,
     failure: Option<ModelError>,
     idle: Idle,
-    /// There is no event after this.
+    /// No event follows.
     pub done: bool,
 }
 
@@ -26,12 +26,12 @@ impl StreamState {
         Self { url, first: Some(first), failure: None, idle: Idle::new(idle_timeout), done: false }
     }
 
-    /// What was put before the stream's next event.
+    /// Takes the event to emit before the next one of the stream.
     pub fn take_first(&mut self) -> Option<ModelEvent> {
         self.first.take()
     }
 
-    /// Takes note of an event; gives what the caller is told about it.
+    /// Decodes an event; returns what to emit, if anything.
     pub fn read(&mut self, data: &[u8]) -> Option<Result<ModelEvent, ModelError>> {
         self.idle.reset();
         let json = std::str::from_utf8(data).ok()?;
@@ -65,13 +65,13 @@ impl StreamState {
         self.failure.is_some()
     }
 
-    /// The stream is over, and this is why it is no success.
+    /// Ends the stream. Returns the reported failure, or else `otherwise`.
     pub fn end(&mut self, otherwise: ModelError) -> ModelError {
         self.done = true;
         self.failure.take().unwrap_or(otherwise)
     }
 
-    /// Whether it has been quiet for too long.
+    /// Ready with an error once the stream has been idle for too long.
     pub fn poll_idle(&mut self, cx: &mut Context<'_>, source: &str) -> Poll<ModelError> {
         self.idle.poll(cx).map(|()| self.end(ModelError::disconnected(format!("idle timeout waiting for {source}"))))
     }

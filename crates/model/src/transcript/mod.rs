@@ -1,22 +1,22 @@
-//! History across providers: a conversation as wires other than Responses can take it. A thread may have run
-//! on any provider before; what another one cannot take is mapped or left out, by these rules:
+//! Conversations in the form of wires other than Responses. A thread may have run on any provider before; items that
+//! another one does not accept are mapped or dropped:
 //!
 //! | item | becomes |
 //! |---|---|
-//! | message of the user | what the user says; neighbours are joined |
-//! | message of a developer or the system | part of the instructions while nothing else was said yet, else said in the user's place, or as a developer where the wire has that |
-//! | message of the assistant | what the model said; it stands in one turn with the reasoning and the calls around it |
-//! | reasoning | goes back only to the wire that it came from, with its [`ReasoningOrigin`]; others never see it |
-//! | `function_call` | a call; a namespace becomes the beginning of the name; arguments that are no JSON object become the member `arguments` of one |
+//! | user message | a user message; adjacent ones are joined |
+//! | developer or system message | part of the instructions at the start of the conversation; later a user message, or a developer message where the wire has those |
+//! | assistant message | part of an assistant message, together with adjacent reasoning and calls |
+//! | reasoning | sent only to the wire that it came from, with its [`ReasoningOrigin`] |
+//! | `function_call` | a call; a namespace becomes a prefix of the name; arguments that are not a JSON object become the member `arguments` of one |
 //! | `custom_tool_call` | a call of a function with one argument, `input` |
 //! | `local_shell_call` | a call of the function `shell` |
-//! | `tool_search_call` of the client | a call of the function `tool_search`, and its output as JSON |
-//! | outputs | right behind the turn that made the calls, in the order of the calls; one that nobody called for is left out, a missing one reads `aborted` |
-//! | pictures in an output | stay there, or follow in the user's place, as the wire can |
-//! | `compaction` | a note that something is missing: nobody but its provider can read it |
-//! | `web_search_call`, `image_generation_call`, searches of the provider | left out; what came of them is in the text around them |
+//! | `tool_search_call` of the client | a call of the function `tool_search`, with its output as JSON |
+//! | outputs | placed right after the assistant message with their calls, in the order of the calls; one without a call is dropped, a missing one reads `aborted` |
+//! | images in an output | stay there, or follow in a user message, depending on the wire |
+//! | `compaction` | a note that a part is missing: only its provider can read it |
+//! | `web_search_call`, `image_generation_call`, tool searches of the provider | dropped; their results are in the text around them |
 //!
-//! The Responses wire takes every item as it is, except reasoning that has a origin of another wire.
+//! The Responses wire takes every item as it is, except reasoning from another wire.
 
 mod names;
 mod origin;
@@ -34,20 +34,20 @@ pub(crate) use origin::{REHEARSAL_ORIGIN, ReasoningOrigin};
 
 use crate::InputItem;
 
-/// Stands for what a compaction holds.
+/// The text in place of a compaction.
 const UNREADABLE: &str =
     "(Earlier parts of this conversation were summarised in a form that cannot be read here. They are missing.)";
 
-/// Stands for the output of a call that has none.
+/// The output of a call that has none.
 const ABORTED: &str = "aborted";
 
-/// A conversation, turn by turn.
+/// A conversation as a list of messages.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Transcript {
-    /// What developers said before anything else.
+    /// Developer and system messages at the start of the conversation.
     pub preamble: Vec<String>,
     pub messages: Vec<RoleMessage>,
-    /// The ids that calls have had.
+    /// All call ids.
     pub call_ids: HashSet<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum RoleMessage {
     User(Vec<ContentPart>),
     Developer(String),
     Assistant(Vec<AssistantBlock>),
-    /// Of all calls of the assistant's turn before.
+    /// The outputs of all calls in the assistant message before.
     Outputs(Vec<ToolOutput>),
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum AssistantBlock {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ToolCall {
     pub id: String,
-    /// As the wire says it.
+    /// In the form that the wire allows.
     pub name: String,
     pub arguments: JsonObject,
 }
@@ -116,7 +116,8 @@ impl Transcript {
                     transcript.end_assistant(&mut blocks, &mut items);
                     transcript.push_user(vec![ContentPart::Text(UNREADABLE.into())]);
                 }
-                // It ends the turn that called for it, and is found from there. One that is still here has no call.
+                // Ends the assistant message with its call, from where it is looked up. One that is still here has no
+                // call.
                 item if output_id(&item).is_some() => {
                     items[index] = Some(item);
                     transcript.end_assistant(&mut blocks, &mut items);
@@ -128,7 +129,7 @@ impl Transcript {
         transcript
     }
 
-    /// Ends a turn of the assistant and puts the outputs of its calls behind it.
+    /// Ends an assistant message and appends the outputs of its calls.
     fn end_assistant(&mut self, blocks: &mut Vec<(usize, AssistantBlock)>, items: &mut [Option<ResponseItem>]) {
         if blocks.is_empty() {
             return;
@@ -173,7 +174,7 @@ impl Transcript {
     }
 }
 
-/// The call that an item is, if it is one that can be told.
+/// Returns the call that an item makes, if other wires can express it.
 fn call(item: ResponseItem) -> Option<ToolCall> {
     Some(match item {
         ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => {
@@ -248,7 +249,7 @@ fn text_of(content: &[ContentItem]) -> String {
     texts.collect()
 }
 
-/// Wires that return reasoning put it into the one place or the other, in one piece.
+/// Joins the text of both places: other wires use only one of them.
 fn reasoning_text(summary: &[ReasoningItemReasoningSummary], content: Option<&[ReasoningItemContent]>) -> String {
     let summary = summary.iter().map(|ReasoningItemReasoningSummary::SummaryText { text }| text.as_str());
     let content = content.into_iter().flatten().map(|part| match part {
@@ -257,7 +258,7 @@ fn reasoning_text(summary: &[ReasoningItemReasoningSummary], content: Option<&[R
     summary.chain(content).collect()
 }
 
-/// Arguments as an object, whatever the model wrote.
+/// Returns arguments as an object, whatever the model wrote.
 pub(crate) fn object(arguments: &str) -> JsonObject {
     match serde_json::from_str(arguments) {
         Ok(JsonValue::Object(object)) => object,

@@ -1,13 +1,12 @@
-//! What a provider wants back together with its reasoning. Rollouts have one place for such things,
-//! `encrypted_content`, which the Responses API made for its own; those of other wires begin with a tag
-//! there, so that every wire knows what is for it:
+//! What a provider needs to take its reasoning back. Rollouts store it in `encrypted_content`, which the Responses API
+//! uses for its own data; data of other wires starts with a tag:
 //!
-//! - `anthropic:thinking:<signature>`: the text of the item is the thinking
+//! - `anthropic:thinking:<signature>`: the item's text is the thinking
 //! - `anthropic:redacted_thinking:<data>`: there is no text
-//! - `chat:<field>`: the text of the item came in that field of a Chat Completions answer; `text` when it stood
-//!   between the text, and then it never goes back
-//! - `chat:reasoning_details:<JSON array>`: the details as they came, text and all
-//! - `rehearsal:`: nobody wants it back
+//! - `chat:<field>`: the item's text came in that field of a Chat Completions response; `text` if it was part of the
+//!   text, in which case it is never sent back
+//! - `chat:reasoning_details:<JSON array>`: all `reasoning_details`, including their text
+//! - `rehearsal:`: never sent to a provider
 
 use loomd_protocol::JsonValue;
 
@@ -23,11 +22,11 @@ const ANTHROPIC: &str = "anthropic:";
 const CHAT: &str = "chat:";
 const DETAILS: &str = "reasoning_details";
 
-/// On reasoning that was only played.
+/// The tag of the rehearsal's reasoning.
 pub(crate) const REHEARSAL_ORIGIN: &str = "rehearsal:";
 
 impl ReasoningOrigin {
-    /// `None` for what the Responses API made.
+    /// Returns `None` for data of the Responses API, and for unknown tags.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix(ANTHROPIC) {
             return match rest.split_once(':')? {
@@ -44,7 +43,7 @@ impl ReasoningOrigin {
         }
     }
 
-    /// Whether the text is of another wire than Responses, be it understood or not.
+    /// Whether the data has the tag of a wire other than Responses, known or not.
     pub fn is_foreign(text: &str) -> bool {
         [ANTHROPIC, CHAT, REHEARSAL_ORIGIN].iter().any(|tag| text.starts_with(tag))
     }
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_survives_being_written_and_read() {
+    fn origins_round_trip() {
         for (origin, text) in [
             (ReasoningOrigin::Thinking { signature: "a:b==".into() }, "anthropic:thinking:a:b=="),
             (ReasoningOrigin::RedactedThinking { data: "x".into() }, "anthropic:redacted_thinking:x"),

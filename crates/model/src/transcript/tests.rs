@@ -1,4 +1,4 @@
-//! What becomes of every kind of item on another wire.
+//! How every kind of item is mapped to other wires.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn outputs(outputs: &[(&str, &str)]) -> RoleMessage {
 }
 
 #[test]
-fn messages_are_joined_by_who_said_them() {
+fn adjacent_messages_of_one_role_are_joined() {
     check(
         &[user("a"), user("b"), assistant("c"), assistant(" "), assistant("d"), user("e")],
         vec![user_message(&["a", "b"]), RoleMessage::Assistant(vec![text("c"), text("d")]), user_message(&["e"])],
@@ -59,14 +59,14 @@ fn messages_are_joined_by_who_said_them() {
 }
 
 #[test]
-fn what_developers_say_first_is_instructions() {
+fn leading_developer_messages_become_instructions() {
     let found = transcript(&[developer("a"), developer("b"), user("c"), developer("d"), user("e")]);
     assert_eq!(found.preamble, ["a", "b"]);
     assert_eq!(found.messages, [user_message(&["c"]), RoleMessage::Developer("d".into()), user_message(&["e"])]);
 }
 
 #[test]
-fn outputs_follow_the_turn_that_called() {
+fn outputs_follow_the_message_with_their_calls() {
     let f = |id| call(id, "f", json!({}));
     check(
         &[
@@ -90,7 +90,7 @@ fn outputs_follow_the_turn_that_called() {
 }
 
 #[test]
-fn ids_may_come_again() {
+fn repeated_call_ids_match_the_nearest_output() {
     let f = || call("0", "f", json!({}));
     check(
         &[function("0", ""), result("0", "one"), function("0", ""), result("0", "two")],
@@ -104,9 +104,9 @@ fn ids_may_come_again() {
 }
 
 #[test]
-fn calls_and_outputs_find_each_other_or_are_made_up_for() {
+fn outputs_without_calls_are_dropped_and_missing_outputs_read_aborted() {
     check(
-        &[result("0", "nobody asked"), user("a"), function("1", "{}"), user("b"), result("9", "nobody asked")],
+        &[result("0", "no call"), user("a"), function("1", "{}"), user("b"), result("9", "no call")],
         vec![
             user_message(&["a"]),
             RoleMessage::Assistant(vec![call("1", "f", json!({}))]),
@@ -117,7 +117,7 @@ fn calls_and_outputs_find_each_other_or_are_made_up_for() {
 }
 
 #[test]
-fn every_kind_of_call_is_a_function() {
+fn every_kind_of_call_becomes_a_function_call() {
     let shell = json!({ "type": "exec", "command": ["ls"], "env": null, "timeout_ms": 5, "user": null, "working_directory": "/w" });
     for (item, output, block) in [
         (function("c", r#"{"a":1}"#), result("c", "x"), call("c", "f", json!({ "a": 1 }))),
@@ -150,7 +150,7 @@ fn every_kind_of_call_is_a_function() {
 }
 
 #[test]
-fn what_only_its_provider_understands_is_left_out() {
+fn provider_side_items_are_dropped() {
     for item in [
         json!({ "type": "web_search_call", "status": "completed", "action": { "type": "search", "query": "q" } }),
         json!({ "type": "image_generation_call", "id": "i", "status": "completed", "result": "aGk=" }),
@@ -164,7 +164,7 @@ fn what_only_its_provider_understands_is_left_out() {
 }
 
 #[test]
-fn reasoning_keeps_its_seal() {
+fn reasoning_keeps_its_origin() {
     let reasoning = |origin: Option<&str>| json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "s" }], "encrypted_content": origin });
     let signature = "x".into();
     for (item, origin) in [
@@ -177,7 +177,7 @@ fn reasoning_keeps_its_seal() {
 }
 
 #[test]
-fn pictures_stay_where_they_are() {
+fn images_stay_in_their_message_or_output() {
     let url = "data:image/png;base64,aGk=";
     let image = json!({ "type": "input_image", "image_url": url });
     let picture = || ContentPart::Image { url: url.into() };

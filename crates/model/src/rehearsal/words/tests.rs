@@ -1,4 +1,4 @@
-//! What words come to.
+//! Prompts and the steps that they parse to.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn added(path: &str, lines: &str) -> Step {
 }
 
 #[test]
-fn commands() {
+fn command_verbs_run_shell_commands() {
     check("run `ls -l; echo. then`", &[ran("ls -l; echo. then")]);
     check("Please run ls.", &[ran("ls")]);
     check("User: run ls", &[ran("ls")]);
@@ -34,7 +34,7 @@ fn commands() {
 }
 
 #[test]
-fn files() {
+fn file_verbs_become_patches_and_commands() {
     check("write a.txt with hello", &[added("a.txt", "+hello")]);
     check("write the file `a b.txt` with \"one\\ntwo\"", &[added("a b.txt", "+one\n+two")]);
     check("create file a.txt:\n```\none\n\ntwo\n```", &[added("a.txt", "+one\n+\n+two")]);
@@ -48,7 +48,7 @@ fn files() {
 }
 
 #[test]
-fn talking() {
+fn message_verbs_keep_their_text() {
     check("say Hello. How are you? Fine; thanks.", &[Step::say("Hello. How are you? Fine; thanks.")]);
     check("say \"then; run `x`\"", &[Step::say("then; run `x`")]);
     let comment = Step::Say { text: "I look".into(), phase: Some(MessagePhase::Commentary) };
@@ -60,7 +60,7 @@ fn talking() {
 }
 
 #[test]
-fn tools() {
+fn tool_verbs_become_tool_calls() {
     let plan = json!({ "plan": [{ "step": "a", "status": "in_progress" }, { "step": "b", "status": "pending" }] });
     check("plan a, b", &[Step::call("update_plan", plan.clone())]);
     check("plan:\n```\n- a\n- b\n```", &[Step::call("update_plan", plan)]);
@@ -86,7 +86,7 @@ fn tools() {
 }
 
 #[test]
-fn the_rest() {
+fn failures_repeats_and_usage_parse_and_plain_text_does_not() {
     let fail = |words: &str, times| Step::Fail { error: Box::new(failures::by_name(words).unwrap()), times };
     check("fail with overloaded", &[fail("overloaded", None)]);
     check("fail with status 502 twice then say ok", &[fail("status 502", Some(2)), Step::say("ok")]);
