@@ -4,10 +4,11 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use loomd_protocol::{JsonValue, Secret};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::event::EventSource;
@@ -57,7 +58,7 @@ impl Recorder {
             self.redact(&mut line);
             text += &format!("{line}\n");
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         if file.is_none() {
             *file = open(&self.path).inspect_err(|error| tracing::warn!(%error, "recording not written")).ok();
         }

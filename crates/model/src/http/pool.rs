@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 
 use super::connect::{RawConnection, error_chain};
 use super::{Http, HttpError, HttpResponse, Stream};
@@ -144,7 +145,7 @@ impl Pool {
         if connection.sender.is_closed() {
             return;
         }
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         let total: usize = idle.values().map(Vec::len).sum();
         if total < MAX_IDLE_CONNECTIONS {
             let origin = Arc::clone(&connection.origin);
@@ -154,7 +155,7 @@ impl Pool {
 
     /// Also drops all connections that have been idle for too long.
     fn pop(&self, origin: &Arc<str>) -> Option<Connection> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         idle.retain(|_, connections| {
             connections.retain(|idle| idle.since.elapsed() < MAX_IDLE_TIME);
             !connections.is_empty()

@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use loomd_protocol::JsonValue;
+use parking_lot::Mutex;
 
 use super::step::Step;
 use crate::ModelError;
@@ -54,7 +55,7 @@ impl Scenario {
     /// Returns the next response for a thread; `None` when there are no more.
     pub(crate) fn next(&self, thread: &str) -> Result<Option<ResponseSteps>, ModelError> {
         let threads = self.threads.get_or_init(|| load(&self.path)).as_ref().map_err(Clone::clone)?;
-        let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cursors = self.cursors.lock();
         let known = cursors.len();
         let cursor = cursors
             .entry(thread.to_owned())

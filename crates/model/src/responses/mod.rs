@@ -12,11 +12,12 @@ mod usage_limit;
 mod whole;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
 use loomd_protocol::ResponseItem;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use self::body::{BodyOptions, Fields};
@@ -101,7 +102,7 @@ impl Responses {
     }
 
     fn instructions(&self, request: &Request) -> Arc<str> {
-        let mut last = self.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.instructions.lock();
         match &*last {
             Some((text, json)) if *text == request.instructions => Arc::clone(json),
             _ => {

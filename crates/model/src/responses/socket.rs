@@ -2,13 +2,14 @@
 //! provider has received on it is not sent again.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
@@ -112,7 +113,7 @@ impl Responses {
         slot: &ConnectionSlot,
         call: &CallHeaders,
     ) -> Result<(SocketConnection, ResponseHeaders), SocketError> {
-        let mut idle = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut idle = slot.lock().take();
         let mut refusals = 0;
         loop {
             let bearer = self.caller.provider.credentials().bearer().await.map_err(SocketError::Failed)?;
@@ -273,7 +274,7 @@ impl SocketEvents {
             ModelEvent::Completed { response_id, .. } => {
                 if let Some(PendingCall { mut connection, fields, input, answered }) = self.call.take() {
                     connection.last = Some(LastExchange { fields, input, answered, response_id: response_id.clone() });
-                    *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+                    *self.slot.lock() = Some(connection);
                 }
             }
             _ => {}
