@@ -19,7 +19,7 @@ pub(crate) struct AuthJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refresh: Option<String>,
     #[serde(flatten)]
-    pub other: Unknown,
+    pub other: UnknownFields,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,17 +30,17 @@ pub(crate) struct Tokens {
     #[serde(default)]
     pub account_id: Option<String>,
     #[serde(flatten)]
-    pub other: Unknown,
+    pub other: UnknownFields,
 }
 
 /// What is not understood may be secret.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Unknown(Map<String, JsonValue>);
+pub(crate) struct UnknownFields(Map<String, JsonValue>);
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unknown(..)")
+        f.write_str("UnknownFields(..)")
     }
 }
 

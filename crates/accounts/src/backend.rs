@@ -27,15 +27,15 @@ pub enum BackendError {
 }
 
 /// An answer, and where it came from.
-pub struct BackendAnswer {
+pub struct BackendResponse {
     pub url: String,
     pub response: Response<Bytes>,
 }
 
 impl Accounts {
     /// Gets what is at a route of the backend, such as `usage`; each try takes no longer than this. The answer may be a refusal.
-    pub async fn ask_backend(&self, route: &str, limit: Duration) -> Result<BackendAnswer, BackendError> {
-        let url = address(&self.0.options.backend, route);
+    pub async fn fetch_backend(&self, route: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
+        let url = backend_url(&self.0.options.backend, route);
         let mut refusals = 0;
         loop {
             let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
@@ -47,7 +47,7 @@ impl Accounts {
                     continue;
                 }
             }
-            return Ok(BackendAnswer { url, response });
+            return Ok(BackendResponse { url, response });
         }
     }
 }
@@ -70,7 +70,7 @@ fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
     Some(request)
 }
 
-fn address(base: &str, route: &str) -> String {
+fn backend_url(base: &str, route: &str) -> String {
     let mut base = base.trim_end_matches('/').to_owned();
     if !base.contains("/backend-api") && CHATGPT_HOSTS.iter().any(|host| base.starts_with(host)) {
         base.push_str("/backend-api");
@@ -91,7 +91,7 @@ mod tests {
             ("http://127.0.0.1:1/backend-api/", "http://127.0.0.1:1/backend-api/wham/usage"),
             ("http://127.0.0.1:1//", "http://127.0.0.1:1/api/codex/usage"),
         ] {
-            assert_eq!(address(base, "usage"), expected);
+            assert_eq!(backend_url(base, "usage"), expected);
         }
     }
 }

@@ -16,23 +16,23 @@ impl Accounts {
         key: Secret,
         reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
     ) {
-        let _order = self.0.order.lock().await;
+        let _lock = self.0.change_lock.lock().await;
         let key = match self.check_key(&key) {
             Ok(key) => key,
             Err(error) => return reply(Err(error)),
         };
         let save = || self.save(AuthJson::of_key(key)).map_err(AccountError::SaveKey);
         if self.change(|| save().map(|()| LoginAccountResponse::ApiKey), reply).await {
-            self.tell_login(None, Ok(())).await;
+            self.notify_login_completed(None, Ok(())).await;
         }
     }
 
     /// `account/logout`
     pub async fn logout(&self, reply: impl FnOnce(Result<LogoutAccountResponse, AccountError>) + Send) {
-        let _order = self.0.order.lock().await;
-        let forget = || self.forget().map_err(AccountError::Logout);
-        if self.change(|| forget().map(|()| LogoutAccountResponse {}), reply).await {
-            self.tell_updated().await;
+        let _lock = self.0.change_lock.lock().await;
+        let clear = || self.clear().map_err(AccountError::Logout);
+        if self.change(|| clear().map(|()| LogoutAccountResponse {}), reply).await {
+            self.notify_updated().await;
         }
     }
 
@@ -42,14 +42,14 @@ impl Accounts {
         change: impl FnOnce() -> Result<T, AccountError> + Send,
         reply: impl FnOnce(Result<T, AccountError>) + Send,
     ) -> bool {
-        let given_up = self.give_up(None);
+        let abandoned = self.abandon_login(None);
         let outcome = change();
         let changed = outcome.is_ok();
         if changed {
-            self.0.host.switched(self).await;
+            self.0.host.account_changed(self).await;
         }
         reply(outcome);
-        self.tell_given_up(given_up, NOT_COMPLETED).await;
+        self.notify_abandoned(abandoned, NOT_COMPLETED).await;
         changed
     }
 
@@ -72,22 +72,22 @@ impl Accounts {
     }
 
     /// How a login ended, and who is signed in when that is new.
-    pub(crate) async fn tell_login(&self, login_id: Option<String>, outcome: Result<(), String>) {
+    pub(crate) async fn notify_login_completed(&self, login_id: Option<String>, outcome: Result<(), String>) {
         let (success, error) = (outcome.is_ok(), outcome.err());
         let completed = AccountLoginCompletedNotification { login_id, success, error };
-        self.0.host.tell(ServerNotification::AccountLoginCompleted(completed)).await;
+        self.0.host.notify(ServerNotification::AccountLoginCompleted(completed)).await;
         if success {
-            self.tell_updated().await;
+            self.notify_updated().await;
         }
     }
 
     /// Somebody else is signed in without a login.
-    pub(crate) async fn announce(&self) {
-        self.0.host.switched(self).await;
-        self.tell_updated().await;
+    pub(crate) async fn publish_change(&self) {
+        self.0.host.account_changed(self).await;
+        self.notify_updated().await;
     }
 
-    async fn tell_updated(&self) {
-        self.0.host.tell(ServerNotification::AccountUpdated(self.current().news())).await;
+    async fn notify_updated(&self) {
+        self.0.host.notify(ServerNotification::AccountUpdated(self.current().updated_notification())).await;
     }
 }

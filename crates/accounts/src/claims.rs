@@ -69,7 +69,7 @@ impl Claims {
 }
 
 /// A plan as a client names it, who may spell it in its own way.
-pub(crate) fn named_plan(name: &str) -> PlanType {
+pub(crate) fn plan_from_name(name: &str) -> PlanType {
     match PlanType::from(name.to_ascii_lowercase()) {
         PlanType::Other(name) if name == "hc" => PlanType::Enterprise,
         PlanType::Other(name) if name == "education" => PlanType::Edu,
@@ -123,7 +123,7 @@ mod tests {
             ("HC", PlanType::Enterprise),
             ("platinum", PlanType::Unknown),
         ] {
-            assert_eq!(named_plan(name), plan, "{name}");
+            assert_eq!(plan_from_name(name), plan, "{name}");
         }
     }
 

@@ -22,10 +22,10 @@ pub(crate) const ISSUER: &str = "https://auth.openai.com";
 pub(crate) const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 
 /// For one request, with its answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How much of an answer that is no success is shown.
-const SHOWN: usize = 1000;
+const MAX_SHOWN: usize = 1000;
 
 /// What a success holds that is not understood may be a secret all the same.
 const UNDECODABLE: &str = "error decoding response body";
@@ -39,7 +39,7 @@ pub(crate) struct Issuer {
 
 /// What a refresh gives; what is missing stays as it was.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Refreshed {
+pub(crate) struct RefreshResponse {
     pub id_token: Option<Secret>,
     pub access_token: Option<Secret>,
     pub refresh_token: Option<Secret>,
@@ -47,7 +47,7 @@ pub(crate) struct Refreshed {
 
 /// What an authorization code is worth.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Granted {
+pub(crate) struct IssuedTokens {
     pub id_token: Secret,
     pub access_token: Secret,
     pub refresh_token: Secret,
@@ -64,15 +64,15 @@ pub(crate) struct DeviceCode {
 
 /// What a device code turned into.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Grant {
+pub(crate) struct DeviceGrant {
     pub authorization_code: String,
     pub code_verifier: String,
 }
 
-pub(crate) enum Poll {
-    NotYet,
-    TooFast,
-    Granted(Grant),
+pub(crate) enum DevicePoll {
+    Pending,
+    SlowDown,
+    Granted(DeviceGrant),
 }
 
 impl Issuer {
@@ -81,7 +81,7 @@ impl Issuer {
     }
 
     /// Spends a refresh token.
-    pub async fn refresh(&self, token: &Secret) -> Result<Refreshed, RenewError> {
+    pub async fn refresh(&self, token: &Secret) -> Result<RefreshResponse, RenewError> {
         let url = self.refresh_url.clone().unwrap_or_else(|| format!("{}/oauth/token", self.url));
         let body = json!({
             "client_id": CLIENT_ID, "grant_type": "refresh_token", "refresh_token": token.reveal(),
@@ -91,7 +91,7 @@ impl Issuer {
             status if status.is_success() => {
                 serde_json::from_slice(answer.body()).map_err(|_| RenewError::Transient(UNDECODABLE.into()))
             }
-            StatusCode::UNAUTHORIZED => Err(RenewError::Permanent(dead(answer.body()))),
+            StatusCode::UNAUTHORIZED => Err(RenewError::Permanent(refresh_error(answer.body()))),
             status => {
                 let detail = detail(answer.body(), &["/error/message"]).unwrap_or_else(|| "Unknown error".into());
                 Err(RenewError::Transient(format!("Failed to refresh token: {status}: {detail}")))
@@ -100,7 +100,7 @@ impl Issuer {
     }
 
     /// Tokens for the code of a sign-in. `redirect_uri` is where the code was brought to.
-    pub async fn exchange(&self, code: &str, redirect_uri: &str, verifier: &str) -> Result<Granted, String> {
+    pub async fn exchange(&self, code: &str, redirect_uri: &str, verifier: &str) -> Result<IssuedTokens, String> {
         let form = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -172,16 +172,16 @@ impl Issuer {
     }
 
     /// Whether the user has typed in the code.
-    pub async fn poll(&self, code: &DeviceCode) -> Result<Poll, String> {
+    pub async fn poll(&self, code: &DeviceCode) -> Result<DevicePoll, String> {
         let url = format!("{}/api/accounts/deviceauth/token", self.url);
         let body = json!({ "device_auth_id": code.device_auth_id, "user_code": code.user_code });
         let answer = self.post_json(&url, &body).await?;
         match answer.status() {
             status if status.is_success() => {
-                serde_json::from_slice(answer.body()).map(Poll::Granted).map_err(|_| UNDECODABLE.into())
+                serde_json::from_slice(answer.body()).map(DevicePoll::Granted).map_err(|_| UNDECODABLE.into())
             }
-            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Ok(Poll::NotYet),
-            StatusCode::TOO_MANY_REQUESTS => Ok(Poll::TooFast),
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Ok(DevicePoll::Pending),
+            StatusCode::TOO_MANY_REQUESTS => Ok(DevicePoll::SlowDown),
             status => Err(format!("device auth failed with status {status}")),
         }
     }
@@ -206,7 +206,7 @@ impl Issuer {
         // A kept connection that breaks makes its request go out again, and nothing here can be spent twice.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let failed = |error: &dyn Display| format!("error sending request for url ({url}): {error}");
-        self.http.fetch(request, PATIENCE).await.map_err(|error| failed(&error))
+        self.http.fetch(request, TIMEOUT).await.map_err(|error| failed(&error))
     }
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn encoded<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) 
 }
 
 /// Why a refresh token is of no more use.
-fn dead(body: &[u8]) -> String {
+fn refresh_error(body: &[u8]) -> String {
     let body: JsonValue = serde_json::from_slice(body).unwrap_or_default();
     let code = [&body["error"]["code"], &body["error"], &body["code"]].into_iter().find_map(JsonValue::as_str);
     let why = match code.map(str::to_ascii_lowercase).as_deref() {
@@ -236,10 +236,11 @@ fn dead(body: &[u8]) -> String {
 fn detail(body: &[u8], places: &[&str]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let json: JsonValue = serde_json::from_str(&text).unwrap_or_default();
-    let said = places.iter().find_map(|place| json.pointer(place)?.as_str().filter(|said| !said.trim().is_empty()));
-    let said = said.unwrap_or_else(|| text.trim());
-    let cut = said.char_indices().nth(SHOWN).map_or(said.len(), |(at, _)| at);
-    (!said.is_empty()).then(|| said[..cut].to_owned())
+    let message =
+        places.iter().find_map(|place| json.pointer(place)?.as_str().filter(|message| !message.trim().is_empty()));
+    let message = message.unwrap_or_else(|| text.trim());
+    let cut = message.char_indices().nth(MAX_SHOWN).map_or(message.len(), |(at, _)| at);
+    (!message.is_empty()).then(|| message[..cut].to_owned())
 }
 
 #[cfg(test)]
@@ -250,7 +251,7 @@ mod tests {
     fn a_dead_token_says_why() {
         let check = |body: &str, why: &str| {
             let expected = format!("Your access token could not be refreshed{why}. Please log out and sign in again.");
-            assert_eq!(dead(body.as_bytes()), expected, "{body}");
+            assert_eq!(refresh_error(body.as_bytes()), expected, "{body}");
         };
         check(r#"{"error":{"code":"refresh_token_expired"}}"#, " because your refresh token has expired");
         check(r#"{"error":"REFRESH_TOKEN_REUSED"}"#, " because your refresh token was already used");
@@ -268,6 +269,6 @@ mod tests {
         check(r#"{"error_description":" ","error":{"message":"m"}}"#, Some("m"));
         check(" down ", Some("down"));
         check("", None);
-        assert_eq!(detail("ä".repeat(5000).as_bytes(), &[]).unwrap().chars().count(), SHOWN);
+        assert_eq!(detail("ä".repeat(5000).as_bytes(), &[]).unwrap().chars().count(), MAX_SHOWN);
     }
 }

@@ -27,19 +27,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use loomd_model::Http;
 
-pub use backend::{BackendAnswer, BackendError};
+pub use backend::{BackendError, BackendResponse};
 pub use claims::TokenError;
 pub use error::AccountError;
 pub use external::ExternalTokens;
-pub use host::{AskError, ClientId, Host};
+pub use host::{ClientId, Host, RequestError};
 pub use member::Member;
 pub use options::Options;
 
 use auth_json::AuthJson;
 use identity::Identity;
 use issuer::Issuer;
-use login::Pending;
-use renew::Turnstile;
+use login::PendingLogin;
+use renew::RenewalLock;
 use storage::Storage;
 
 /// The owner of identity. Clones are handles to the same one.
@@ -53,22 +53,22 @@ struct Inner {
     issuer: Issuer,
     host: Arc<dyn Host>,
     /// Read when it is first needed. What others write to the file later does not count by itself.
-    current: Mutex<Option<Arc<Current>>>,
+    current: Mutex<Option<Arc<AccountState>>>,
     /// One login or logout at a time, with all its news.
-    order: tokio::sync::Mutex<()>,
-    renewing: Turnstile,
-    pending: Mutex<Option<Pending>>,
+    change_lock: tokio::sync::Mutex<()>,
+    renewal_lock: RenewalLock,
+    pending: Mutex<Option<PendingLogin>>,
     /// Held by whoever listens for a browser.
-    port: Arc<tokio::sync::Mutex<()>>,
+    callback_port: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Who is signed in, and the credentials that say so.
 #[derive(Debug, Default)]
-struct Current {
+struct AccountState {
     identity: Option<Identity>,
     file: AuthJson,
     /// Why the tokens cannot be refreshed any more, once that is known.
-    dead: OnceLock<String>,
+    refresh_failure: OnceLock<String>,
 }
 
 impl Accounts {
@@ -82,28 +82,28 @@ impl Accounts {
             issuer,
             host,
             current: Mutex::default(),
-            order: Default::default(),
-            renewing: Turnstile::default(),
+            change_lock: Default::default(),
+            renewal_lock: RenewalLock::default(),
             pending: Mutex::default(),
-            port: Arc::default(),
+            callback_port: Arc::default(),
         }))
     }
 
-    fn current(&self) -> Arc<Current> {
+    fn current(&self) -> Arc<AccountState> {
         let mut current = self.lock();
-        Arc::clone(current.get_or_insert_with(|| Arc::new(self.stored())))
+        Arc::clone(current.get_or_insert_with(|| Arc::new(self.load_state())))
     }
 
     /// What the storage says now.
-    fn stored(&self) -> Current {
-        self.understood(self.0.storage.load())
+    fn load_state(&self) -> AccountState {
+        self.state_of(self.0.storage.load())
     }
 
-    fn understood(&self, file: AuthJson) -> Current {
-        Current { identity: Identity::of(&file, &self.0.options), file, dead: OnceLock::new() }
+    fn state_of(&self, file: AuthJson) -> AccountState {
+        AccountState { identity: Identity::of(&file, &self.0.options), file, refresh_failure: OnceLock::new() }
     }
 
-    fn adopt(&self, current: Current) {
+    fn set_state(&self, current: AccountState) {
         *self.lock() = Some(Arc::new(current));
     }
 
@@ -111,30 +111,30 @@ impl Accounts {
     fn save(&self, file: AuthJson) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.save(&file)?;
-        *current = Some(Arc::new(self.understood(file)));
+        *current = Some(Arc::new(self.state_of(file)));
         Ok(())
     }
 
     /// Keeps credentials in the place of old ones, unless others are there by now.
-    fn save_instead(&self, old: &Arc<Current>, file: &AuthJson) -> io::Result<()> {
+    fn save_if_current(&self, old: &Arc<AccountState>, file: &AuthJson) -> io::Result<()> {
         let current = self.lock();
         let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
         if is_there { self.0.storage.save(file) } else { Ok(()) }
     }
 
     /// Forgets all credentials.
-    fn forget(&self) -> io::Result<()> {
+    fn clear(&self) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.delete()?;
         *current = Some(Arc::default());
         Ok(())
     }
 
-    fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+    fn pending(&self) -> MutexGuard<'_, Option<PendingLogin>> {
         self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<AccountState>>> {
         self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use loomd_protocol::{
 };
 
 use crate::identity::Identity;
-use crate::{AccountError, Accounts, Current};
+use crate::{AccountError, AccountState, Accounts};
 
 impl Accounts {
     /// `account/read`. Who does not need an account is not told of one.
@@ -29,7 +29,7 @@ impl Accounts {
         if params.refresh_token == Some(true) {
             self.refresh_for_client().await;
         }
-        let current = self.fresh().await;
+        let current = self.with_fresh_tokens().await;
         let usable = current.identity.as_ref().filter(|_| requires_openai_auth).and_then(|identity| {
             let bearer = identity.bearer().ok().filter(|bearer| !bearer.token.reveal().is_empty())?;
             Some((identity.mode(), Secret::from(bearer.token.reveal().to_owned())))
@@ -38,13 +38,14 @@ impl Accounts {
         GetAuthStatusResponse {
             auth_method,
             // A token that is known to be at its end is of no use to anybody.
-            auth_token: auth_token.filter(|_| params.include_token == Some(true) && current.dead.get().is_none()),
+            auth_token: auth_token
+                .filter(|_| params.include_token == Some(true) && current.refresh_failure.get().is_none()),
             requires_openai_auth: Some(requires_openai_auth),
         }
     }
 }
 
-impl Current {
+impl AccountState {
     fn account(&self) -> Result<Option<Account>, AccountError> {
         Ok(match &self.identity {
             None => None,
@@ -62,16 +63,16 @@ impl Current {
     }
 
     /// What clients can see of it.
-    pub(crate) fn shown(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
+    pub(crate) fn visible_state(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
         let email = match &self.identity {
             Some(Identity::Chatgpt(sign_in)) => sign_in.claims.email(),
             _ => None,
         };
-        (self.news(), email, self.account_id())
+        (self.updated_notification(), email, self.account_id())
     }
 
     /// What clients are told when this is new.
-    pub(crate) fn news(&self) -> AccountUpdatedNotification {
+    pub(crate) fn updated_notification(&self) -> AccountUpdatedNotification {
         AccountUpdatedNotification {
             auth_mode: self.identity.as_ref().map(Identity::mode),
             plan_type: self.identity.as_ref().and_then(Identity::plan),

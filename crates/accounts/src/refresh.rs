@@ -10,9 +10,9 @@ use tracing::warn;
 use crate::auth_json::AuthJson;
 use crate::claims::{Claims, expiry};
 use crate::identity::{Identity, Renewal, SignIn};
-use crate::issuer::Refreshed;
+use crate::issuer::RefreshResponse;
 use crate::renew::RenewError;
-use crate::{Accounts, Current};
+use crate::{AccountState, Accounts};
 
 /// The age at which tokens that do not say when they expire are taken for stale.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(8 * 24);
@@ -22,7 +22,7 @@ const OTHER_ACCOUNT: &str = "Your access token could not be refreshed because yo
 impl Accounts {
     /// Who is signed in, with tokens that are fresh as far as anybody knows. Where that cannot be had, the old ones
     /// may still do.
-    pub(crate) async fn fresh(&self) -> Arc<Current> {
+    pub(crate) async fn with_fresh_tokens(&self) -> Arc<AccountState> {
         let current = self.current();
         if !current.is_stale() {
             return current;
@@ -40,10 +40,10 @@ impl Accounts {
         if current.is_external() {
             return;
         }
-        let found = self.stored();
+        let found = self.load_state();
         if found.file != current.file {
-            if self.replace(&current, found) {
-                self.announce().await;
+            if self.replace_if_current(&current, found) {
+                self.publish_change().await;
             }
         } else if let Err(error) = self.renew(current).await {
             warn!(%error, "tokens are not refreshed");
@@ -51,18 +51,18 @@ impl Accounts {
     }
 
     /// Takes over what another program wrote for the same account.
-    pub(crate) async fn reload(&self, old: &Arc<Current>) -> Result<(), RenewError> {
-        if let Some(found) = self.found_elsewhere(old)?
-            && self.replace(old, found)
+    pub(crate) async fn reload(&self, old: &Arc<AccountState>) -> Result<(), RenewError> {
+        if let Some(found) = self.reload_same_account(old)?
+            && self.replace_if_current(old, found)
         {
-            self.announce().await;
+            self.publish_change().await;
         }
         Ok(())
     }
 
     /// What another program wrote for the same account, if it did.
-    fn found_elsewhere(&self, old: &Current) -> Result<Option<Current>, RenewError> {
-        let found = self.stored();
+    fn reload_same_account(&self, old: &AccountState) -> Result<Option<AccountState>, RenewError> {
+        let found = self.load_state();
         if found.file == old.file {
             return Ok(None);
         }
@@ -72,27 +72,27 @@ impl Accounts {
         Ok(Some(found))
     }
 
-    pub(crate) async fn renew_at_issuer(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
+    pub(crate) async fn renew_at_issuer(&self, old: &Arc<AccountState>) -> Result<bool, RenewError> {
         let _lock = self.0.storage.lock().await;
-        if let Some(found) = self.found_elsewhere(old)? {
-            return Ok(self.replace(old, found));
+        if let Some(found) = self.reload_same_account(old)? {
+            return Ok(self.replace_if_current(old, found));
         }
-        if let Some(dead) = old.dead.get() {
-            return Err(RenewError::Permanent(dead.clone()));
+        if let Some(failure) = old.refresh_failure.get() {
+            return Err(RenewError::Permanent(failure.clone()));
         }
         let Some(tokens) = &old.file.tokens else { return Ok(false) };
         match self.0.issuer.refresh(&tokens.refresh_token).await {
             Ok(refreshed) => {
                 let file = old.file.clone().refreshed(refreshed);
                 // The old tokens are spent, so the new ones count also when they cannot be kept.
-                if let Err(error) = self.save_instead(old, &file) {
+                if let Err(error) = self.save_if_current(old, &file) {
                     warn!(%error, "cannot keep refreshed tokens");
                 }
-                Ok(self.replace(old, self.understood(file)))
+                Ok(self.replace_if_current(old, self.state_of(file)))
             }
             Err(error) => {
                 if let RenewError::Permanent(why) = &error {
-                    _ = old.dead.set(why.clone());
+                    _ = old.refresh_failure.set(why.clone());
                 }
                 Err(error)
             }
@@ -100,7 +100,7 @@ impl Accounts {
     }
 }
 
-impl Current {
+impl AccountState {
     fn is_stale(&self) -> bool {
         let Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, access_token, last_refresh, .. })) =
             &self.identity
@@ -113,12 +113,12 @@ impl Current {
             (None, Some(last)) => now.duration_since(*last) > MAX_AGE,
             (None, None) => false,
         };
-        stale && self.dead.get().is_none()
+        stale && self.refresh_failure.get().is_none()
     }
 }
 
 impl AuthJson {
-    fn refreshed(mut self, new: Refreshed) -> Self {
+    fn refreshed(mut self, new: RefreshResponse) -> Self {
         if let Some(tokens) = &mut self.tokens {
             // An id token that cannot be read would sign the user out.
             let id_token = new.id_token.filter(|token| Claims::of(token.reveal()).is_ok());

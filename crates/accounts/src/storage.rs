@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 use crate::auth_json::AuthJson;
 
 /// Longer than a refresh may take.
-const LOCK_PATIENCE: Duration = Duration::from_secs(40);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) struct Storage {
     path: PathBuf,
@@ -73,11 +73,11 @@ impl Storage {
         let mut options = loomd_private::options();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(folder.join("auth.lock")).ok()?;
-        let deadline = Instant::now() + LOCK_PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => return Some(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_AGAIN).await,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOCK_POLL_INTERVAL).await,
                 Err(_) => return None,
             }
         }

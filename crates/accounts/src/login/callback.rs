@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::browser::Secrets;
+use super::browser::LoginSecrets;
 use super::{Failure, credentials, page, success};
 use crate::Accounts;
 use crate::auth_json::AuthJson;
@@ -28,47 +28,47 @@ use crate::auth_json::AuthJson;
 /// A browser opens a few.
 const MAX_CONNECTIONS: usize = 16;
 /// For the head of a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// For a whole one. Two calls of the issuer are the most that is waited for.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long the last page stays, for a browser that is slow to ask for it.
 const LINGER: Duration = Duration::from_secs(2);
-/// What requests get to their end when the login is over.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// What requests get to their end when the login is finished.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 /// After which a listener that cannot accept is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 pub(super) struct Callback {
     accounts: Accounts,
     login_id: String,
-    secrets: Secrets,
+    secrets: LoginSecrets,
     redirect_uri: String,
     /// A code has come, and is good for one exchange.
     has_code: AtomicBool,
     signed_in: AtomicBool,
-    over: CancellationToken,
+    finished: CancellationToken,
 }
 
 impl Callback {
-    pub fn new(accounts: Accounts, login_id: String, secrets: Secrets, redirect_uri: String) -> Arc<Self> {
-        let (has_code, signed_in, over) = Default::default();
-        Arc::new(Self { accounts, login_id, secrets, redirect_uri, has_code, signed_in, over })
+    pub fn new(accounts: Accounts, login_id: String, secrets: LoginSecrets, redirect_uri: String) -> Arc<Self> {
+        let (has_code, signed_in, finished) = Default::default();
+        Arc::new(Self { accounts, login_id, secrets, redirect_uri, has_code, signed_in, finished })
     }
 
-    /// Until the login is over, one way or the other.
+    /// Until the login is finished, one way or the other.
     pub async fn serve(self: Arc<Self>, listener: &TcpListener) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                () = self.over.cancelled() => break,
+                () = self.finished.cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => _ = connections.spawn(Arc::clone(&self).connection(stream)),
-                    Err(_) => sleep(PAUSE).await,
+                    Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
                 },
             }
         }
-        _ = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} }).await;
+        _ = timeout(SHUTDOWN_GRACE, async { while connections.join_next().await.is_some() {} }).await;
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
@@ -77,19 +77,19 @@ impl Callback {
             async move { Ok::<_, Infallible>(callback.answer(&request).await) }
         });
         let mut server = http1::Builder::new();
-        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
         // Who speaks no HTTP, or goes away, is nobody to answer to.
-        _ = timeout(REQUEST_PATIENCE, server.serve_connection(TokioIo::new(stream), service)).await;
+        _ = timeout(REQUEST_TIMEOUT, server.serve_connection(TokioIo::new(stream), service)).await;
     }
 
     async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         match request.uri().path() {
             "/auth/callback" => self.callback(request.uri().query().unwrap_or_default()).await,
             "/success" if self.signed_in.load(Ordering::Acquire) => {
-                self.over.cancel();
+                self.finished.cancel();
                 html(page::signed_in())
             }
-            "/cancel" if !is_of_a_page(request.headers()) => {
+            "/cancel" if !is_from_web_page(request.headers()) => {
                 _ = self.finish(Err(Failure::new("login_cancelled", "Login cancelled"))).await;
                 plain(StatusCode::OK, "Login cancelled")
             }
@@ -106,7 +106,7 @@ impl Callback {
             return plain(StatusCode::BAD_REQUEST, "This sign-in is under way already");
         }
         let outcome = match (field("error"), field("code").filter(|code| !code.is_empty())) {
-            (Some(error), _) => Err(refused(error, field("error_description"))),
+            (Some(error), _) => Err(authorization_error(error, field("error_description"))),
             (None, Some(code)) => self.exchange(&code).await,
             (None, None) => {
                 let message = "Missing authorization code. Sign-in could not be completed.";
@@ -138,13 +138,13 @@ impl Callback {
             let finished = callback.accounts.finish(&callback.login_id, outcome).await;
             if finished.is_ok() {
                 callback.signed_in.store(true, Ordering::Release);
-                let over = callback.over.clone();
+                let finished = callback.finished.clone();
                 tokio::spawn(async move {
                     sleep(LINGER).await;
-                    over.cancel();
+                    finished.cancel();
                 });
             } else {
-                callback.over.cancel();
+                callback.finished.cancel();
             }
             finished
         });
@@ -153,7 +153,7 @@ impl Callback {
 }
 
 /// What the issuer has against it.
-fn refused(error: String, description: Option<String>) -> Failure {
+fn authorization_error(error: String, description: Option<String>) -> Failure {
     let description = description.filter(|text| !text.trim().is_empty());
     let entitlement = |text: &String| text.to_ascii_lowercase().contains("missing_codex_entitlement");
     if error == "access_denied" && description.as_ref().is_some_and(entitlement) {
@@ -165,7 +165,7 @@ fn refused(error: String, description: Option<String>) -> Failure {
 }
 
 /// Browsers say where a request comes from when a page makes it.
-fn is_of_a_page(headers: &HeaderMap) -> bool {
+fn is_from_web_page(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN) || headers.contains_key(HeaderName::from_static("sec-fetch-site"))
 }
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_the_issuer_says_is_passed_on() {
         let check = |error: &str, description: Option<&str>, message: &str| {
-            assert_eq!(refused(error.into(), description.map(Into::into)), Failure::new(error, message));
+            assert_eq!(authorization_error(error.into(), description.map(Into::into)), Failure::new(error, message));
         };
         check("access_denied", Some("No entry"), "Sign-in failed: No entry");
         check("access_denied", Some(" "), "Sign-in failed: access_denied");

@@ -15,27 +15,27 @@ pub(crate) use browser::PORTS;
 
 use crate::auth_json::{AuthJson, Tokens};
 use crate::claims::Claims;
-use crate::issuer::Granted;
+use crate::issuer::IssuedTokens;
 use crate::{AccountError, Accounts};
 
 /// What is said of a login that was given up.
 pub(crate) const NOT_COMPLETED: &str = "Login was not completed";
 
 /// A login that waits for the user.
-pub(crate) struct Pending {
+pub(crate) struct PendingLogin {
     id: String,
-    kind: Kind,
+    kind: LoginKind,
     /// Ends all that is done for it.
     stop: CancellationToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LoginKind {
     Browser,
     Device,
 }
 
-impl Kind {
+impl LoginKind {
     /// What the errors of such a login begin with.
     fn prefix(self) -> &'static str {
         match self {
@@ -78,27 +78,27 @@ impl Accounts {
         reply: impl FnOnce(Result<CancelLoginAccountResponse, AccountError>) + Send,
     ) {
         let Ok(id) = Uuid::parse_str(login_id) else { return reply(Err(AccountError::LoginId(login_id.into()))) };
-        let given_up = self.give_up(Some(&id.to_string()));
-        let status = match &given_up {
+        let abandoned = self.abandon_login(Some(&id.to_string()));
+        let status = match &abandoned {
             Some(_) => CancelLoginAccountStatus::Canceled,
             None => CancelLoginAccountStatus::NotFound,
         };
         reply(Ok(CancelLoginAccountResponse { status }));
-        self.tell_given_up(given_up, NOT_COMPLETED).await;
+        self.notify_abandoned(abandoned, NOT_COMPLETED).await;
     }
 
     /// Stops the pending login, if it is this one; whichever it is for `None`. Whoever does that has to tell it.
-    pub(crate) fn give_up(&self, id: Option<&str>) -> Option<Pending> {
+    pub(crate) fn abandon_login(&self, id: Option<&str>) -> Option<PendingLogin> {
         self.take_pending(id).inspect(|pending| pending.stop.cancel())
     }
 
-    pub(crate) async fn tell_given_up(&self, given_up: Option<Pending>, why: &str) {
-        if let Some(Pending { id, kind, .. }) = given_up {
-            self.tell_login(Some(id), Err(format!("{}{why}", kind.prefix()))).await;
+    pub(crate) async fn notify_abandoned(&self, abandoned: Option<PendingLogin>, why: &str) {
+        if let Some(PendingLogin { id, kind, .. }) = abandoned {
+            self.notify_login_completed(Some(id), Err(format!("{}{why}", kind.prefix()))).await;
         }
     }
 
-    fn take_pending(&self, id: Option<&str>) -> Option<Pending> {
+    fn take_pending(&self, id: Option<&str>) -> Option<PendingLogin> {
         self.pending().take_if(|pending| id.is_none_or(|id| pending.id == id))
     }
 
@@ -112,17 +112,17 @@ impl Accounts {
     }
 
     /// Puts a login in the place of the one that was pending before it.
-    fn begin(&self, kind: Kind) -> (String, CancellationToken, Option<Pending>) {
+    fn begin(&self, kind: LoginKind) -> (String, CancellationToken, Option<PendingLogin>) {
         let (id, stop) = (Uuid::new_v4().to_string(), CancellationToken::new());
-        let before = self.pending().replace(Pending { id: id.clone(), kind, stop: stop.clone() });
+        let before = self.pending().replace(PendingLogin { id: id.clone(), kind, stop: stop.clone() });
         (id, stop, before.inspect(|pending| pending.stop.cancel()))
     }
 
     /// The user has done their part, or will not. Keeps what came of it and tells everybody, unless the login was
     /// given up meanwhile.
     async fn finish(&self, id: &str, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
-        let _order = self.0.order.lock().await;
-        let Some(Pending { kind, .. }) = self.take_pending(Some(id)) else {
+        let _lock = self.0.change_lock.lock().await;
+        let Some(PendingLogin { kind, .. }) = self.take_pending(Some(id)) else {
             return Err(Failure::new("login_cancelled", NOT_COMPLETED));
         };
         let kept = outcome.and_then(|file| {
@@ -134,15 +134,15 @@ impl Accounts {
             })
         });
         if kept.is_ok() {
-            self.0.host.switched(self).await;
+            self.0.host.account_changed(self).await;
         }
         let told = kept.as_ref().copied().map_err(|failure| format!("{}{}", kind.prefix(), failure.message));
-        self.tell_login(Some(id.into()), told).await;
+        self.notify_login_completed(Some(id.into()), told).await;
         kept
     }
 
     /// Tokens that cannot be read are for no workspace.
-    fn check_workspace(&self, granted: &Granted) -> Result<(), Failure> {
+    fn check_workspace(&self, granted: &IssuedTokens) -> Result<(), Failure> {
         let Some(forced) = &self.0.options.forced_workspace else { return Ok(()) };
         let claims = Claims::of(granted.id_token.reveal()).unwrap_or_default();
         let message = match claims.auth.chatgpt_account_id {
@@ -155,8 +155,8 @@ impl Accounts {
 }
 
 /// What is kept of what the issuer granted.
-fn credentials(granted: Granted, api_key: Option<Secret>) -> Result<AuthJson, Failure> {
-    let Granted { id_token, access_token, refresh_token } = granted;
+fn credentials(granted: IssuedTokens, api_key: Option<Secret>) -> Result<AuthJson, Failure> {
+    let IssuedTokens { id_token, access_token, refresh_token } = granted;
     let claims = Claims::of(id_token.reveal()).map_err(|_| Failure::not_saved())?;
     let account_id = claims.auth.chatgpt_account_id;
     let tokens = Tokens { id_token, access_token, refresh_token, account_id, other: Default::default() };

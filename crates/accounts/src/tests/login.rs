@@ -59,11 +59,11 @@ impl Fixture {
     }
 
     /// Waits until so much was told.
-    async fn told_all(&self, count: usize) -> Vec<JsonValue> {
-        while self.told.0.lock().unwrap().len() < count {
+    async fn wait_for_sent(&self, count: usize) -> Vec<JsonValue> {
+        while self.host.sent.lock().unwrap().len() < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        self.told()
+        self.sent()
     }
 }
 
@@ -73,7 +73,7 @@ fn field<'a>(url: &'a str, name: &str) -> &'a str {
 }
 
 /// What a browser gets from the server that `auth_url` names.
-async fn browse(auth_url: &str, path: &str, header: &str) -> String {
+async fn get(auth_url: &str, path: &str, header: &str) -> String {
     let port = field(auth_url, "redirect_uri").split("%3A").nth(2).unwrap().split("%2F").next().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).await.unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n").as_bytes()).await.unwrap();
@@ -82,8 +82,8 @@ async fn browse(auth_url: &str, path: &str, header: &str) -> String {
     answer
 }
 
-async fn bring(auth_url: &str, fields: &str) -> String {
-    browse(auth_url, &format!("/auth/callback?state={}&{fields}", field(auth_url, "state")), "").await
+async fn deliver(auth_url: &str, fields: &str) -> String {
+    get(auth_url, &format!("/auth/callback?state={}&{fields}", field(auth_url, "state")), "").await
 }
 
 #[tokio::test]
@@ -105,12 +105,12 @@ async fn a_browser_signs_in() {
     assert_eq!((field(&url, "code_challenge").len(), field(&url, "state").len()), (43, 43));
 
     issuer.answer(200, &tokens("acct")).answer(200, &json!({ "access_token": "sk-made" }));
-    let answer = bring(&url, "code=the%20code").await;
+    let answer = deliver(&url, "code=the%20code").await;
     assert!(answer.starts_with("HTTP/1.1 302 "), "{answer}");
     let described = "needs_setup=false&org_id=&project_id=&plan_type=\
                      &platform_url=https%3A%2F%2Fplatform.api.openai.org";
     assert!(answer.contains(&format!("location: http://localhost:{port}/success?{described}\r\n")), "{answer}");
-    assert_eq!(fixture.told(), [completed(&id, None), updated()]);
+    assert_eq!(fixture.sent(), [completed(&id, None), updated()]);
     let [exchange, key] = &issuer.requests()[..] else { panic!("two requests") };
     let start = "POST /oauth/token grant_type=authorization_code&code=the%20code&redirect_uri=http%3A%2F%2Flocalhost";
     assert!(exchange.starts_with(start), "{exchange}");
@@ -120,7 +120,7 @@ async fn a_browser_signs_in() {
     kept["account_id"] = "acct".into();
     assert_eq!((&disk["OPENAI_API_KEY"], &disk["tokens"]), (&json!("sk-made"), &kept));
     assert_eq!(fixture.token().await.as_deref(), Some("access-1"));
-    let page = browse(&url, "/success", "").await;
+    let page = get(&url, "/success", "").await;
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("text/html"), "{page}");
 }
 
@@ -136,12 +136,12 @@ async fn only_who_knows_the_state_can_move_a_login() {
         ("/cancel", "sec-fetch-site: cross-site\r\n", "404"),
         ("/", "", "404"),
     ] {
-        let answer = browse(&url, path, header).await;
+        let answer = get(&url, path, header).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
     }
-    assert_eq!((fixture.told(), issuer.requests()), (vec![], vec![]));
-    assert!(browse(&url, "/cancel", "").await.ends_with("Login cancelled"));
-    assert_eq!(fixture.told(), [completed(&id, Some("Login server error: Login cancelled"))]);
+    assert_eq!((fixture.sent(), issuer.requests()), (vec![], vec![]));
+    assert!(get(&url, "/cancel", "").await.ends_with("Login cancelled"));
+    assert_eq!(fixture.sent(), [completed(&id, Some("Login server error: Login cancelled"))]);
 }
 
 #[tokio::test]
@@ -164,10 +164,10 @@ async fn a_browser_login_fails_with_what_went_wrong() {
         if let Some((status, body)) = &answer {
             issuer.answer(*status, body);
         }
-        let page = bring(&url, fields).await;
+        let page = deliver(&url, fields).await;
         assert!(page.starts_with("HTTP/1.1 200 ") && page.contains(message), "{page}");
-        let told = format!("Login server error: {message}");
-        assert_eq!(fixture.told(), [completed(&id, Some(&told))]);
+        let error = format!("Login server error: {message}");
+        assert_eq!(fixture.sent(), [completed(&id, Some(&error))]);
         assert_eq!((fixture.on_disk(), fixture.account().await), (None, None));
     }
 }
@@ -178,7 +178,7 @@ async fn a_device_login_that_a_browser_login_replaces_was_not_completed() {
     issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
     let (device, _) = fixture.with_code().await.unwrap();
     fixture.in_browser().await.unwrap();
-    assert_eq!(fixture.told(), [completed(&device, Some("Login was not completed"))]);
+    assert_eq!(fixture.sent(), [completed(&device, Some("Login was not completed"))]);
 }
 
 #[tokio::test]
@@ -186,25 +186,25 @@ async fn there_is_one_pending_login_and_every_other_change_ends_it() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let (first, _) = fixture.in_browser().await.unwrap();
     let (second, _) = fixture.in_browser().await.unwrap();
-    assert_eq!(fixture.told(), [completed(&first, Some("Login server error: Login cancelled"))]);
+    assert_eq!(fixture.sent(), [completed(&first, Some("Login server error: Login cancelled"))]);
     assert_eq!(fixture.cancel(&first).await.unwrap(), CancelLoginAccountStatus::NotFound);
 
     issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
     let (third, code) = fixture.with_code().await.unwrap();
     assert_eq!(code, "CODE");
-    let given_up = Some("Login server error: Login was not completed");
-    assert_eq!(fixture.told(), [completed(&second, given_up)]);
+    let abandoned = Some("Login server error: Login was not completed");
+    assert_eq!(fixture.sent(), [completed(&second, abandoned)]);
 
     fixture.login_with_key("sk").await.unwrap();
-    assert_eq!(fixture.told()[0], completed(&third, Some("Login was not completed")));
+    assert_eq!(fixture.sent()[0], completed(&third, Some("Login was not completed")));
 
     let (fourth, _) = fixture.in_browser().await.unwrap();
     fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
-    assert_eq!(fixture.told()[0], completed(&fourth, given_up));
+    assert_eq!(fixture.sent()[0], completed(&fourth, abandoned));
 
     let (fifth, _) = fixture.in_browser().await.unwrap();
     assert_eq!(fixture.cancel(&fifth).await.unwrap(), CancelLoginAccountStatus::Canceled);
-    assert_eq!(fixture.told(), [completed(&fifth, given_up)]);
+    assert_eq!(fixture.sent(), [completed(&fifth, abandoned)]);
     assert_eq!(fixture.cancel("zzz").await.unwrap_err().to_string(), "invalid login id: zzz");
 }
 
@@ -218,7 +218,7 @@ async fn a_device_code_signs_in() {
         .answer(200, &tokens("acct"));
     let (id, code) = fixture.with_code().await.unwrap();
     assert_eq!(code, "CODE-1");
-    assert_eq!(fixture.told_all(2).await, [completed(&id, None), updated()]);
+    assert_eq!(fixture.wait_for_sent(2).await, [completed(&id, None), updated()]);
     let callback = fixture.accounts.0.options.issuer.replace(':', "%3A").replace('/', "%2F");
     assert_eq!(
         issuer.requests(),
@@ -282,7 +282,7 @@ async fn a_device_login_fails_with_what_went_wrong() {
             issuer.answer(*status, body);
         }
         let (id, _) = fixture.with_code().await.unwrap();
-        assert_eq!(fixture.told_all(1).await, [completed(&id, Some(message))]);
+        assert_eq!(fixture.wait_for_sent(1).await, [completed(&id, Some(message))]);
         assert_eq!(fixture.on_disk(), None);
     }
 }

@@ -45,21 +45,28 @@ fn signed_in(access: &str, account: &str) -> JsonValue {
 
 /// Keeps what clients are told and asked, and what they will answer, the last first.
 #[derive(Default)]
-struct Told(Mutex<Vec<JsonValue>>, Mutex<Vec<Result<JsonValue, AskError>>>);
+struct RecordingHost {
+    sent: Mutex<Vec<JsonValue>>,
+    responses: Mutex<Vec<Result<JsonValue, RequestError>>>,
+}
 
-impl Host for Told {
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
-        self.0.lock().unwrap().push(serde_json::from_slice(&news.encode().unwrap()).unwrap());
+impl Host for RecordingHost {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.sent.lock().unwrap().push(serde_json::from_slice(&notification.encode().unwrap()).unwrap());
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
-        let asked = request.encode(&RequestId::Integer(0)).unwrap();
-        self.0
+    fn request(
+        &self,
+        first: Option<ClientId>,
+        request: ServerRequest,
+    ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
+        let encoded = request.encode(&RequestId::Integer(0)).unwrap();
+        self.sent
             .lock()
             .unwrap()
-            .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&asked).unwrap()]));
-        let answer = self.1.lock().unwrap().pop();
+            .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&encoded).unwrap()]));
+        let answer = self.responses.lock().unwrap().pop();
         Box::pin(async {
             tokio::task::yield_now().await;
             match answer {
@@ -69,14 +76,14 @@ impl Host for Told {
         })
     }
 
-    fn switched<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
+    fn account_changed<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
 struct Fixture {
     home: tempfile::TempDir,
-    told: Arc<Told>,
+    host: Arc<RecordingHost>,
     accounts: Accounts,
 }
 
@@ -101,8 +108,8 @@ fn fixture_with(auth: Option<JsonValue>, change: impl FnOnce(&mut Options)) -> F
         requires_openai_auth: true,
     };
     change(&mut options);
-    let told: Arc<Told> = Arc::default();
-    Fixture { accounts: Accounts::new(options, Http::new(&|_| None), Arc::clone(&told) as Arc<dyn Host>), home, told }
+    let host: Arc<RecordingHost> = Arc::default();
+    Fixture { accounts: Accounts::new(options, Http::new(&|_| None), Arc::clone(&host) as Arc<dyn Host>), home, host }
 }
 
 impl Fixture {
@@ -140,8 +147,8 @@ impl Fixture {
         outcome.unwrap()
     }
 
-    fn told(&self) -> Vec<JsonValue> {
-        std::mem::take(&mut *self.told.0.lock().unwrap())
+    fn sent(&self) -> Vec<JsonValue> {
+        std::mem::take(&mut *self.host.sent.lock().unwrap())
     }
 }
 

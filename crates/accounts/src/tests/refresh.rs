@@ -43,7 +43,7 @@ async fn a_client_can_have_tokens_refreshed_and_everybody_sees_what_changed() {
     });
     assert_eq!((&disk["tokens"], &disk["newer"]), (&tokens, &json!("kept")));
     let params = json!({ "authMode": "chatgpt", "planType": "pro" });
-    assert_eq!(fixture.told(), [json!({ "method": "account/updated", "params": params })]);
+    assert_eq!(fixture.sent(), [json!({ "method": "account/updated", "params": params })]);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn what_a_refresh_does_not_give_stays() {
     let mut tokens = before["tokens"].clone();
     tokens["access_token"] = "access-2".into();
     assert_eq!(fixture.on_disk().unwrap()["tokens"], tokens);
-    assert_eq!((fixture.token().await.as_deref(), fixture.told()), (Some("access-2"), Vec::new()));
+    assert_eq!((fixture.token().await.as_deref(), fixture.sent()), (Some("access-2"), Vec::new()));
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_client_that_wants_fresh_tokens_is_shown_whom_others_signed_in() {
     assert!(matches!(fixture.account().await, Some(Account::Chatgpt { .. })));
     assert_eq!(fixture.read_refreshed().await, Some(Account::ApiKey));
     let params = json!({ "authMode": "apikey", "planType": null });
-    assert_eq!(fixture.told(), [json!({ "method": "account/updated", "params": params })]);
+    assert_eq!(fixture.sent(), [json!({ "method": "account/updated", "params": params })]);
 }
 
 #[tokio::test]

@@ -91,14 +91,14 @@ async fn tokens_that_were_never_refreshed_cannot_be_used() {
 async fn a_key_replaces_a_sign_in_and_everybody_is_told_after_the_answer() {
     let fixture = fixture(Some(signed_in("access-1", "acct")));
     assert_eq!(fixture.token().await.as_deref(), Some("access-1"));
-    let told = Arc::clone(&fixture.told);
+    let host = Arc::clone(&fixture.host);
     let answered = |reply: Result<_, AccountError>| {
         assert_eq!(reply.unwrap(), LoginAccountResponse::ApiKey);
-        assert!(told.0.lock().unwrap().is_empty(), "the answer comes first");
+        assert!(host.sent.lock().unwrap().is_empty(), "the answer comes first");
     };
     fixture.accounts.login_with_key(Secret::from(" sk-new\n".to_owned()), answered).await;
     assert_eq!(
-        fixture.told(),
+        fixture.sent(),
         [
             json!({ "method": "account/login/completed", "params": { "loginId": null, "success": true, "error": null } }),
             json!({ "method": "account/updated", "params": { "authMode": "apikey", "planType": null } }),
@@ -124,7 +124,7 @@ async fn keys_that_are_not_wanted_change_nothing() {
         let before = fixture.on_disk();
         let error = fixture.login_with_key(key).await.unwrap_err();
         assert_eq!((error.to_string(), error.is_refusal()), (message.to_owned(), true));
-        assert_eq!((fixture.on_disk(), fixture.told()), (before, Vec::new()));
+        assert_eq!((fixture.on_disk(), fixture.sent()), (before, Vec::new()));
     }
 }
 
@@ -143,7 +143,7 @@ async fn a_logout_is_told_also_when_nobody_was_signed_in() {
         let fixture = fixture(auth);
         fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
         let updated = json!({ "method": "account/updated", "params": { "authMode": null, "planType": null } });
-        assert_eq!(fixture.told(), [updated]);
+        assert_eq!(fixture.sent(), [updated]);
         assert_eq!((fixture.account().await, fixture.on_disk(), fixture.token().await), (None, None, None));
     }
 }
