@@ -1,4 +1,5 @@
-//! Logins that need nobody else, and logouts. Each is carried out, answered and told before the next begins.
+//! Logins that need no further step of the user, and logouts. Each holds the change lock until its reply and its
+//! notifications are sent.
 
 use loomd_protocol::{
     AccountLoginCompletedNotification, ForcedLoginMethod, LoginAccountResponse, LogoutAccountResponse, Secret,
@@ -10,7 +11,7 @@ use crate::login::NOT_COMPLETED;
 use crate::{AccountError, Accounts};
 
 impl Accounts {
-    /// `account/login/start` with a key.
+    /// `account/login/start` with an API key.
     pub async fn login_with_key(
         &self,
         key: Secret,
@@ -36,7 +37,7 @@ impl Accounts {
         }
     }
 
-    /// Makes a change that puts an end to any pending login, and answers. True when it was made.
+    /// Applies a change, which abandons any pending login, and replies. Returns whether the change succeeded.
     pub(crate) async fn change<T>(
         &self,
         change: impl FnOnce() -> Result<T, AccountError> + Send,
@@ -53,7 +54,7 @@ impl Accounts {
         changed
     }
 
-    /// The key as it is kept.
+    /// Validates and trims a key.
     fn check_key(&self, key: &Secret) -> Result<Secret, AccountError> {
         self.check_managed()?;
         if self.0.options.forced_method == Some(ForcedLoginMethod::Chatgpt) {
@@ -66,12 +67,12 @@ impl Accounts {
         Ok(Secret::from(key.to_owned()))
     }
 
-    /// As long as a client owns the session, others do not change it.
+    /// Fails while a client manages the session: only that client may change it.
     pub(crate) fn check_managed(&self) -> Result<(), AccountError> {
         if self.current().is_external() { Err(AccountError::ExternalActive) } else { Ok(()) }
     }
 
-    /// How a login ended, and who is signed in when that is new.
+    /// Notifies clients of the end of a login and, on success, of the new account.
     pub(crate) async fn notify_login_completed(&self, login_id: Option<String>, outcome: Result<(), String>) {
         let (success, error) = (outcome.is_ok(), outcome.err());
         let completed = AccountLoginCompletedNotification { login_id, success, error };
@@ -81,7 +82,7 @@ impl Accounts {
         }
     }
 
-    /// Somebody else is signed in without a login.
+    /// Publishes a change of the account that is not the result of a login.
     pub(crate) async fn publish_change(&self) {
         self.0.host.account_changed(self).await;
         self.notify_updated().await;

@@ -1,11 +1,11 @@
-//! The account as a source of bearer tokens for model calls, and what is done when one is refused.
+//! The account as [`Credentials`] of model calls, and the recovery from a 401.
 
 use loomd_model::{Bearer, BoxFuture, Credentials, ModelError};
 
 use crate::identity::{Identity, Renewal};
 use crate::{AccountError, AccountState, Accounts};
 
-/// How often a call is tried with credentials that came while it was under way.
+/// How often a call is retried because the credentials changed while it ran.
 const MAX_CHANGES: u32 = 3;
 
 impl Credentials for Accounts {

@@ -1,5 +1,5 @@
-//! Tokens that a client brings, for hosts that own the session with ChatGPT. They are kept in memory only, hide
-//! what is on disk, and when a call with them is refused the client is asked for new ones.
+//! Tokens that a client supplies, for clients that manage the ChatGPT session. They are held in memory only, take
+//! precedence over the stored credentials, and are renewed by a server request to the client after a 401.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::identity::{Identity, Renewal, SignIn};
 use crate::renew::RenewError;
 use crate::{AccountError, AccountState, Accounts, ClientId, TokenError};
 
-/// How long a client may take to bring new tokens. A turn waits for them.
+/// How long a client may take to supply new tokens. A turn waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a client brings.
+/// Tokens that a client supplies.
 #[derive(Clone, Debug)]
 pub struct ExternalTokens {
     pub access_token: Secret,
@@ -53,8 +53,8 @@ impl Accounts {
         Ok(())
     }
 
-    /// Asks the client that brought the tokens for new ones. It is asked once: what it cannot do now, it will not
-    /// be able to do in a moment.
+    /// Requests new tokens from the client that supplied the old ones. Failures are permanent: a repeated request would
+    /// fail as well.
     pub(crate) async fn renew_by_client(
         &self,
         old: &Arc<AccountState>,
@@ -84,7 +84,7 @@ impl Accounts {
         ))
     }
 
-    /// The workspace that it has to be, if it is not this one.
+    /// Returns the required workspace if it is not `workspace`.
     fn required_workspace_other_than(&self, workspace: &str) -> Option<String> {
         self.0.options.forced_workspace.clone().filter(|forced| forced != workspace)
     }

@@ -1,4 +1,4 @@
-//! The issuer of tokens, asked over HTTP. Its answers hold secrets: nothing of one that succeeds is shown.
+//! HTTP requests to the token issuer. Successful responses contain secrets, so nothing of them is shown in errors.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::AccountError;
 use crate::renew::RenewError;
 
 pub(crate) const ISSUER: &str = "https://auth.openai.com";
-/// How the issuer knows programs of this kind.
+/// The OAuth client id that the issuer knows programs of this kind by.
 pub(crate) const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 
-/// For one request, with its answer.
+/// The limit for one request and its response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of an answer that is no success is shown.
+/// How much of an error response is shown.
 const MAX_SHOWN: usize = 1000;
 
-/// What a success holds that is not understood may be a secret all the same.
+/// The error for an undecodable success, which may contain secrets.
 const UNDECODABLE: &str = "error decoding response body";
 
 pub(crate) struct Issuer {
     http: Arc<Http>,
     url: String,
-    /// The whole address of refreshes, when it is another.
+    /// The URL of refreshes, if it is not below `url`.
     refresh_url: Option<String>,
 }
 
-/// What a refresh gives; what is missing stays as it was.
+/// The response to a refresh. A missing token keeps its old value.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct RefreshResponse {
     pub id_token: Option<Secret>,
@@ -45,7 +45,7 @@ pub(crate) struct RefreshResponse {
     pub refresh_token: Option<Secret>,
 }
 
-/// What an authorization code is worth.
+/// The tokens for an authorization code.
 #[derive(Debug, Deserialize)]
 pub(crate) struct IssuedTokens {
     pub id_token: Secret,
@@ -53,16 +53,16 @@ pub(crate) struct IssuedTokens {
     pub refresh_token: Secret,
 }
 
-/// What the user types in on another device, and how that is recognised.
+/// The code that the user enters on another device, and the id of the request.
 #[derive(Debug)]
 pub(crate) struct DeviceCode {
     pub device_auth_id: String,
     pub user_code: String,
-    /// The pause that the issuer asks for.
+    /// The polling interval that the issuer asks for.
     pub interval: Option<Duration>,
 }
 
-/// What a device code turned into.
+/// The result of a device code that the user has entered.
 #[derive(Debug, Deserialize)]
 pub(crate) struct DeviceGrant {
     pub authorization_code: String,
@@ -99,7 +99,7 @@ impl Issuer {
         }
     }
 
-    /// Tokens for the code of a sign-in. `redirect_uri` is where the code was brought to.
+    /// Exchanges an authorization code for tokens. `redirect_uri` is where the code was delivered.
     pub async fn exchange(&self, code: &str, redirect_uri: &str, verifier: &str) -> Result<IssuedTokens, String> {
         let form = [
             ("grant_type", "authorization_code"),
@@ -117,7 +117,7 @@ impl Issuer {
         Err(format!("token endpoint returned status {}: {detail}", answer.status()))
     }
 
-    /// An API key for who signed in, for those who can have one.
+    /// Requests an API key for the signed-in user; `None` if the account has none.
     pub async fn api_key(&self, id_token: &Secret) -> Option<Secret> {
         #[derive(Deserialize)]
         struct Answer {
@@ -135,12 +135,12 @@ impl Issuer {
         serde_json::from_slice(answer.body()).ok().map(|Answer { access_token }| access_token)
     }
 
-    /// Where the user types in a device code.
+    /// Where the user enters a device code.
     pub fn verification_url(&self) -> String {
         format!("{}/codex/device", self.url)
     }
 
-    /// What stands for the place that a code is brought to when there is none.
+    /// The redirect URI of device codes, which have no callback.
     pub fn device_callback(&self) -> String {
         format!("{}/deviceauth/callback", self.url)
     }
@@ -166,12 +166,12 @@ impl Issuer {
         }
         let Answer { device_auth_id, user_code, interval } = serde_json::from_slice(answer.body())
             .map_err(|error: serde_json::Error| AccountError::DeviceCode(error.to_string()))?;
-        // A number, mostly in the form of a text.
+        // A number, mostly sent as a string.
         let seconds = interval.and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
         Ok(DeviceCode { device_auth_id, user_code, interval: seconds.map(Duration::from_secs) })
     }
 
-    /// Whether the user has typed in the code.
+    /// Polls whether the user has entered the code.
     pub async fn poll(&self, code: &DeviceCode) -> Result<DevicePoll, String> {
         let url = format!("{}/api/accounts/deviceauth/token", self.url);
         let body = json!({ "device_auth_id": code.device_auth_id, "user_code": code.user_code });
@@ -198,27 +198,27 @@ impl Issuer {
     async fn post(&self, url: &str, content_type: &'static str, body: String) -> Result<Response<Bytes>, String> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = url.parse().map_err(|error| format!("bad address {url}: {error}"))?;
+        *request.uri_mut() = url.parse().map_err(|error| format!("invalid URL {url}: {error}"))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loomd/", env!("CARGO_PKG_VERSION"))));
-        // A kept connection that breaks makes its request go out again, and nothing here can be spent twice.
+        // Codes and refresh tokens can be spent only once, so their requests do not share connections.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let failed = |error: &dyn Display| format!("error sending request for url ({url}): {error}");
         self.http.fetch(request, TIMEOUT).await.map_err(|error| failed(&error))
     }
 }
 
-/// Fields as a query or a form has them.
+/// Encodes the fields of a query or form.
 pub(crate) fn encoded<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    /// Everything but what is safe everywhere.
+    /// All but the unreserved characters.
     const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     let field = |(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED));
     fields.into_iter().map(field).collect::<Vec<_>>().join("&")
 }
 
-/// Why a refresh token is of no more use.
+/// The message for a refresh token that the issuer no longer accepts.
 fn refresh_error(body: &[u8]) -> String {
     let body: JsonValue = serde_json::from_slice(body).unwrap_or_default();
     let code = [&body["error"]["code"], &body["error"], &body["code"]].into_iter().find_map(JsonValue::as_str);
@@ -231,7 +231,7 @@ fn refresh_error(body: &[u8]) -> String {
     format!("Your access token could not be refreshed{why}. Please log out and sign in again.")
 }
 
-/// What an answer that is no success says: the first of these places that does, else all of it. `None` when it is
+/// Extracts the message of an error response: the first of `places` that has text, else the whole body. `None` if it is
 /// empty.
 fn detail(body: &[u8], places: &[&str]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_token_says_why() {
+    fn a_refused_refresh_token_reports_the_reason() {
         let check = |body: &str, why: &str| {
             let expected = format!("Your access token could not be refreshed{why}. Please log out and sign in again.");
             assert_eq!(refresh_error(body.as_bytes()), expected, "{body}");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_detail_is_what_the_body_says() {
+    fn error_details_are_read_from_the_body() {
         let check = |body: &str, expected: Option<&str>| {
             assert_eq!(detail(body.as_bytes(), &["/error_description", "/error/message"]).as_deref(), expected);
         };

@@ -1,7 +1,7 @@
-//! Accounts: who is signed in, how that changes, and what model calls are authenticated with. There is one
-//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of
-//! every thread. Knows no connections: whoever asks brings a reply, which is called before any news that follows
-//! from it, and a [`Host`] takes the news to clients.
+//! Accounts: which account is signed in, how that changes, and the credentials of model calls. There is one
+//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of every
+//! thread. Knows no connections: callers pass a reply, which is called before any notification that results from it,
+//! and a [`Host`] sends notifications to clients.
 
 mod auth_json;
 mod backend;
@@ -23,9 +23,10 @@ mod renew;
 mod storage;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use loomd_model::Http;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use backend::{BackendError, BackendResponse};
 pub use claims::TokenError;
@@ -42,7 +43,7 @@ use login::PendingLogin;
 use renew::RenewalLock;
 use storage::Storage;
 
-/// The owner of identity. Clones are handles to the same one.
+/// The owner of the account state. Clones share it.
 #[derive(Clone)]
 pub struct Accounts(Arc<Inner>);
 
@@ -52,22 +53,22 @@ struct Inner {
     http: Arc<Http>,
     issuer: Issuer,
     host: Arc<dyn Host>,
-    /// Read when it is first needed. What others write to the file later does not count by itself.
+    /// Loaded on first use. Later changes to the file by other programs do not take effect by themselves.
     current: Mutex<Option<Arc<AccountState>>>,
-    /// One login or logout at a time, with all its news.
+    /// Held during a login or logout, until its notifications are sent.
     change_lock: tokio::sync::Mutex<()>,
     renewal_lock: RenewalLock,
     pending: Mutex<Option<PendingLogin>>,
-    /// Held by whoever listens for a browser.
+    /// Held by the login that listens for a browser.
     callback_port: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Who is signed in, and the credentials that say so.
+/// The identity, and the credentials that it comes from.
 #[derive(Debug, Default)]
 struct AccountState {
     identity: Option<Identity>,
     file: AuthJson,
-    /// Why the tokens cannot be refreshed any more, once that is known.
+    /// Why the tokens cannot be refreshed, once the issuer has refused.
     refresh_failure: OnceLock<String>,
 }
 
@@ -94,7 +95,7 @@ impl Accounts {
         Arc::clone(current.get_or_insert_with(|| Arc::new(self.load_state())))
     }
 
-    /// What the storage says now.
+    /// Loads the state from the storage.
     fn load_state(&self) -> AccountState {
         self.state_of(self.0.storage.load())
     }
@@ -107,7 +108,7 @@ impl Accounts {
         *self.lock() = Some(Arc::new(current));
     }
 
-    /// Keeps credentials from now on. Storage is only written while nobody else can change who is signed in.
+    /// Stores credentials and adopts them. Holds the state's lock, so that storage and state cannot diverge.
     fn save(&self, file: AuthJson) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.save(&file)?;
@@ -115,14 +116,14 @@ impl Accounts {
         Ok(())
     }
 
-    /// Keeps credentials in the place of old ones, unless others are there by now.
+    /// Stores credentials, unless `old` has been replaced.
     fn save_if_current(&self, old: &Arc<AccountState>, file: &AuthJson) -> io::Result<()> {
         let current = self.lock();
         let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
         if is_there { self.0.storage.save(file) } else { Ok(()) }
     }
 
-    /// Forgets all credentials.
+    /// Deletes all credentials.
     fn clear(&self) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.delete()?;
@@ -131,11 +132,11 @@ impl Accounts {
     }
 
     fn pending(&self) -> MutexGuard<'_, Option<PendingLogin>> {
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pending.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<AccountState>>> {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.current.lock()
     }
 }
 

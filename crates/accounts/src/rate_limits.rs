@@ -1,4 +1,4 @@
-//! `account/rateLimits/read`: how much of the plan's limits is used, as the backend says.
+//! `account/rateLimits/read`: the usage of the plan's limits, from the backend.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::claims::plan_from_name;
 use crate::identity::Identity;
 use crate::{AccountError, Accounts};
 
-/// A client shows this while its user waits.
+/// The client shows a wait meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of an answer that is not understood is shown.
+/// How much of an unexpected response is shown.
 const MAX_SHOWN: usize = 1000;
 
-/// The limit that everybody has.
+/// The limit that every account has.
 const CODEX: &str = "codex";
 
 #[derive(Deserialize)]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_found_by_its_name() {
+    fn every_limit_is_listed_by_id() {
         let window = json!({ "used_percent": 41.5, "limit_window_seconds": 61, "reset_at": 7 });
         let usage = json!({
             "plan_type": "education",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_shown() {
+    fn unexpected_responses_are_quoted() {
         assert_eq!(
             read(500, "oops").unwrap_err(),
             "GET http://x/usage failed: 500 Internal Server Error; content-type=text/x; body=oops"

@@ -1,4 +1,4 @@
-//! `account/read` and `getAuthStatus`: who is signed in, for clients.
+//! `account/read` and `getAuthStatus`: the account as clients see it.
 
 use loomd_protocol::{
     Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::{AccountError, AccountState, Accounts};
 
 impl Accounts {
-    /// `account/read`. Who does not need an account is not told of one.
+    /// `account/read`. Returns no account if the default provider does not use one.
     pub async fn read(&self, params: &GetAccountParams) -> Result<GetAccountResponse, AccountError> {
         if params.refresh_token {
             self.refresh_for_client().await;
@@ -23,7 +23,7 @@ impl Accounts {
         self.current().identity.is_some()
     }
 
-    /// `getAuthStatus`. Credentials that cannot be used are as good as none.
+    /// `getAuthStatus`. Unusable credentials count as none.
     pub async fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
         let requires_openai_auth = self.0.options.requires_openai_auth;
         if params.refresh_token == Some(true) {
@@ -37,7 +37,7 @@ impl Accounts {
         let (auth_method, auth_token) = usable.unzip();
         GetAuthStatusResponse {
             auth_method,
-            // A token that is known to be at its end is of no use to anybody.
+            // A token that cannot be refreshed any more is not returned.
             auth_token: auth_token
                 .filter(|_| params.include_token == Some(true) && current.refresh_failure.get().is_none()),
             requires_openai_auth: Some(requires_openai_auth),
@@ -57,12 +57,12 @@ impl AccountState {
         })
     }
 
-    /// A client owns the session.
+    /// Whether a client manages the session.
     pub(crate) fn is_external(&self) -> bool {
         self.identity.as_ref().is_some_and(|identity| identity.mode() == AuthMode::ChatgptAuthTokens)
     }
 
-    /// What clients can see of it.
+    /// Everything that clients can observe.
     pub(crate) fn visible_state(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
         let email = match &self.identity {
             Some(Identity::Chatgpt(sign_in)) => sign_in.claims.email(),
@@ -71,7 +71,7 @@ impl AccountState {
         (self.updated_notification(), email, self.account_id())
     }
 
-    /// What clients are told when this is new.
+    /// The `account/updated` notification for this state.
     pub(crate) fn updated_notification(&self) -> AccountUpdatedNotification {
         AccountUpdatedNotification {
             auth_mode: self.identity.as_ref().map(Identity::mode),

@@ -1,5 +1,5 @@
-//! New tokens for old ones that were refused. There is one renewal at a time, and those who had the same refusal
-//! share its outcome: a client is asked once, and a refresh token is spent once.
+//! Renewal of refused tokens. One renewal runs at a time, and callers with the same refused tokens share its outcome:
+//! the client gets one request, and a refresh token is spent once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::{AccountState, Accounts};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum RenewError {
-    /// Trying again would not help.
+    /// A retry would not help.
     #[error("{0}")]
     Permanent(String),
     #[error("{0}")]
@@ -27,22 +27,22 @@ impl From<RenewError> for ModelError {
     }
 }
 
-/// Lets one renewal pass at a time.
+/// Serialises renewals.
 #[derive(Default)]
 pub(crate) struct RenewalLock {
-    /// How many have completed.
+    /// The number of completed renewals.
     completed: AtomicU64,
-    /// What the last one last_failure to renew, and why.
+    /// The state that the last renewal failed for, and its error.
     last_failure: tokio::sync::Mutex<Option<(Arc<AccountState>, RenewError)>>,
 }
 
 impl Accounts {
-    /// Gets new tokens in place of these, unless somebody has done that meanwhile. Goes on when nobody waits for it
-    /// any more, because tokens that were given out and not kept are lost.
+    /// Renews the tokens of `old`, unless they have been replaced. Runs to completion even if the caller is dropped,
+    /// because issued tokens that are not stored are lost.
     pub(crate) async fn renew(&self, old: Arc<AccountState>) -> Result<(), RenewError> {
         let accounts = self.clone();
         let renewal = tokio::spawn(async move {
-            // Not before others may pass: the news can make somebody need fresh tokens.
+            // Publishes after the lock is released: a subscriber may need fresh tokens.
             if accounts.renew_exclusively(old).await? {
                 accounts.publish_change().await;
             }
@@ -51,7 +51,7 @@ impl Accounts {
         renewal.await.unwrap_or_else(|error| Err(RenewError::Transient(error.to_string())))
     }
 
-    /// True when clients see a difference.
+    /// Returns whether clients see a difference.
     async fn renew_exclusively(&self, old: Arc<AccountState>) -> Result<bool, RenewError> {
         let lock = &self.0.renewal_lock;
         let before = lock.completed.load(Ordering::Acquire);
@@ -81,8 +81,7 @@ impl Accounts {
         }
     }
 
-    /// Puts new credentials in the place of old ones, unless others are there by now. True when clients see a
-    /// difference.
+    /// Replaces `old`, unless it has been replaced already. Returns whether clients see a difference.
     pub(crate) fn replace_if_current(&self, old: &Arc<AccountState>, new: AccountState) -> bool {
         let mut current = self.lock();
         let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));

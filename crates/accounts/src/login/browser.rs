@@ -1,5 +1,5 @@
-//! `chatgpt`: the user signs in with a browser, which brings a code to a small server on this machine. The code is
-//! worth something only together with a secret that never left the process (PKCE).
+//! `chatgpt`: the user signs in with a browser, which delivers a code to a local callback server. The code can be
+//! exchanged only together with a secret that never leaves the process (PKCE).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use super::{LoginKind, NOT_COMPLETED};
 use crate::issuer::{CLIENT_ID, encoded};
 use crate::{AccountError, Accounts};
 
-/// The issuer sends browsers nowhere else. The second is for when another program waits for its own login.
+/// The only ports that the issuer redirects to. The second is for when another program's login uses the first.
 pub(crate) const PORTS: [u16; 2] = [1455, 1457];
 
 /// How long the user may take.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// How long the login before this one may take to leave the port.
+/// How long the previous login may take to release the port.
 const PORT_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const SCOPE: &str = "openid profile email offline_access api.connectors.read api.connectors.invoke";
 
-/// What is known only here, and proves that a code is for this login.
+/// The secrets that tie a code to this login.
 pub(super) struct LoginSecrets {
     pub state: String,
     pub verifier: String,
@@ -48,7 +48,7 @@ impl LoginSecrets {
 }
 
 impl Accounts {
-    /// `account/login/start` with a browser, which is for the client to open.
+    /// `account/login/start` with a browser, which the client opens.
     pub async fn login_in_browser(
         &self,
         originator: &str,
@@ -57,7 +57,7 @@ impl Accounts {
         if let Err(error) = self.check_chatgpt() {
             return reply(Err(error));
         }
-        // Its server has to leave the port first.
+        // The callback server of the previous login has to release the port first.
         let replaced = self.abandon_login(None);
         let started = self.open(originator).await;
         reply(started.map(|(login_id, auth_url)| LoginAccountResponse::Chatgpt { login_id, auth_url }));
@@ -65,10 +65,11 @@ impl Accounts {
         self.notify_abandoned(replaced, why).await;
     }
 
-    /// Begins to listen. The one before has left the port, or someone else has it.
+    /// Starts the callback server. Fails if the port is still in use.
     async fn open(&self, originator: &str) -> Result<(String, String), AccountError> {
         let port = timeout(PORT_RELEASE_TIMEOUT, Arc::clone(&self.0.callback_port).lock_owned()).await;
-        let held = port.map_err(|_| AccountError::LoginServer("the last login does not end".into()))?;
+        let held =
+            port.map_err(|_| AccountError::LoginServer("the previous login has not released its port".into()))?;
         let listener = bind(self.0.options.ports).await.map_err(AccountError::LoginServer)?;
         let port = listener.local_addr().map_err(|error| AccountError::LoginServer(error.to_string()))?.port();
         let secrets = LoginSecrets::new().map_err(|error| AccountError::LoginServer(error.to_string()))?;

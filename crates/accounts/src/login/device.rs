@@ -1,5 +1,4 @@
-//! `chatgptDeviceCode`: the user types a code into a browser on any device, and the issuer is asked from time to
-//! time whether they have.
+//! `chatgptDeviceCode`: the user enters a code in a browser on any device, and the issuer is polled for the result.
 
 use std::time::Duration;
 
@@ -11,17 +10,17 @@ use crate::auth_json::AuthJson;
 use crate::issuer::{DeviceCode, DeviceGrant, DevicePoll};
 use crate::{AccountError, Accounts};
 
-/// How long the user may take; the issuer does not know the code for longer.
+/// How long the user may take; the issuer forgets the code afterwards.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// The pause between two looks at least. An issuer that asks for none does not mean it.
+/// The minimum polling interval, also where the issuer asks for less.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// And when the issuer does not say.
+/// The polling interval if the issuer names none.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(5);
-/// How much longer the pauses get when it asks for that.
+/// Added to the interval whenever the issuer asks to slow down.
 const SLOW_DOWN_STEP: Duration = Duration::from_secs(5);
 
 impl Accounts {
-    /// `account/login/start` with a device code. Answered when the issuer has given one.
+    /// `account/login/start` with a device code. Replies once the issuer has returned a code.
     pub async fn login_with_device_code(&self, reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send) {
         let offered = match self.check_chatgpt() {
             Ok(()) => self.0.issuer.device_code().await,

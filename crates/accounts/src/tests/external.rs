@@ -1,11 +1,11 @@
-//! Tokens that clients bring.
+//! Tokens that clients supply.
 
 use loomd_model::{BearerKind, ModelError};
 use loomd_protocol::{ForcedLoginMethod, PlanType, RpcError};
 
 use super::*;
 
-/// A token as a client of this email brings it.
+/// A token for a user with this email, as a client supplies it.
 fn client_token(email: &str) -> String {
     jwt(&json!({ "email": email, "https://api.openai.com/auth": { "chatgpt_plan_type": "team" } }))
 }
@@ -22,16 +22,16 @@ impl Fixture {
         outcome.unwrap().map(|answer| assert_eq!(answer, LoginAccountResponse::ChatgptAuthTokens))
     }
 
-    /// What becomes of a call whose bearer is refused, when the client answers like this.
+    /// Recovers from a 401, with this response of the client.
     async fn refused(&self, answer: Result<JsonValue, RequestError>) -> Result<bool, ModelError> {
-        self.host.responses.lock().unwrap().push(answer);
+        self.host.responses.lock().push(answer);
         let bearer = self.accounts.bearer().await.unwrap().unwrap();
         self.accounts.recover(&bearer, 1).await
     }
 }
 
 #[tokio::test]
-async fn tokens_of_a_client_hide_what_is_on_disk_until_the_logout() {
+async fn client_tokens_take_precedence_over_stored_ones_until_logout() {
     let fixture = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
     fixture.login_with_tokens(&client_token("ext@example.com"), "ws-a", None).await.unwrap();
     let updated = json!({ "authMode": "chatgptAuthTokens", "planType": "team" });
@@ -50,7 +50,7 @@ async fn tokens_of_a_client_hide_what_is_on_disk_until_the_logout() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_not_wanted_change_nothing() {
+async fn refused_client_tokens_change_nothing() {
     let api = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Api));
     let workspace = fixture_with(None, |options| options.forced_workspace = Some("ws-1".into()));
     for (fixture, token, message, refusal) in [
@@ -65,7 +65,7 @@ async fn tokens_that_are_not_wanted_change_nothing() {
 }
 
 #[tokio::test]
-async fn the_client_that_brought_the_tokens_is_asked_for_new_ones() {
+async fn the_client_that_supplied_tokens_is_requested_to_renew_them() {
     let fixture = fixture(None);
     fixture.login_with_tokens(&client_token("old@example.com"), "ws-a", None).await.unwrap();
     fixture.sent();
@@ -82,7 +82,7 @@ async fn the_client_that_brought_the_tokens_is_asked_for_new_ones() {
 }
 
 #[tokio::test]
-async fn what_a_client_fails_to_bring_is_told() {
+async fn a_failed_renewal_by_the_client_is_reported() {
     let error = RpcError { code: -32000, message: "refresh failed".into(), data: None };
     for (answer, message) in [
         (Err(RequestError::Rpc(error)), "auth refresh request failed: code=-32000 message=refresh failed"),
@@ -101,7 +101,7 @@ async fn what_a_client_fails_to_bring_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_is_waited_for_ten_seconds() {
+async fn an_unanswered_renewal_times_out_after_ten_seconds() {
     let fixture = fixture(None);
     fixture.login_with_tokens(&client_token("e"), "ws", None).await.unwrap();
     let bearer = fixture.bearer().await;
@@ -110,11 +110,11 @@ async fn a_client_that_says_nothing_is_waited_for_ten_seconds() {
 }
 
 #[tokio::test]
-async fn calls_that_are_refused_together_ask_the_client_once() {
+async fn concurrent_401s_send_one_request_to_the_client() {
     let fixture = fixture(None);
     fixture.login_with_tokens(&client_token("e"), "ws", None).await.unwrap();
     fixture.sent();
-    fixture.host.responses.lock().unwrap().push(Err(RequestError::NoClient));
+    fixture.host.responses.lock().push(Err(RequestError::NoClient));
     let bearer = fixture.bearer().await;
     let recover = || fixture.accounts.recover(&bearer, 1);
     let (one, two, three) = tokio::join!(recover(), recover(), recover());

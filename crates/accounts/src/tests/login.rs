@@ -4,7 +4,7 @@ use loomd_protocol::{CancelLoginAccountStatus, ForcedLoginMethod};
 
 use super::*;
 
-/// Nobody is signed in, and this is the issuer.
+/// A signed-out fixture with this issuer.
 async fn with_issuer(change: impl FnOnce(&mut Options)) -> (Fixture, Backend) {
     let (issuer, url) = Backend::start().await;
     let fixture = fixture_with(None, |options| {
@@ -30,7 +30,7 @@ fn updated() -> JsonValue {
 }
 
 impl Fixture {
-    /// The id, and the address or the code that the user needs.
+    /// The login id, and the URL that the user opens.
     async fn in_browser(&self) -> Result<(String, String), AccountError> {
         let mut outcome = None;
         self.accounts.login_in_browser("my client", |reply| outcome = Some(reply)).await;
@@ -58,21 +58,21 @@ impl Fixture {
         outcome.unwrap().map(|answer| answer.status)
     }
 
-    /// Waits until so much was told.
+    /// Waits for this many messages.
     async fn wait_for_sent(&self, count: usize) -> Vec<JsonValue> {
-        while self.host.sent.lock().unwrap().len() < count {
+        while self.host.sent.lock().len() < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         self.sent()
     }
 }
 
-/// The value of a field of an address, as it is written there.
+/// The raw value of a field of a URL.
 fn field<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(['?', '&']).find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
-/// What a browser gets from the server that `auth_url` names.
+/// Sends a GET request to the callback server of `auth_url`.
 async fn get(auth_url: &str, path: &str, header: &str) -> String {
     let port = field(auth_url, "redirect_uri").split("%3A").nth(2).unwrap().split("%2F").next().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).await.unwrap();
@@ -87,7 +87,7 @@ async fn deliver(auth_url: &str, fields: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_browser_signs_in() {
+async fn a_browser_login_stores_tokens_and_key() {
     let (fixture, issuer) = with_issuer(|options| options.forced_workspace = Some("acct".into())).await;
     let (id, url) = fixture.in_browser().await.unwrap();
     let port = field(&url, "redirect_uri").split("%3A").nth(2).unwrap().trim_end_matches("%2Fauth%2Fcallback");
@@ -125,7 +125,7 @@ async fn a_browser_signs_in() {
 }
 
 #[tokio::test]
-async fn only_who_knows_the_state_can_move_a_login() {
+async fn requests_without_the_state_do_not_affect_a_login() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let (id, url) = fixture.in_browser().await.unwrap();
     for (path, header, status) in [
@@ -145,7 +145,7 @@ async fn only_who_knows_the_state_can_move_a_login() {
 }
 
 #[tokio::test]
-async fn a_browser_login_fails_with_what_went_wrong() {
+async fn a_failed_browser_login_reports_the_cause() {
     let refused = json!({ "error": "invalid_grant", "error_description": "code is stale" });
     for (fields, answer, workspace, message) in [
         ("error=access_denied&error_description=No+entry", None, None, "Sign-in failed: No entry"),
@@ -173,7 +173,7 @@ async fn a_browser_login_fails_with_what_went_wrong() {
 }
 
 #[tokio::test]
-async fn a_device_login_that_a_browser_login_replaces_was_not_completed() {
+async fn a_replaced_device_login_ends_as_not_completed() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
     let (device, _) = fixture.with_code().await.unwrap();
@@ -182,7 +182,7 @@ async fn a_device_login_that_a_browser_login_replaces_was_not_completed() {
 }
 
 #[tokio::test]
-async fn there_is_one_pending_login_and_every_other_change_ends_it() {
+async fn every_other_change_ends_the_pending_login() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let (first, _) = fixture.in_browser().await.unwrap();
     let (second, _) = fixture.in_browser().await.unwrap();
@@ -209,7 +209,7 @@ async fn there_is_one_pending_login_and_every_other_change_ends_it() {
 }
 
 #[tokio::test]
-async fn a_device_code_signs_in() {
+async fn a_device_code_login_stores_tokens() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let grant = json!({ "authorization_code": "auth-code", "code_challenge": "c", "code_verifier": "verifier" });
     issuer
@@ -237,7 +237,7 @@ async fn a_device_code_signs_in() {
 }
 
 #[tokio::test]
-async fn a_device_code_that_cannot_be_had_is_told() {
+async fn a_refused_device_code_request_is_reported() {
     for (status, body, message, refusal) in [
         (
             404,
@@ -266,7 +266,7 @@ async fn a_device_code_that_cannot_be_had_is_told() {
 }
 
 #[tokio::test]
-async fn a_device_login_fails_with_what_went_wrong() {
+async fn a_failed_device_login_reports_the_cause() {
     let grant = json!({ "authorization_code": "a", "code_verifier": "v" });
     let refused = json!({ "error": { "code": "bad", "message": "no such code" } });
     for (answers, message) in [
@@ -288,7 +288,7 @@ async fn a_device_login_fails_with_what_went_wrong() {
 }
 
 #[tokio::test]
-async fn where_keys_are_forced_nobody_signs_in_with_chatgpt() {
+async fn chatgpt_logins_are_refused_where_api_keys_are_forced() {
     let fixture = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Api));
     for error in [fixture.in_browser().await.unwrap_err(), fixture.with_code().await.unwrap_err()] {
         let message = "ChatGPT login is disabled. Use API key login instead.";

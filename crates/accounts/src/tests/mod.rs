@@ -1,4 +1,4 @@
-//! Accounts as their users see them, with an issuer and a backend on this machine.
+//! Accounts with a scripted local issuer and backend.
 
 mod external;
 mod login;
@@ -24,12 +24,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// A token with these claims. Nobody checks signatures.
+/// An unsigned token with these claims.
 pub(crate) fn jwt(claims: &JsonValue) -> String {
     format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }
 
-/// `auth.json` of somebody with this access token and account.
+/// The `auth.json` of a sign-in with this access token and account.
 fn signed_in(access: &str, account: &str) -> JsonValue {
     let auth = json!({ "chatgpt_plan_type": "plus", "chatgpt_account_id": account });
     let id_token = jwt(&json!({ "email": "ann@example.com", "https://api.openai.com/auth": auth }));
@@ -43,7 +43,7 @@ fn signed_in(access: &str, account: &str) -> JsonValue {
     })
 }
 
-/// Keeps what clients are told and asked, and what they will answer, the last first.
+/// Records notifications and requests to clients, and replies with `responses`, last first.
 #[derive(Default)]
 struct RecordingHost {
     sent: Mutex<Vec<JsonValue>>,
@@ -52,7 +52,7 @@ struct RecordingHost {
 
 impl Host for RecordingHost {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.sent.lock().unwrap().push(serde_json::from_slice(&notification.encode().unwrap()).unwrap());
+        self.sent.lock().push(serde_json::from_slice(&notification.encode().unwrap()).unwrap());
         Box::pin(std::future::ready(()))
     }
 
@@ -64,9 +64,8 @@ impl Host for RecordingHost {
         let encoded = request.encode(&RequestId::Integer(0)).unwrap();
         self.sent
             .lock()
-            .unwrap()
             .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&encoded).unwrap()]));
-        let answer = self.responses.lock().unwrap().pop();
+        let answer = self.responses.lock().pop();
         Box::pin(async {
             tokio::task::yield_now().await;
             match answer {
@@ -148,11 +147,11 @@ impl Fixture {
     }
 
     fn sent(&self) -> Vec<JsonValue> {
-        std::mem::take(&mut *self.host.sent.lock().unwrap())
+        std::mem::take(&mut *self.host.sent.lock())
     }
 }
 
-/// Answers requests with what is queued, as soon as it is, and keeps their bodies.
+/// Answers requests with queued responses, and records the requests.
 #[derive(Clone, Default)]
 struct Backend(Arc<Mutex<Script>>);
 
@@ -177,13 +176,13 @@ impl Backend {
     }
 
     fn answer(&self, status: u16, body: &JsonValue) -> &Self {
-        self.0.lock().unwrap().answers.push_back((status, body.to_string()));
+        self.0.lock().answers.push_back((status, body.to_string()));
         self
     }
 
-    /// First lines and bodies of what came, each in one text.
+    /// The request lines and bodies, one text per request.
     fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap().requests)
+        std::mem::take(&mut self.0.lock().requests)
     }
 
     async fn serve(&self, mut stream: TcpStream) {
@@ -197,9 +196,9 @@ impl Backend {
         stream.read_exact(&mut body).await.unwrap();
         let line = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1");
         let request = format!("{line} {}", String::from_utf8(body).unwrap()).trim_end().to_owned();
-        self.0.lock().unwrap().requests.push(request);
+        self.0.lock().requests.push(request);
         let (status, answer) = loop {
-            if let Some(answer) = self.0.lock().unwrap().answers.pop_front() {
+            if let Some(answer) = self.0.lock().answers.pop_front() {
                 break answer;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
