@@ -40,7 +40,7 @@ impl ThreadHooks {
 
 /// What hooks had to say.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct HookOutcome {
     /// It is not to go on.
     pub refused: bool,
     /// What the model should know.
@@ -48,23 +48,23 @@ pub(crate) struct Heard {
 }
 
 /// Tells hooks that the session has begun, unless they know.
-pub(crate) async fn session_start(cx: &ToolCx) -> Result<Heard, Failure> {
+pub(crate) async fn session_start(cx: &ToolCx) -> Result<HookOutcome, Failure> {
     if !enabled(cx) {
-        return Ok(Heard::default());
+        return Ok(HookOutcome::default());
     }
     let begun = cx.hooks.begun.lock().take();
     match begun {
-        Some(source) => Ok(heard(&run(cx, Occasion::SessionStart { source }).await?)),
-        None => Ok(Heard::default()),
+        Some(source) => Ok(hook_outcome(&run(cx, Occasion::SessionStart { source }).await?)),
+        None => Ok(HookOutcome::default()),
     }
 }
 
 /// Asks hooks about what the user says.
-pub(crate) async fn user_prompt_submit(cx: &ToolCx, input: &[UserInput]) -> Result<Heard, Failure> {
+pub(crate) async fn user_prompt_submit(cx: &ToolCx, input: &[UserInput]) -> Result<HookOutcome, Failure> {
     if !enabled(cx) {
-        return Ok(Heard::default());
+        return Ok(HookOutcome::default());
     }
-    Ok(heard(&run(cx, Occasion::UserPromptSubmit { prompt: &input::text(input) }).await?))
+    Ok(hook_outcome(&run(cx, Occasion::UserPromptSubmit { prompt: &input::text(input) }).await?))
 }
 
 /// Asks hooks about a command; an error is what the model is told instead of its output.
@@ -108,8 +108,8 @@ pub(crate) async fn stop(
     Ok((!fragments.is_empty()).then(|| hook_prompt::message(&fragments)))
 }
 
-fn heard(ran: &[Ran]) -> Heard {
-    Heard {
+fn hook_outcome(ran: &[Ran]) -> HookOutcome {
+    HookOutcome {
         refused: ran.iter().any(|ran| ran.effect.stop || ran.effect.feedback.is_some()),
         context: context(ran).collect(),
     }
@@ -139,7 +139,7 @@ async fn run(cx: &ToolCx, occasion: Occasion<'_>) -> Result<Vec<Ran>, Failure> {
         return Err(Failure::Interrupted);
     }
     for run in &runs {
-        turn.tell(ServerNotification::HookStarted(HookStartedNotification {
+        turn.publish(ServerNotification::HookStarted(HookStartedNotification {
             thread_id: turn.thread_id.clone(),
             turn_id: Some(turn.turn_id.clone()),
             run: run.summary.clone(),
@@ -162,7 +162,7 @@ async fn run(cx: &ToolCx, occasion: Occasion<'_>) -> Result<Vec<Ran>, Failure> {
         Place { shell: cx.services.shell(), cwd: Path::new(&turn.settings.cwd), environment: &cx.services.environment };
     let ran = run_all(runs, &occasion, &scene, place, &turn.cancel).await;
     for Ran { summary, .. } in &ran {
-        turn.tell(ServerNotification::HookCompleted(HookCompletedNotification {
+        turn.publish(ServerNotification::HookCompleted(HookCompletedNotification {
             thread_id: turn.thread_id.clone(),
             turn_id: Some(turn.turn_id.clone()),
             run: summary.clone(),
@@ -182,7 +182,7 @@ async fn load(cx: &ToolCx) -> Hooks {
             path: Some(problem.path.to_string_lossy().into_owned()),
             range: None,
         };
-        cx.turn.tell(ServerNotification::ConfigWarning(warning)).await;
+        cx.turn.publish(ServerNotification::ConfigWarning(warning)).await;
     }
     hooks
 }

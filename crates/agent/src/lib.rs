@@ -1,15 +1,16 @@
 //! The agent: threads, turns and what they remember. Knows nothing about connections, request ids or
 //! JSON-RPC: whoever asks brings a [`Reply`], whoever listens is a [`Subscriber`], and news goes out
-//! through an [`Outlet`].
+//! through an [`EventSink`].
 //!
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
+mod agent_tree;
 mod agents;
 mod busy;
 mod context;
 mod conversation;
-mod family;
+mod event_sink;
 mod fork;
 mod git;
 mod given_up;
@@ -23,7 +24,6 @@ mod lanes;
 mod markers;
 mod network;
 mod notify;
-mod outlet;
 mod outline;
 mod pages;
 mod paging;
@@ -49,8 +49,8 @@ mod turn_requests;
 pub mod turns;
 mod view;
 
+pub use event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
 pub use network::{check_network, lay_for_client};
-pub use outlet::{Audience, Outlet, Question, Sending, Subscriber};
 pub use paging::PageRequest;
 pub use refusal::Refusal;
 pub use services::Services;

@@ -73,7 +73,10 @@ impl Threads {
             Some(loaded) => {
                 has_turns(id, &loaded)?;
                 // Looked at before the rollout is read: an item that ends meanwhile is found there.
-                loaded.view.running_turn().map(|turn_id| Running { items: loaded.hub.open_items(&turn_id), turn_id })
+                loaded
+                    .view
+                    .running_turn()
+                    .map(|turn_id| RunningTurn { items: loaded.hub.open_items(&turn_id), turn_id })
             }
             None => match self.store.find(id, None).await {
                 Err(Error::NotFound { .. }) => return Err(Refusal::invalid(format!("thread not loaded: {id}"))),
@@ -88,7 +91,7 @@ impl Threads {
 }
 
 /// A turn that is running, and its items that are not in the rollout yet.
-struct Running {
+struct RunningTurn {
     turn_id: String,
     items: Vec<ThreadItem>,
 }
@@ -97,7 +100,7 @@ struct Running {
 struct Reading<'a> {
     store: &'a dyn Store,
     id: ThreadId,
-    running: Option<Running>,
+    running: Option<RunningTurn>,
 }
 
 impl Reading<'_> {

@@ -28,8 +28,8 @@ use crate::services::Services;
 use crate::settings::Profile;
 use crate::thread::{Reply, Thread};
 use crate::tools::{Role, Toolbox};
-use crate::turn::{Ended, Inbox, Mail, Outcome, Progress, Scope, Turn, TurnCx, Work, shell_command, usage};
-use crate::view::Keeping;
+use crate::turn::{Ended, Inbox, Input, Outcome, Progress, Scope, TurnCx, TurnTask, Work, shell_command, usage};
+use crate::view::Persistence;
 
 /// More turns than this do not wait for a running one: whoever asks for so many has lost count.
 const MAX_QUEUED: usize = 64;
@@ -71,7 +71,7 @@ impl Queued {
 }
 
 /// The turn that is running.
-pub(crate) struct Running {
+pub(crate) struct RunningTurn {
     turn_id: String,
     kind: Kind,
     cx: Arc<TurnCx>,
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-impl Running {
+impl RunningTurn {
     pub fn turn_id(&self) -> &str {
         &self.turn_id
     }
@@ -144,7 +144,7 @@ impl Thread {
         let Some(running) = &self.running else {
             let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
             match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
-                Ok(()) => self.tell_disallowed(turn_id, disallowed).await,
+                Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
                 Err((refusal, reply)) => {
                     self.settings = before;
                     refuse(reply, refusal);
@@ -153,10 +153,10 @@ impl Thread {
             return;
         };
         let input = match running.kind {
-            Kind::Regular if !running.is_stopping() => match running.inbox.put(Mail::Said(input)) {
+            Kind::Regular if !running.is_stopping() => match running.inbox.put(Input::User(input)) {
                 Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
-                Err(Mail::Said(input)) => input,
-                Err(Mail::Happened(_)) => Vec::new(),
+                Err(Input::User(input)) => input,
+                Err(Input::Injected(_)) => Vec::new(),
             },
             _ => input,
         };
@@ -178,13 +178,13 @@ impl Thread {
     }
 
     /// The turn runs all the same, with the settings as they were.
-    async fn tell_disallowed(&self, turn_id: String, disallowed: Option<String>) {
+    async fn publish_disallowed(&self, turn_id: String, disallowed: Option<String>) {
         if let Some(message) = disallowed {
             let error =
                 TurnError { message, codex_error_info: Some(CodexErrorInfo::BadRequest), additional_details: None };
             let thread_id = self.id.to_string();
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.tell(ServerNotification::Error(error)).await;
+            self.hub.publish(ServerNotification::Error(error)).await;
         }
     }
 
@@ -202,7 +202,7 @@ impl Thread {
             Kind::Compact => return Err(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
             Kind::ShellCommand => return Err(none()),
         }
-        running.inbox.put(Mail::Said(input)).map_err(|_| none())?;
+        running.inbox.put(Input::User(input)).map_err(|_| none())?;
         Ok(running.turn_id.clone())
     }
 
@@ -213,7 +213,7 @@ impl Thread {
             let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
             if let Some(queued) = at.and_then(|at| self.queued.remove(at)) {
                 reply(Ok(()));
-                return self.tell_not_begun(queued.turn_id, None).await;
+                return self.publish_not_started(queued.turn_id, None).await;
             }
             let active = &running.turn_id;
             return reply(Err(Refusal::invalid(format!("expected active turn id `{turn_id}` but found `{active}`"))));
@@ -249,7 +249,7 @@ impl Thread {
         if self.running.is_some() {
             return;
         }
-        for item in self.kit.family.take_pending(self.id) {
+        for item in self.kit.agent_tree.take_pending(self.id) {
             if let Err(refusal) = self.write_down(item).await {
                 tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
             }
@@ -282,7 +282,7 @@ impl Thread {
 
     async fn show_completed(&self, item: ThreadItem, turn_id: String) {
         self.hub
-            .tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
+            .publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
                 item,
                 thread_id: self.id.to_string(),
                 turn_id,
@@ -300,7 +300,7 @@ impl Thread {
             let tools = Arc::clone(running.toolbox.cx());
             tokio::spawn(async move {
                 let told = shell_command::run(&tools, command).await;
-                hold.put(Mail::Happened(Box::new(told)));
+                hold.put(Input::Injected(Box::new(told)));
             });
             return;
         }
@@ -343,10 +343,10 @@ impl Thread {
             cancel.clone(),
             recorder,
         ));
-        self.kit.family.set_inbox(self.id, Some(Arc::clone(&inbox)));
+        self.kit.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         let kind = Kind::of(&work);
         let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
-        let turn = Turn {
+        let turn = TurnTask {
             toolbox: Arc::clone(&toolbox),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
@@ -355,7 +355,7 @@ impl Thread {
             conversation: conversation.unwrap_or_default(),
             session,
             inbox: Arc::clone(&inbox),
-            meta: (self.view.keeping() == Keeping::NotYet).then(|| self.meta.clone()),
+            meta: (self.view.persistence() == Persistence::Pending).then(|| self.meta.clone()),
             subagents: self.subagents(),
             rate_limits,
             replaced: Arc::clone(&replaced),
@@ -366,9 +366,9 @@ impl Thread {
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
-        self.hub.tell(ServerNotification::TurnStarted(started)).await;
+        self.hub.publish(ServerNotification::TurnStarted(started)).await;
         let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
-        self.running = Some(Running {
+        self.running = Some(RunningTurn {
             turn_id,
             kind,
             cx,
@@ -380,15 +380,15 @@ impl Thread {
             interrupts: Vec::new(),
             _working: working,
         });
-        self.kit.family.set(self.id, AgentStatus::Running);
+        self.kit.agent_tree.set(self.id, AgentStatus::Running);
         Ok(())
     }
 
     /// The right to write, and what the thread remembers, up to date.
     async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
-        let keeping = self.view.keeping();
-        let lease = match keeping {
-            Keeping::Never => None,
+        let persistence = self.view.persistence();
+        let lease = match persistence {
+            Persistence::Ephemeral => None,
             _ => Some(self.store.lease(self.id).await?),
         };
         let mut memory = match self.memory.take() {
@@ -396,7 +396,7 @@ impl Thread {
             None => Memory::new(&self.profile, &self.services, None),
         };
         let mut len = 0;
-        if keeping == Keeping::Stored {
+        if persistence == Persistence::Stored {
             len = self.store.extent(self.id).await?.len;
             // Another process may have added to it.
             if memory.conversation.as_ref().is_none_or(|known| known.len != len) {
@@ -404,7 +404,7 @@ impl Thread {
             }
         }
         let mut recorder = Recorder::new(Arc::clone(&self.store), lease, len);
-        if !self.unwritten.is_empty() && keeping != Keeping::NotYet {
+        if !self.unwritten.is_empty() && persistence != Persistence::Pending {
             for unwritten in &self.unwritten {
                 recorder.note(&unwritten.record)?;
             }
@@ -422,7 +422,7 @@ impl Thread {
     async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
         recorder.note(&Record::ResponseItem(item.clone()))?;
-        if self.view.keeping() == Keeping::Stored {
+        if self.view.persistence() == Persistence::Stored {
             recorder.flush(Durability::Flushed).await?;
         }
         let conversation = memory.conversation.get_or_insert_default();
@@ -468,7 +468,7 @@ impl Thread {
     /// Tells how a turn ended, and begins the next if one waits.
     pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
         let Some(running) = self.running.take() else { return };
-        self.kit.family.set_inbox(self.id, None);
+        self.kit.agent_tree.set_inbox(self.id, None);
         let outcome = match ended {
             Ok(Ended { outcome, conversation, session, rate_limits }) => {
                 self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
@@ -511,7 +511,7 @@ impl Thread {
             .await;
         if let Some(error) = &error {
             self.hub
-                .tell(ServerNotification::Error(ErrorNotification {
+                .publish(ServerNotification::Error(ErrorNotification {
                     error: error.clone(),
                     will_retry: false,
                     thread_id: self.id.to_string(),
@@ -521,7 +521,7 @@ impl Thread {
         }
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
-        self.hub.tell(ServerNotification::TurnCompleted(completed)).await;
+        self.hub.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
     }
 
@@ -533,10 +533,10 @@ impl Thread {
             Outcome::Interrupted => AgentStatus::Interrupted,
         };
         let Ok(text) = prompts::subagent_notification(&self.id.to_string(), &status) else {
-            return self.kit.family.set(self.id, status);
+            return self.kit.agent_tree.set(self.id, status);
         };
         let notification = Box::new(message("user", text));
-        let Some(parent) = self.kit.family.turn_ended(self.id, status, notification) else { return };
+        let Some(parent) = self.kit.agent_tree.turn_ended(self.id, status, notification) else { return };
         let threads = self.kit.threads.clone();
         // An idle parent records it at once. Not waited for: the parent may be waiting for this thread.
         tokio::spawn(async move {
@@ -547,7 +547,7 @@ impl Thread {
     }
 
     fn subagents(&self) -> Vec<(String, String)> {
-        let children = self.kit.family.children(self.id).into_iter();
+        let children = self.kit.agent_tree.children(self.id).into_iter();
         children.map(|(id, nickname)| (id.to_string(), nickname)).collect()
     }
 
@@ -555,13 +555,13 @@ impl Thread {
         while let Some(Queued { turn_id, work, .. }) = self.queued.pop_front() {
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
-                Err((refusal, _)) => self.tell_not_begun(turn_id, Some(refusal)).await,
+                Err((refusal, _)) => self.publish_not_started(turn_id, Some(refusal)).await,
             }
         }
     }
 
     /// A turn that was promised does not begin: it cannot, or nobody wants it any more.
-    pub(crate) async fn tell_not_begun(&self, turn_id: String, refusal: Option<Refusal>) {
+    pub(crate) async fn publish_not_started(&self, turn_id: String, refusal: Option<Refusal>) {
         let error = refusal.map(|refusal| TurnError {
             message: refusal.to_string(),
             codex_error_info: Some(CodexErrorInfo::Other),
@@ -571,11 +571,11 @@ impl Thread {
         if let Some(error) = error.clone() {
             let (thread_id, turn_id) = (thread_id.clone(), turn_id.clone());
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.tell(ServerNotification::Error(error)).await;
+            self.hub.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.hub.tell(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        self.hub.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
     /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the

@@ -21,18 +21,18 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
+use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
 use crate::hub::Hub;
-use crate::outlet::Subscriber;
 use crate::refusal::Refusal;
-use crate::running::{Memory, Queued, Running, Unwritten};
+use crate::running::{Memory, Queued, RunningTurn, Unwritten};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::threads::Place;
 use crate::tools::Kit;
 use crate::turn::{Work, usage};
 use crate::turns::interrupt_open;
-use crate::view::{Keeping, View};
+use crate::view::{Persistence, View};
 
 /// How an answer gets to whoever asked. It is called before any news that the answer causes.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
@@ -120,7 +120,7 @@ pub(crate) enum Elicit {
 }
 
 /// How a thread came to be loaded, and what is told about it first.
-pub(crate) enum First {
+pub(crate) enum LoadReason {
     Started {
         notices: Vec<DeprecationNoticeNotification>,
     },
@@ -134,7 +134,7 @@ pub(crate) enum First {
     Spawned,
 }
 
-impl First {
+impl LoadReason {
     pub fn has_turns(&self) -> bool {
         matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
     }
@@ -177,7 +177,7 @@ pub(crate) struct Thread {
     /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
     /// model does, so that the provider can keep what it has cached.
     pub instructions: Option<(String, Arc<str>)>,
-    pub running: Option<Running>,
+    pub running: Option<RunningTurn>,
     /// What ended while the thread could not be written to.
     pub unwritten: Vec<Unwritten>,
     /// Turns that wait for the running one.
@@ -199,12 +199,12 @@ enum Next {
 impl Thread {
     /// Tells how the thread came to be, then serves it until it is unloaded. `place` is given up before
     /// anybody is told that it was, and also if the task fails.
-    pub async fn run(mut self, first: First, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: Place) {
+    pub async fn run(mut self, first: LoadReason, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: Place) {
         self.begin(first, reply).await;
         let mut closed = None;
         loop {
             let op = tokio::select! {
-                ended = Running::ended(&mut self.running) => {
+                ended = RunningTurn::ended(&mut self.running) => {
                     self.turn_ended(ended).await;
                     continue;
                 }
@@ -237,9 +237,9 @@ impl Thread {
             self.write_rest().await;
         }
         ops.close();
-        self.kit.family.set(self.id, AgentStatus::Shutdown);
+        self.kit.agent_tree.set(self.id, AgentStatus::Shutdown);
         if let Some(threads) = self.kit.threads.upgrade() {
-            threads.close_children(self.id, &self.kit.family).await;
+            threads.close_children(self.id, &self.kit.agent_tree).await;
         }
         drop(place);
         self.store.release(self.id);
@@ -249,33 +249,33 @@ impl Thread {
             Some(done) => _ = done.send(()),
             None => {
                 let closed = ThreadClosedNotification { thread_id: self.id.to_string() };
-                self.tell_everyone(ServerNotification::ThreadClosed(closed)).await;
+                self.broadcast(ServerNotification::ThreadClosed(closed)).await;
             }
         }
     }
 
-    async fn begin(&mut self, first: First, reply: Reply<Opened>) {
+    async fn begin(&mut self, first: LoadReason, reply: Reply<Opened>) {
         let mut opened = Opened { thread: self.view.thread(), settings: self.settings.clone() };
         match first {
-            First::Started { notices } => {
+            LoadReason::Started { notices } => {
                 reply(Ok(opened.clone()));
-                self.tell_started(opened.thread).await;
+                self.publish_started(opened.thread).await;
                 for notice in notices {
-                    self.hub.tell(ServerNotification::DeprecationNotice(notice)).await;
+                    self.hub.publish(ServerNotification::DeprecationNotice(notice)).await;
                 }
             }
-            First::Forked { turns } => {
+            LoadReason::Forked { turns } => {
                 opened.thread.turns = turns;
                 reply(Ok(opened.clone()));
-                self.tell_started(opened.thread).await;
+                self.publish_started(opened.thread).await;
             }
-            First::Spawned => {
+            LoadReason::Spawned => {
                 reply(Ok(opened.clone()));
-                self.tell_started(opened.thread).await;
-                self.tell_status().await;
+                self.publish_started(opened.thread).await;
+                self.publish_status().await;
             }
-            First::Resumed { turns } => {
-                self.tell_status().await;
+            LoadReason::Resumed { turns } => {
+                self.publish_status().await;
                 opened.thread.turns = turns;
                 reply(Ok(opened));
             }
@@ -297,7 +297,7 @@ impl Thread {
                 let joined = opened.is_ok();
                 reply(opened);
                 if joined {
-                    self.hub.ask_again(&self.id.to_string(), subscriber);
+                    self.hub.resend_open(&self.id.to_string(), subscriber);
                     if !subscribers.contains(&subscriber) {
                         subscribers.push(subscriber);
                     }
@@ -316,7 +316,7 @@ impl Thread {
                 let told = renamed.is_ok();
                 reply(renamed);
                 if told {
-                    self.tell_everyone(name_updated(self.id, name)).await;
+                    self.broadcast(name_updated(self.id, name)).await;
                 }
             }
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
@@ -355,11 +355,11 @@ impl Thread {
     /// Ends the running turn before the thread is unloaded.
     async fn stop_turns(&mut self) {
         for queued in std::mem::take(&mut self.queued) {
-            self.tell_not_begun(queued.into_turn_id(), None).await;
+            self.publish_not_started(queued.into_turn_id(), None).await;
         }
         if let Some(running) = &self.running {
             running.cancel();
-            let ended = Running::ended(&mut self.running);
+            let ended = RunningTurn::ended(&mut self.running);
             if let Ok(ended) = tokio::time::timeout(STOPPING, ended).await {
                 self.turn_ended(ended).await;
             }
@@ -385,16 +385,16 @@ impl Thread {
 
     /// Whether something waits to be written that can be tried again.
     fn can_write_rest(&self) -> bool {
-        !self.unwritten.is_empty() && self.running.is_none() && self.view.keeping() != Keeping::NotYet
+        !self.unwritten.is_empty() && self.running.is_none() && self.view.persistence() != Persistence::Pending
     }
 
     /// Whether what it remembers can be read again.
     fn can_forget(&self) -> bool {
-        self.memory.is_some() && self.view.keeping() == Keeping::Stored
+        self.memory.is_some() && self.view.persistence() == Persistence::Stored
     }
 
     async fn rename(&self, name: &str) -> Result<(), Refusal> {
-        if self.view.keeping() == Keeping::Never {
+        if self.view.persistence() == Persistence::Ephemeral {
             return Err(Refusal::invalid(format!("ephemeral thread cannot be renamed: {}", self.id)));
         }
         Ok(self.store.rename(self.id, name).await?)
@@ -416,7 +416,7 @@ impl Thread {
         match self.take_back(turns).await {
             Ok((thread, usage)) => {
                 if let Some(usage) = usage {
-                    self.tell_usage(usage).await;
+                    self.publish_usage(usage).await;
                 }
                 reply(Ok(thread));
             }
@@ -428,10 +428,12 @@ impl Thread {
         if self.running.is_some() {
             return Err(Refusal::invalid("Cannot rollback while a turn is in progress."));
         }
-        match self.view.keeping() {
-            Keeping::Stored => {}
-            Keeping::Never => return Err(Refusal::invalid("thread rollback requires a persisted rollout path")),
-            Keeping::NotYet => {
+        match self.view.persistence() {
+            Persistence::Stored => {}
+            Persistence::Ephemeral => {
+                return Err(Refusal::invalid("thread rollback requires a persisted rollout path"));
+            }
+            Persistence::Pending => {
                 let path = self.view.path().unwrap_or_default();
                 return Err(Refusal::invalid(format!(
                     "failed to load rollout `{path}` for rollback replay: No such file or directory (os error 2)"
@@ -476,7 +478,7 @@ impl Thread {
         if !wanted {
             return Ok(None);
         }
-        if self.view.keeping() != Keeping::Stored {
+        if self.view.persistence() != Persistence::Stored {
             return Err(Refusal::no_rollout(self.id));
         }
         let mut turns = ReadTurns::new(self.id);
@@ -487,7 +489,7 @@ impl Thread {
     /// The thread as it is now, with the turns that were read and what was added to them since.
     async fn shown(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
-        if self.view.keeping() != Keeping::Stored {
+        if self.view.persistence() != Persistence::Stored {
             add_side_facts(&*self.store, self.id, &mut thread).await?;
             return Ok(thread);
         }
@@ -519,26 +521,26 @@ impl Thread {
         }
     }
 
-    pub(crate) async fn tell_status(&self) {
-        self.view.tell(&self.hub).await;
+    pub(crate) async fn publish_status(&self) {
+        self.view.publish(&self.hub).await;
     }
 
-    async fn tell_started(&self, thread: WireThread) {
-        self.tell_everyone(ServerNotification::ThreadStarted(ThreadStartedNotification { thread })).await;
+    async fn publish_started(&self, thread: WireThread) {
+        self.broadcast(ServerNotification::ThreadStarted(ThreadStartedNotification { thread })).await;
     }
 
-    async fn tell_usage(&self, usage: TokenUsageInfo) {
+    async fn publish_usage(&self, usage: TokenUsageInfo) {
         let updated = ThreadTokenUsageUpdatedNotification {
             thread_id: self.id.to_string(),
             // It belongs to no turn, but the field is required.
             turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
             token_usage: usage::wire(&usage),
         };
-        self.hub.tell(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
+        self.hub.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
-    async fn tell_everyone(&self, notification: ServerNotification) {
-        self.hub.tell_everyone(notification).await;
+    async fn broadcast(&self, notification: ServerNotification) {
+        self.hub.broadcast(notification).await;
     }
 }
 

@@ -11,23 +11,23 @@ use loomd_store::{Error, ListQuery, Page, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
-use crate::family::Family;
+use crate::event_sink::{EventSink, Subscriber};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
-use crate::outlet::{Outlet, Subscriber};
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::running::Memory;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
-use crate::thread::{Elicit, First, Op, Opened, Reply, Thread};
+use crate::thread::{Elicit, LoadReason, Op, Opened, Reply, Thread};
 use crate::tools::{Kit, Role};
-use crate::view::{Keeping, View};
+use crate::view::{Persistence, View};
 
 /// Requests to one thread that wait for it. Whoever asks more waits.
 const QUEUE: usize = 16;
@@ -36,7 +36,7 @@ const QUEUE: usize = 16;
 #[derive(Clone)]
 pub struct Threads {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
     loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
     /// Entered by every request about a thread, so that they take effect in the order they came.
@@ -56,7 +56,7 @@ pub(crate) struct Loaded {
 #[derive(Clone)]
 pub(crate) struct WeakThreads {
     store: Arc<dyn Store>,
-    outlet: Arc<dyn Outlet>,
+    event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
     loaded: Weak<Mutex<BTreeMap<ThreadId, Loaded>>>,
     lanes: Arc<Lanes>,
@@ -68,7 +68,7 @@ impl WeakThreads {
     pub fn upgrade(&self) -> Option<Threads> {
         Some(Threads {
             store: Arc::clone(&self.store),
-            outlet: Arc::clone(&self.outlet),
+            event_sink: Arc::clone(&self.event_sink),
             services: Arc::clone(&self.services),
             loaded: self.loaded.upgrade()?,
             lanes: Arc::clone(&self.lanes),
@@ -105,13 +105,13 @@ pub(crate) struct Loading {
     /// What it knows and cannot read again.
     pub conversation: Option<Conversation>,
     /// The agents that it belongs to; `None` for one that the user talks to.
-    pub kin: Option<Kin>,
+    pub position: Option<TreePosition>,
 }
 
 /// An agent's place among others.
-pub(crate) struct Kin {
+pub(crate) struct TreePosition {
     pub depth: i32,
-    pub family: Arc<Family>,
+    pub agent_tree: Arc<AgentTree>,
 }
 
 /// Which stored thread is meant.
@@ -123,10 +123,10 @@ pub enum Source {
 }
 
 impl Threads {
-    pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>, services: Arc<Services>) -> Self {
+    pub fn new(store: Arc<dyn Store>, event_sink: Arc<dyn EventSink>, services: Arc<Services>) -> Self {
         Self {
             store,
-            outlet,
+            event_sink,
             services,
             loaded: Arc::default(),
             lanes: Arc::default(),
@@ -138,12 +138,18 @@ impl Threads {
     /// A new thread. Nothing of it is stored until somebody says something in it.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
         let meta = new_meta(ThreadId::new(), &new.resolved);
-        let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
-        let thread = self.unstored(&meta, &new.resolved.settings, keeping);
+        let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
+        let thread = self.unstored(&meta, &new.resolved.settings, persistence);
         let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading =
-            Loading { meta, view: View::new(thread, keeping), settings, profile, conversation: None, kin: None };
-        self.load(loading, vec![subscriber], First::Started { notices }, reply);
+        let loading = Loading {
+            meta,
+            view: View::new(thread, persistence),
+            settings,
+            profile,
+            conversation: None,
+            position: None,
+        };
+        self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
 
     /// Ids of the loaded threads, in order.
@@ -289,17 +295,18 @@ impl Threads {
     }
 
     /// Where a loaded thread is stored, and whether it is.
-    pub(crate) fn keeping(&self, id: ThreadId) -> Option<(Keeping, Option<String>)> {
-        self.get(id).map(|loaded| (loaded.view.keeping(), loaded.view.path()))
+    pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
+        self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
     }
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
-    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, conversation, kin } = loading;
-        let role = if kin.is_some() { Role::Child } else { Role::Main };
-        let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
+    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: LoadReason, reply: Reply<Opened>) {
+        let Loading { meta, view, settings, profile, conversation, position } = loading;
+        let role = if position.is_some() { Role::Child } else { Role::Main };
+        let TreePosition { depth, agent_tree } =
+            position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
-        let hub = Arc::new(Hub::new(Arc::clone(&self.outlet), subscribers));
+        let hub = Arc::new(Hub::new(Arc::clone(&self.event_sink), subscribers));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
@@ -315,8 +322,8 @@ impl Threads {
                 terminals: Arc::default(),
                 ops: ops.downgrade(),
                 threads: self.downgrade(),
-                guard: Arc::new(Guard::new(Arc::clone(&family.roots))),
-                family,
+                guard: Arc::new(Guard::new(Arc::clone(&agent_tree.roots))),
+                agent_tree,
                 depth,
                 hooks: Arc::new(ThreadHooks::new(first.source())),
                 shell_memory: Arc::default(),
@@ -363,16 +370,16 @@ impl Threads {
     }
 
     /// A thread that is only in memory, as clients see it.
-    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, keeping: Keeping) -> WireThread {
+    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, persistence: Persistence) -> WireThread {
         let now = Timestamp::now();
-        let path = match keeping {
-            Keeping::Never => None,
+        let path = match persistence {
+            Persistence::Ephemeral => None,
             _ => Some(self.store.place(meta.id, now).to_string_lossy().into_owned()),
         };
         WireThread {
             id: meta.id.to_string(),
             preview: String::new(),
-            ephemeral: keeping == Keeping::Never,
+            ephemeral: persistence == Persistence::Ephemeral,
             model_provider: settings.model_provider.clone(),
             created_at: now.as_second(),
             updated_at: now.as_second(),
@@ -401,7 +408,7 @@ impl Threads {
     fn downgrade(&self) -> WeakThreads {
         WeakThreads {
             store: Arc::clone(&self.store),
-            outlet: Arc::clone(&self.outlet),
+            event_sink: Arc::clone(&self.event_sink),
             services: Arc::clone(&self.services),
             loaded: Arc::downgrade(&self.loaded),
             lanes: Arc::clone(&self.lanes),
@@ -450,10 +457,10 @@ impl Threads {
 
 /// Refuses to show the turns of a thread that has none on disk.
 pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
-    match loaded.view.keeping() {
-        Keeping::Stored => Ok(()),
-        Keeping::Never => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
-        Keeping::NotYet => Err(Refusal::invalid(format!(
+    match loaded.view.persistence() {
+        Persistence::Stored => Ok(()),
+        Persistence::Ephemeral => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
+        Persistence::Pending => Err(Refusal::invalid(format!(
             "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
         ))),
     }

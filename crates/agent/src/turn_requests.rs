@@ -4,7 +4,7 @@ use loomd_protocol::{ReviewTarget, Turn, TurnStartParams, UserInput};
 use loomd_store::ThreadId;
 use tokio::sync::oneshot;
 
-use crate::outlet::Subscriber;
+use crate::event_sink::Subscriber;
 use crate::refusal::Refusal;
 use crate::settings::Resolve;
 use crate::thread::{Op, Opened, Reply};

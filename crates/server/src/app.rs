@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::replay::Replayed;
-use loomd_agent::{Audience, Outlet, Question, Sending, Services, Subscriber, Threads};
+use loomd_agent::{Audience, EventSink, PendingRequest, SendFuture, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
@@ -28,7 +28,7 @@ use crate::handlers::fs::{Files, watched};
 use crate::handlers::search::Search;
 use crate::identity::Identity;
 use crate::outbox::Notification;
-use crate::questions::Questions;
+use crate::server_requests::ServerRequests;
 use crate::working_directory::working_directory;
 
 /// Where configuration comes from; the same for the whole life of the process.
@@ -72,7 +72,7 @@ pub struct App {
     /// Connections to whatever is called, shared by all.
     http: Arc<Http>,
     pub(crate) connections: Arc<Connections>,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) server_requests: Arc<ServerRequests>,
     /// What clients do with files, and watch.
     pub(crate) files: Files,
     pub(crate) watches: Watches,
@@ -129,11 +129,11 @@ impl App {
         let mut warnings = warnings;
         warnings.extend(rule_warnings(&sources.home));
         let connections: Arc<Connections> = Arc::default();
-        let questions: Arc<Questions> = Arc::default();
+        let server_requests: Arc<ServerRequests> = Arc::default();
         let http = Http::new(&environment);
         let host = Clients {
             connections: Arc::clone(&connections),
-            questions: Arc::clone(&questions),
+            server_requests: Arc::clone(&server_requests),
             home: sources.home.clone(),
             managed: Arc::clone(&sources.live.managed),
         };
@@ -147,7 +147,7 @@ impl App {
             sources,
             warnings,
             identity: Identity::new(config),
-            questions,
+            server_requests,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
@@ -221,14 +221,14 @@ impl App {
     /// All threads.
     pub(crate) fn threads(&self) -> &Threads {
         self.threads.get_or_init(|| {
-            let outlet = self.outlet();
+            let event_sink = self.event_sink();
             let home = self.replay.as_ref().map_or(self.sources.home.to_path_buf(), |replay| replay.home.clone());
             let services = Services::new(home, Arc::clone(&self.http), Environment::of_this_process());
             let services = match &self.replay {
                 Some(replay) => services.replaying(Arc::clone(&replay.replayed)),
                 None => services,
             };
-            Threads::new(Arc::new(self.store.clone()), Arc::new(outlet), Arc::new(services))
+            Threads::new(Arc::new(self.store.clone()), Arc::new(event_sink), Arc::new(services))
         })
     }
 
@@ -250,11 +250,11 @@ impl App {
 
     /// Tells every client that has shaken hands, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        self.outlet().send(Audience::Everyone, notification).await;
+        self.event_sink().send(Audience::Everyone, notification).await;
     }
 
-    fn outlet(&self) -> Connected {
-        Connected { connections: Arc::clone(&self.connections), questions: Arc::clone(&self.questions) }
+    fn event_sink(&self) -> Connected {
+        Connected { connections: Arc::clone(&self.connections), server_requests: Arc::clone(&self.server_requests) }
     }
 }
 
@@ -289,11 +289,11 @@ fn environment(name: &str) -> Option<String> {
 /// Takes the news of threads to connections, serialised once for all.
 struct Connected {
     connections: Arc<Connections>,
-    questions: Arc<Questions>,
+    server_requests: Arc<ServerRequests>,
 }
 
-impl Outlet for Connected {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
+impl EventSink for Connected {
+    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
         Box::pin(async move {
             let notification = match Notification::new(notification) {
                 Ok(notification) => notification,
@@ -309,10 +309,10 @@ impl Outlet for Connected {
         })
     }
 
-    fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question {
+    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest {
         let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
         let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.questions.open(Some(thread_id), asked, &request);
+        let (question, json) = self.server_requests.open(Some(thread_id), asked, &request);
         if let Some(json) = json {
             for outbox in outboxes {
                 outbox.request(json.clone());
@@ -321,10 +321,10 @@ impl Outlet for Connected {
         question
     }
 
-    fn ask_again(&self, thread_id: &str, to: Subscriber) {
+    fn resend_open(&self, thread_id: &str, to: Subscriber) {
         let connection = ConnectionId(to.0);
         let Some(outbox) = self.connections.outbox(connection) else { return };
-        for json in self.questions.ask_also(thread_id, connection) {
+        for json in self.server_requests.open_for(thread_id, connection) {
             outbox.request(json);
         }
     }

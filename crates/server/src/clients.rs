@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loomd_accounts::{Accounts, ClientId, Host, RequestError};
-use loomd_agent::Question;
+use loomd_agent::PendingRequest;
 use loomd_config::Managed;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
@@ -12,11 +12,11 @@ use tracing::error;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
 use crate::outbox::Notification;
-use crate::questions::Questions;
+use crate::server_requests::ServerRequests;
 
 pub(crate) struct Clients {
     pub connections: Arc<Connections>,
-    pub questions: Arc<Questions>,
+    pub server_requests: Arc<ServerRequests>,
     pub home: AbsolutePathBuf,
     pub managed: Arc<Managed>,
 }
@@ -46,7 +46,7 @@ impl Host for Clients {
             if outboxes.is_empty() {
                 return Err(RequestError::NoClient);
             }
-            let (Question { answer, open: _open, .. }, json) = self.questions.open(None, asked, &request);
+            let (PendingRequest { answer, open: _open, .. }, json) = self.server_requests.open(None, asked, &request);
             for outbox in outboxes {
                 outbox.request(json.clone().ok_or(RequestError::NoClient)?);
             }

@@ -69,7 +69,7 @@ pub(crate) async fn serve(
         client: None,
         requests: InFlight::default(),
         processes: Arc::default(),
-        oddities: Throttle::default(),
+        unexpected: Throttle::default(),
     };
     async {
         let ended = source.ended();
@@ -118,7 +118,7 @@ struct Connection {
     /// What its client runs.
     processes: Arc<Processes>,
     /// Messages that make no sense.
-    oddities: Throttle,
+    unexpected: Throttle,
 }
 
 impl Connection {
@@ -141,7 +141,7 @@ impl Connection {
             Ok(Incoming::Request { id, method, params, trace }) => {
                 if let Some(parent) = trace.and_then(|trace| trace.traceparent)
                     && !is_traceparent(&parent)
-                    && let Some(count) = self.oddities.admit()
+                    && let Some(count) = self.unexpected.admit()
                 {
                     warn!(count, "ignoring a malformed traceparent");
                 }
@@ -157,7 +157,7 @@ impl Connection {
             Ok(Incoming::Response { id, result }) => self.answered(&id, Ok(result)),
             Ok(Incoming::Error { id, error }) => self.answered(&id, Err(error)),
             Err(error) => {
-                if let Some(count) = self.oddities.admit() {
+                if let Some(count) = self.unexpected.admit() {
                     error!(%error, bytes = message.len(), count, "ignoring what is no message");
                 }
             }
@@ -166,8 +166,8 @@ impl Connection {
 
     /// The client answers a question of the server.
     fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, RpcError>) {
-        if !self.app.questions.answer(self.id, id, answer)
-            && let Some(count) = self.oddities.admit()
+        if !self.app.server_requests.answer(self.id, id, answer)
+            && let Some(count) = self.unexpected.admit()
         {
             warn!(count, "ignoring an answer to a request that was not made");
         }
@@ -351,7 +351,7 @@ mod tests {
             client: None,
             requests: InFlight::default(),
             processes: Arc::default(),
-            oddities: Throttle::default(),
+            unexpected: Throttle::default(),
         }
     }
 

@@ -25,7 +25,7 @@ const DEFAULT_MODEL: &str = "gpt-5.3-codex";
 
 /// What a client asks for when it opens a thread.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ThreadOverrides {
     model: Option<String>,
     model_provider: Option<String>,
     /// Outer `None`: not said; inner `None`: none.
@@ -50,29 +50,34 @@ pub(crate) enum Restore {
 }
 
 /// Works out the settings when the stored thread, if there is one, has been found.
-pub(crate) fn resolver(cx: &Context, wishes: Wishes, restore: Restore) -> Resolve {
+pub(crate) fn resolver(cx: &Context, overrides: ThreadOverrides, restore: Restore) -> Resolve {
     let cx = cx.clone();
-    Box::new(move |basis| resolve(&cx, wishes, restore, basis))
+    Box::new(move |basis| resolve(&cx, overrides, restore, basis))
 }
 
-fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'_>>) -> Result<Resolved, Refusal> {
+fn resolve(
+    cx: &Context,
+    overrides: ThreadOverrides,
+    restore: Restore,
+    basis: Option<Basis<'_>>,
+) -> Result<Resolved, Refusal> {
     let refuse = |error: loomd_config::ConfigError| Refusal::invalid(format!("failed to load configuration: {error}"));
-    let cwd = wishes.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
+    let cwd = overrides.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
     let cwd = absolute(cwd.unwrap_or_default())?;
-    let names_a_model = wishes.model.is_some()
-        || wishes.model_provider.is_some()
-        || wishes.config.contains_key("model")
-        || wishes.config.contains_key("model_reasoning_effort");
-    let mut overrides = wishes.config;
-    if let Some(mode) = wishes.sandbox {
+    let names_a_model = overrides.model.is_some()
+        || overrides.model_provider.is_some()
+        || overrides.config.contains_key("model")
+        || overrides.config.contains_key("model_reasoning_effort");
+    let mut thread_config = overrides.config;
+    if let Some(mode) = overrides.sandbox {
         // So that it counts more than a permission profile.
-        overrides.insert("sandbox_mode".into(), serde_json::json!(mode));
+        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
     }
-    if let Some(provider) = wishes.model_provider {
-        overrides.insert("model_provider".into(), provider.into());
+    if let Some(provider) = overrides.model_provider {
+        thread_config.insert("model_provider".into(), provider.into());
     }
     let sources = cx.app.sources.request();
-    let request = LoadRequest { cwd: Some(&cwd), thread: Some(&overrides), ..sources };
+    let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
     let loaded = loomd_config::load(&request).map_err(refuse)?;
     let resolved = loomd_config::resolve(&loaded).map_err(refuse)?;
     let (config, requirements) = (&resolved.config, &resolved.requirements);
@@ -83,14 +88,14 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
 
     let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
     let trust = loaded.trust;
-    let approval_policy = wishes.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
+    let approval_policy = overrides.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
         Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
         _ => AskForApproval::OnRequest,
     });
     let approval_policy = requirements.approval_policy(approval_policy);
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
-    let confined = match wishes.sandbox {
+    let confined = match overrides.sandbox {
         Some(mode) => Confined::by_mode(requirements.sandbox_mode(mode), config, &cx.app.sources.home),
         None => Confined::by_default(&resolved, trust, &cx.app.sources.home, &cwd).map_err(refuse)?,
     };
@@ -99,21 +104,21 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
         .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
     Ok(Resolved {
         settings: Settings {
-            model: wishes
+            model: overrides
                 .model
                 .or_else(|| stored.map(|turn| turn.model.clone()))
                 .or_else(|| config.model.clone())
                 .unwrap_or_else(|| DEFAULT_MODEL.into()),
             model_provider: config.model_provider().to_owned(),
-            service_tier: wishes.service_tier.unwrap_or_else(|| config.service_tier.clone()),
+            service_tier: overrides.service_tier.unwrap_or_else(|| config.service_tier.clone()),
             cwd: cwd.to_string_lossy().into_owned(),
             approval_policy,
-            approvals_reviewer: wishes.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
+            approvals_reviewer: overrides.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
             sandbox: confined.policy,
             permissions: confined.permissions,
             reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
             summary: None,
-            personality: wishes.personality,
+            personality: overrides.personality,
             mode: ModeKind::Default,
             mode_instructions: None,
         },
@@ -123,11 +128,11 @@ fn resolve(cx: &Context, wishes: Wishes, restore: Restore, basis: Option<Basis<'
         profile: Arc::new(Profile {
             provider: cx.app.provider(config.model_provider(), &resolved.provider),
             catalogue,
-            base_instructions: wishes.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
-            developer_instructions: wishes.developer_instructions.or_else(|| config.developer_instructions.clone()),
-            raw_events: wishes.raw_events,
+            base_instructions: overrides.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+            developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
-            dynamic_tools: wishes.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
+            dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: cx.client.name.clone(),
             identity: Identity {
                 user_agent: cx.client.user_agent.clone(),
@@ -241,9 +246,9 @@ fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
 }
 
 /// The three ways to open a thread have params of their own; what they ask for is the same.
-macro_rules! wishes_from {
+macro_rules! overrides_from {
     ($params:ident, $personality:expr, $dynamic_tools:expr, $raw_events:expr) => {
-        impl From<&mut $params> for Wishes {
+        impl From<&mut $params> for ThreadOverrides {
             fn from(params: &mut $params) -> Self {
                 Self {
                     model: params.model.take(),
@@ -265,11 +270,11 @@ macro_rules! wishes_from {
     };
 }
 
-wishes_from!(
+overrides_from!(
     ThreadStartParams,
     |params: &mut ThreadStartParams| params.personality,
     |params: &mut ThreadStartParams| params.dynamic_tools.take(),
     |params: &mut ThreadStartParams| params.experimental_raw_events
 );
-wishes_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
-wishes_from!(ThreadForkParams, |_| None, |_| None, |_| false);
+overrides_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
+overrides_from!(ThreadForkParams, |_| None, |_| None, |_| false);

@@ -19,7 +19,7 @@ use crate::tools::ToolCx;
 
 /// What a call asks for beyond running a command.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Wishes {
+pub(crate) struct CommandOptions {
     #[serde(default)]
     pub sandbox_permissions: SandboxPermissions,
     pub additional_permissions: Option<WantedPermissions>,
@@ -116,16 +116,16 @@ pub(crate) struct Candidate<'a> {
     pub item_id: &'a str,
     pub argv: &'a [String],
     pub cwd: &'a Path,
-    pub wishes: &'a Wishes,
+    pub options: &'a CommandOptions,
     /// The name of the tool, for a reviewer.
     pub tool: &'static str,
 }
 
-/// What is wrong with the wishes of a call, before anything is shown. `verb`: the words of the tool.
-pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(), String> {
+/// What is wrong with the options of a call, before anything is shown. `verb`: the words of the tool.
+pub(crate) fn check_wishes(cx: &ToolCx, options: &CommandOptions, verb: &str) -> Result<(), String> {
     let turn = &cx.turn;
-    let wants_more = wishes.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
-        || wishes.additional_permissions.is_some();
+    let wants_more = options.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
+        || options.additional_permissions.is_some();
     if wants_more {
         if !turn.profile.config.features.enabled(Feature::ExecPermissionApprovals) {
             return Err(
@@ -134,7 +134,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
                     .into(),
             );
         }
-        let Some(wanted) = &wishes.additional_permissions else {
+        let Some(wanted) = &options.additional_permissions else {
             return Err(
                 "missing `additional_permissions`; provide at least one of `network` or `file_system` when using \
                         `with_additional_permissions`"
@@ -147,7 +147,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
                 .into());
         }
     }
-    let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
+    let escalates = options.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
     if escalates && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb) {
         return Err(refusal);
     }
@@ -157,9 +157,10 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
 /// Decides about a command, asking if need be. Its item has been shown as started.
 pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
     let turn = &cx.turn;
-    let wishes = candidate.wishes;
-    let extra = wishes.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
-    let escalated = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated;
+    let options = candidate.options;
+    let extra =
+        options.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
+    let escalated = options.sandbox_permissions == SandboxPermissions::RequireEscalated;
     let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
     let mut confined = sandbox(turn, &cx.guard, &cx.services);
     let (decision, key) = with_trust(cx, candidate.cwd, confined.as_ref(), |trust| {
@@ -170,7 +171,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
             escalated: escalated || extra.is_some(),
             rules: &rules,
             trust,
-            prefix_rule: wishes.prefix_rule.as_deref(),
+            prefix_rule: options.prefix_rule.as_deref(),
         });
         (decision, session_key(candidate, &extra, &trust))
     });
@@ -196,7 +197,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
         Decision::Ask { reason, amendment } => {
             let mut notes = Vec::new();
             if !cx.guard.is_remembered(&key) {
-                let reason = reason.or_else(|| wishes.justification.clone());
+                let reason = reason.or_else(|| options.justification.clone());
                 notes = ask(cx, candidate, reason, amendment.clone(), extra, &key).await?;
             }
             let sandbox = confined.filter(|_| !escalated);
@@ -262,7 +263,7 @@ fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionPro
     let key = (
         approval_key(candidate.argv, trust),
         candidate.cwd,
-        candidate.wishes.sandbox_permissions == SandboxPermissions::RequireEscalated,
+        candidate.options.sandbox_permissions == SandboxPermissions::RequireEscalated,
         extra,
     );
     format!("command {key:?}")
@@ -309,7 +310,7 @@ async fn ask(
         available_decisions: Some(decisions),
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.ask(ServerRequest::CommandExecutionApproval(request)).await else {
+    let Some(answer) = turn.request(ServerRequest::CommandExecutionApproval(request)).await else {
         return Err(Denial::Cancelled);
     };
     let answer: Option<CommandExecutionRequestApprovalResponse> =

@@ -15,10 +15,10 @@ use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
 use parking_lot::Mutex;
 
 pub(crate) use command::{
-    Candidate, Clearance, DECLINED, Denial, WantedPermissions, Wishes, check_wishes, clear, retry,
+    Candidate, Clearance, CommandOptions, DECLINED, Denial, WantedPermissions, check_wishes, clear, retry,
 };
 pub(crate) use grants::Grants;
-pub(crate) use patch::{PatchClearance, ask_about_patch, clear_patch};
+pub(crate) use patch::{PatchClearance, clear_patch, request_patch_approval};
 pub(crate) use reviewer::judge;
 
 use crate::network::Hosts;

@@ -11,9 +11,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{ports, serve, set_variables};
 
-struct Nobody;
+struct NoSubscribers;
 
-impl Decider for Nobody {
+impl Decider for NoSubscribers {
     fn decide<'a>(&'a self, _: &'a Request) -> Deciding<'a> {
         Box::pin(async { Err(Blocked::NotAllowed) })
     }
@@ -31,5 +31,5 @@ pub fn lay_for_client(
     set_variables(network, &mut command.env);
     let wrapped = sandbox.wrap_with_doors(&command, None, &ports(network));
     let (command, doors) = wrapped.map_err(|error| error.to_string())?;
-    Ok((command, serve(Proxy::new(policy, Arc::new(Nobody)), doors)))
+    Ok((command, serve(Proxy::new(policy, Arc::new(NoSubscribers)), doors)))
 }

@@ -7,7 +7,7 @@ use loomd_proxy::{Blocked, Decider, Deciding, Request};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::hosts::{Hosts, Said};
+use super::hosts::{HostDecision, Hosts};
 use crate::guard::DECLINED;
 use crate::services::Services;
 use crate::tools::ToolCx;
@@ -46,12 +46,12 @@ impl Gatekeeper {
     async fn ask(&self, request: &Request) -> Result<(), Blocked> {
         let _counted = Counted::new(&self.asking);
         match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
-            Said::Yes => Ok(()),
-            Said::No => {
+            HostDecision::Yes => Ok(()),
+            HostDecision::No => {
                 self.state.lock().declined = true;
                 Err(Blocked::NotAllowed)
             }
-            Said::Nothing => Err(Blocked::NotAllowed),
+            HostDecision::Nothing => Err(Blocked::NotAllowed),
         }
     }
 }

@@ -28,7 +28,7 @@ struct State {
     allowed: HashSet<Key>,
     /// Allowed or denied whatever the protocol.
     rules: HashMap<Host, bool>,
-    open: HashMap<Key, Arc<watch::Sender<Option<Said>>>>,
+    open: HashMap<Key, Arc<watch::Sender<Option<HostDecision>>>>,
 }
 
 /// What is asked about at once.
@@ -40,10 +40,10 @@ fn key(request: &Request) -> Key {
 
 /// What came of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum HostDecision {
     Yes,
     No,
-    /// Nobody answered, or somebody whose word the user does not stand behind.
+    /// NoSubscribers answered, or somebody whose word the user does not stand behind.
     Nothing,
 }
 
@@ -56,7 +56,12 @@ impl Hosts {
     }
 
     /// Asks, or waits for the answer to a question that is open. Whoever no longer waits need not be asked for.
-    pub(super) async fn ask(self: Arc<Self>, turn: &Arc<TurnCx>, services: &Arc<Services>, request: &Request) -> Said {
+    pub(super) async fn ask(
+        self: Arc<Self>,
+        turn: &Arc<TurnCx>,
+        services: &Arc<Services>,
+        request: &Request,
+    ) -> HostDecision {
         let mut answer = {
             let mut state = self.lock();
             match state.open.get(&key(request)) {
@@ -72,8 +77,8 @@ impl Hosts {
             }
         };
         match answer.wait_for(Option::is_some).await {
-            Ok(said) => said.unwrap_or(Said::Nothing),
-            Err(_) => Said::Nothing,
+            Ok(said) => said.unwrap_or(HostDecision::Nothing),
+            Err(_) => HostDecision::Nothing,
         }
     }
 
@@ -83,7 +88,7 @@ impl Hosts {
         turn: Arc<TurnCx>,
         services: Arc<Services>,
         request: Request,
-        question: Arc<watch::Sender<Option<Said>>>,
+        question: Arc<watch::Sender<Option<HostDecision>>>,
     ) {
         let key = key(&request);
         let pointless = async {
@@ -96,12 +101,12 @@ impl Hosts {
         };
         let settings = &turn.settings;
         let said = if turn.over.is_cancelled() {
-            Said::Nothing
+            HostDecision::Nothing
         } else if settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
             && settings.approval_policy == AskForApproval::OnRequest
         {
             let judged = judge(&turn, &services, &item_id(&request), action(&request)).await;
-            if judged.is_ok() { Said::Yes } else { Said::Nothing }
+            if judged.is_ok() { HostDecision::Yes } else { HostDecision::Nothing }
         } else {
             self.put_to_user(&turn, &services, &request, pointless).await
         };
@@ -115,34 +120,34 @@ impl Hosts {
         services: &Services,
         request: &Request,
         pointless: impl Future<Output = ()>,
-    ) -> Said {
+    ) -> HostDecision {
         use CommandExecutionApprovalDecision as D;
         let question = ServerRequest::CommandExecutionApproval(question(turn, request));
-        let Some(answer) = turn.ask_unless(question, pointless).await else { return Said::Nothing };
+        let Some(answer) = turn.request_unless(question, pointless).await else { return HostDecision::Nothing };
         let answer: Option<CommandExecutionRequestApprovalResponse> =
             answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
         match answer.map(|answer| answer.decision) {
-            Some(D::Accept | D::AcceptWithExecpolicyAmendment { .. }) => Said::Yes,
+            Some(D::Accept | D::AcceptWithExecpolicyAmendment { .. }) => HostDecision::Yes,
             Some(D::AcceptForSession) => {
                 self.lock().allowed.insert(key(request));
-                Said::Yes
+                HostDecision::Yes
             }
             Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment }) => {
                 self.amend(services, request, &network_policy_amendment).await
             }
             Some(D::Cancel) => {
                 turn.cancel.cancel();
-                Said::No
+                HostDecision::No
             }
             // Whatever cannot be understood is no permission.
-            Some(D::Decline) | None => Said::No,
+            Some(D::Decline) | None => HostDecision::No,
         }
     }
 
     /// Makes a rule of what the user said, for now and later.
-    async fn amend(&self, services: &Services, request: &Request, amendment: &NetworkPolicyAmendment) -> Said {
+    async fn amend(&self, services: &Services, request: &Request, amendment: &NetworkPolicyAmendment) -> HostDecision {
         let allow = amendment.action == NetworkPolicyRuleAction::Allow;
-        let said = if allow { Said::Yes } else { Said::No };
+        let said = if allow { HostDecision::Yes } else { HostDecision::No };
         let Ok(host) = Host::parse(&amendment.host) else { return said };
         self.lock().rules.insert(host.clone(), allow);
         let (decision, verb) = if allow { (NetworkDecision::Allow, "Allow") } else { (NetworkDecision::Deny, "Deny") };

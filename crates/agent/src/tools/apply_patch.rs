@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::spec::{function, string};
-use super::{Answer, Call, Input, Offer, Output, Running, Tool, ToolCx};
+use super::{Call, CallInput, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult};
 use crate::conversation::message;
 use crate::guard::{self, Denial, PatchClearance};
 use crate::turn::TurnCx;
@@ -50,11 +50,11 @@ impl Tool for ApplyPatch {
         form(offer.cx).is_some()
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let text = match &call.input {
-                Input::Text(text) => text.clone(),
-                Input::Arguments(_) => call.arguments::<Args>()?.input,
+                CallInput::Text(text) => text.clone(),
+                CallInput::Arguments(_) => call.arguments::<Args>()?.input,
             };
             let done = patch(cx, call, &text, Path::new(&cx.turn.settings.cwd)).await?;
             Ok(as_text(&done).into())
@@ -75,7 +75,7 @@ pub(super) fn is_free_form(turn: &TurnCx) -> bool {
 }
 
 /// A patch in the disguise of a command is applied as what it is. `None` for any other command.
-pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<Answer> {
+pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<ToolResult> {
     let (text, folder) = match loomd_patch::intercept(argv)? {
         Intercepted::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
         Intercepted::Patch { text, folder } => (text, folder),
@@ -117,7 +117,7 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     let changes = plan.changes();
     let item = |status| ThreadItem::FileChange { id: call.id.clone(), changes: changes.clone(), status };
     turn.started(item(PatchApplyStatus::InProgress)).await;
-    if asks && let Err(denial) = guard::ask_about_patch(cx, &call.id, &plan).await {
+    if asks && let Err(denial) = guard::request_patch_approval(cx, &call.id, &plan).await {
         let end = ended(turn, call, &changes, EndStatus::Declined, "");
         turn.completed(item(PatchApplyStatus::Declined), Some(end)).await;
         return Err(match denial {
@@ -131,7 +131,7 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
         Ok(()) => (0, plan.summary()),
         Err(error) => (1, format!("{error}\n")),
     };
-    turn.tell(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
+    turn.publish(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         item_id: call.id.clone(),
@@ -173,7 +173,7 @@ async fn show_diff(cx: &ToolCx, plan: Plan) {
         blocking(move || shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner).after(&plan, &cwd)).await
     };
     let Ok(Some(diff)) = diff else { return };
-    turn.tell(ServerNotification::TurnDiffUpdated(TurnDiffUpdatedNotification {
+    turn.publish(ServerNotification::TurnDiffUpdated(TurnDiffUpdatedNotification {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         diff,

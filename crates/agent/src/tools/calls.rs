@@ -9,10 +9,10 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Answer, Call, Output, SHELLS};
+use super::{Call, Output, SHELLS, ToolResult};
 use crate::settings::truncation;
 use crate::truncate::{truncate, widened};
-use crate::turn::{GRACE, Turn};
+use crate::turn::{GRACE, TurnTask};
 
 /// The calls that were made and not yet answered.
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct RunningCall {
 
 /// A call that is over.
 enum Done {
-    Answered(Answer),
+    Answered(ToolResult),
     /// The turn was stopped before it was.
     Stopped,
     /// It was not made again; this is what the model was told of it.
@@ -40,13 +40,13 @@ enum Done {
 }
 
 /// What a call waits for, and what waits for it.
-struct Turnstile {
+struct CallOrder {
     before: Vec<CancellationToken>,
     done: CancellationToken,
 }
 
 impl Calls {
-    fn line_up(&mut self, parallel: bool) -> Turnstile {
+    fn line_up(&mut self, parallel: bool) -> CallOrder {
         let done = CancellationToken::new();
         let mut before: Vec<_> = self.alone.iter().cloned().collect();
         if parallel {
@@ -55,16 +55,16 @@ impl Calls {
             before.append(&mut self.beside);
             self.alone = Some(done.clone());
         }
-        Turnstile { before, done }
+        CallOrder { before, done }
     }
 }
 
-impl Turn {
+impl TurnTask {
     /// Starts a call. It runs while the rest of the answer comes in.
     pub(crate) fn launch(&mut self, call: Call) {
         let tool = self.toolbox.find(&call.name);
         let parallel = tool.is_some_and(|tool| tool.parallel()) && self.toolbox.names.contains(&call.name);
-        let Turnstile { before, done } = self.progress.calls.line_up(parallel);
+        let CallOrder { before, done } = self.progress.calls.line_up(parallel);
         let (cx, called) = (std::sync::Arc::clone(&self.toolbox.cx), call.clone());
         let replayed = cx.services.replayed.clone().filter(|_| !tool.is_some_and(|tool| tool.harmless()));
         let work = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Running a command for the model as an item that clients see, and what the model is told of it.
+//! ToolFuture a command for the model as an item that clients see, and what the model is told of it.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -11,8 +11,8 @@ use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
 
 use super::deltas::Deltas;
-use super::{Answer, Call, Output, ToolCx};
-use crate::guard::{self, Candidate, Denial, Wishes};
+use super::{Call, Output, ToolCx, ToolResult};
+use crate::guard::{self, Candidate, CommandOptions, Denial};
 use crate::hooks;
 use crate::network::{Line, Route};
 use crate::settings::truncation;
@@ -47,10 +47,10 @@ pub(crate) struct Ran {
 
 /// Runs a command of the model, if that is allowed, and shows it from its start to its end. `None` when the
 /// turn was stopped instead.
-pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, wishes: &Wishes) -> Ran {
+pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOptions) -> Ran {
     let turn = &cx.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, wishes, tool: "shell" };
+    let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, options, tool: "shell" };
     let clearance = match guard::clear(cx, &candidate).await {
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
@@ -288,7 +288,13 @@ pub(super) fn working_directory(turn: &TurnCx, workdir: Option<&str>) -> PathBuf
 
 /// What the model is told, in one of the forms below, when hooks have had their say. `line`: the command as
 /// the model wrote it.
-pub(super) async fn told(cx: &ToolCx, call: &Call, line: &str, ran: &Ran, form: fn(&TurnCx, &Ran) -> Answer) -> Answer {
+pub(super) async fn told(
+    cx: &ToolCx,
+    call: &Call,
+    line: &str,
+    ran: &Ran,
+    form: fn(&TurnCx, &Ran) -> ToolResult,
+) -> ToolResult {
     let mut told = form(&cx.turn, ran)?;
     if ran.exit_code == 0 && hooks::enabled(cx) {
         let response = truncate(&ran.output, truncation(&cx.turn.model)).text;
@@ -298,7 +304,7 @@ pub(super) async fn told(cx: &ToolCx, call: &Call, line: &str, ran: &Ran, form: 
 }
 
 /// What the model is told, as text.
-pub(super) fn text(turn: &TurnCx, ran: &Ran) -> Answer {
+pub(super) fn text(turn: &TurnCx, ran: &Ran) -> ToolResult {
     if ran.not_run {
         return Err(ran.output.clone());
     }
@@ -312,7 +318,7 @@ pub(super) fn text(turn: &TurnCx, ran: &Ran) -> Answer {
 }
 
 /// What the model is told, as JSON.
-pub(super) fn json(turn: &TurnCx, ran: &Ran) -> Answer {
+pub(super) fn json(turn: &TurnCx, ran: &Ran) -> ToolResult {
     if ran.not_run {
         return Err(ran.output.clone());
     }

@@ -10,7 +10,7 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{DynamicToolCallResponse as StoredResponse, Event};
 
-use super::{Answer, Call, Offer, Output, Running, Tool, ToolCx};
+use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult};
 use crate::settings::Profile;
 
 /// Stands for all tools of the client.
@@ -44,12 +44,12 @@ impl Tool for Dynamic {
         None
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(run(cx, call))
     }
 }
 
-async fn run(cx: &ToolCx, call: &Call) -> Answer {
+async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let arguments: JsonValue = call.arguments()?;
     let turn = &cx.turn;
     let begun = Instant::now();

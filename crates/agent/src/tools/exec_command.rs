@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
-use super::{Answer, Call, Offer, Output, Running, Tool, ToolCx, apply_patch, command};
-use crate::guard::{self, Candidate, Clearance, Denial, Wishes};
+use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult, apply_patch, command};
+use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
 use crate::hooks;
 use crate::network::{Line, Route};
 use crate::terminals::{Feed, Names, Open};
@@ -41,7 +41,7 @@ struct Args {
     yield_time_ms: Option<u64>,
     max_output_tokens: Option<u64>,
     #[serde(flatten)]
-    wishes: Wishes,
+    options: CommandOptions,
 }
 
 impl Tool for ExecCommand {
@@ -75,7 +75,7 @@ impl Tool for ExecCommand {
         offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
@@ -91,19 +91,20 @@ impl Tool for ExecCommand {
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            guard::check_wishes(cx, &args.wishes, "cannot")?;
+            guard::check_wishes(cx, &args.options, "cannot")?;
             start(cx, call, argv, cwd, &args).await
         })
     }
 }
 
-async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> Answer {
+async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> ToolResult {
     let turn = &cx.turn;
     let reserved = cx.terminals.sessions.reserve();
     let mut session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
     turn.started(session.item(None)).await;
     let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
-    let candidate = Candidate { item_id: &call.id, argv: &argv, cwd: &cwd, wishes: &args.wishes, tool: "exec_command" };
+    let candidate =
+        Candidate { item_id: &call.id, argv: &argv, cwd: &cwd, options: &args.options, tool: "exec_command" };
     let clearance = match guard::clear(cx, &candidate).await {
         Ok(clearance) => clearance,
         Err(denial) => return declined(cx, &session, denial, args).await,
@@ -137,7 +138,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             }
             Ok(told)
         }
-        Started::Running(polled, ended) => {
+        Started::ToolFuture(polled, ended) => {
             let text = report(&session.argv, polled, max_tokens).text();
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
@@ -157,7 +158,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
 /// What became of a command in the time that the call waits for it.
 enum Started {
     Ended(Polled, Ended),
-    Running(Polled, oneshot::Receiver<Ended>),
+    ToolFuture(Polled, oneshot::Receiver<Ended>),
     /// The turn was stopped; the command goes on.
     Stopped(oneshot::Receiver<Ended>),
     Failed(String),
@@ -194,7 +195,7 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
         () = turn.cancel.cancelled() => return Started::Stopped(ended),
     };
     if polled.exit.is_none() {
-        return Started::Running(polled, ended);
+        return Started::ToolFuture(polled, ended);
     }
     match ended.await {
         Ok(ended) => Started::Ended(polled, ended),
@@ -213,7 +214,7 @@ fn denied(ended: &Ended) -> bool {
 }
 
 /// Shows that a command was not allowed to run.
-async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -> Answer {
+async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -> ToolResult {
     let (mut item, event) = session.failed(match &denial {
         Denial::Declined(reason) => reason,
         Denial::Cancelled => "",

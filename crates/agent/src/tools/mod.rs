@@ -36,7 +36,7 @@ use tokio::sync::mpsc::WeakSender;
 pub(crate) use calls::Calls;
 pub(crate) use command::{Task, run as run_command};
 
-use crate::family::Family;
+use crate::agent_tree::AgentTree;
 use crate::guard::Guard;
 use crate::hooks::ThreadHooks;
 use crate::services::Services;
@@ -48,10 +48,10 @@ use crate::turn::TurnCx;
 use net_diff::NetDiff;
 
 /// A tool's answer to the model: what it found, or why not.
-pub(crate) type Answer = Result<Output, String>;
+pub(crate) type ToolResult = Result<Output, String>;
 
 /// A tool at work.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+pub(crate) type ToolFuture<'a> = Pin<Box<dyn Future<Output = ToolResult> + Send + 'a>>;
 
 pub(crate) trait Tool: Send + Sync {
     /// `None` when it is not offered here.
@@ -72,7 +72,7 @@ pub(crate) trait Tool: Send + Sync {
         false
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a>;
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a>;
 }
 
 /// All tools by name.
@@ -133,7 +133,7 @@ pub(crate) struct ToolCx {
     pub ops: WeakSender<Op>,
     pub diff: Arc<Mutex<NetDiff>>,
     pub threads: WeakThreads,
-    pub family: Arc<Family>,
+    pub agent_tree: Arc<AgentTree>,
     pub depth: i32,
     pub guard: Arc<Guard>,
     pub hooks: Arc<ThreadHooks>,
@@ -148,7 +148,7 @@ pub(crate) struct Kit {
     pub terminals: Arc<Terminals>,
     pub ops: WeakSender<Op>,
     pub threads: WeakThreads,
-    pub family: Arc<Family>,
+    pub agent_tree: Arc<AgentTree>,
     /// How many agents are between this one and the user.
     pub depth: i32,
     pub guard: Arc<Guard>,
@@ -183,7 +183,7 @@ impl Toolbox {
             specs.extend(dynamic::specs(&turn.profile));
         }
         let names = specs.iter().map(|spec| spec.name().to_owned()).collect();
-        let Kit { services, role, terminals, ops, threads, family, depth, guard, hooks, shell_memory } = kit;
+        let Kit { services, role, terminals, ops, threads, agent_tree, depth, guard, hooks, shell_memory } = kit;
         let cx = ToolCx {
             turn: Arc::clone(turn),
             services,
@@ -192,7 +192,7 @@ impl Toolbox {
             ops,
             diff,
             threads,
-            family,
+            agent_tree,
             depth,
             guard,
             hooks,
@@ -209,7 +209,7 @@ impl Toolbox {
             terminals: Arc::clone(&of.cx.terminals),
             ops: of.cx.ops.clone(),
             threads: of.cx.threads.clone(),
-            family: Arc::clone(&of.cx.family),
+            agent_tree: Arc::clone(&of.cx.agent_tree),
             depth: of.cx.depth,
             guard: Arc::clone(&of.cx.guard),
             hooks: Arc::new(of.cx.hooks.within()),
@@ -242,11 +242,11 @@ impl Toolbox {
 pub(crate) struct Call {
     pub id: String,
     pub name: String,
-    pub input: Input,
+    pub input: CallInput,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Input {
+pub(crate) enum CallInput {
     /// JSON, as the model wrote it.
     Arguments(String),
     /// Free text.
@@ -258,17 +258,21 @@ impl Call {
     pub fn of(item: &ResponseItem) -> Option<Self> {
         Some(match item {
             ResponseItem::FunctionCall { name, arguments, call_id, .. } => {
-                Self { id: call_id.clone(), name: name.clone(), input: Input::Arguments(arguments.clone()) }
+                Self { id: call_id.clone(), name: name.clone(), input: CallInput::Arguments(arguments.clone()) }
             }
             ResponseItem::CustomToolCall { name, input, call_id, .. } => {
-                Self { id: call_id.clone(), name: name.clone(), input: Input::Text(input.clone()) }
+                Self { id: call_id.clone(), name: name.clone(), input: CallInput::Text(input.clone()) }
             }
             ResponseItem::LocalShellCall { call_id: Some(call_id), action, .. } => {
                 let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
                 let arguments = serde_json::json!({
                     "command": command, "timeout_ms": timeout_ms, "workdir": working_directory,
                 });
-                Self { id: call_id.clone(), name: "local_shell".into(), input: Input::Arguments(arguments.to_string()) }
+                Self {
+                    id: call_id.clone(),
+                    name: "local_shell".into(),
+                    input: CallInput::Arguments(arguments.to_string()),
+                }
             }
             _ => return None,
         })
@@ -277,8 +281,8 @@ impl Call {
     /// The arguments, read.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
         let text = match &self.input {
-            Input::Arguments(text) => text.as_str(),
-            Input::Text(_) => return Err(format!("{} takes arguments, not text", self.name)),
+            CallInput::Arguments(text) => text.as_str(),
+            CallInput::Text(_) => return Err(format!("{} takes arguments, not text", self.name)),
         };
         serde_json::from_str(text).map_err(|error| format!("failed to parse function arguments: {error}"))
     }
@@ -286,16 +290,16 @@ impl Call {
     /// What the model is told when there is no such tool.
     fn unsupported(&self) -> String {
         match self.input {
-            Input::Arguments(_) => format!("unsupported call: {}", self.name),
-            Input::Text(_) => format!("unsupported custom tool call: {}", self.name),
+            CallInput::Arguments(_) => format!("unsupported call: {}", self.name),
+            CallInput::Text(_) => format!("unsupported custom tool call: {}", self.name),
         }
     }
 
     fn output(&self, output: FunctionCallOutputBody) -> ResponseItem {
         let call_id = self.id.clone();
         match self.input {
-            Input::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
-            Input::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
+            CallInput::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
+            CallInput::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
         }
     }
 }

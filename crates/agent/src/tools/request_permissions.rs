@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::spec::{array, boolean, function, object, string};
-use super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use crate::guard::{Grants, WantedPermissions};
 
 pub(super) struct RequestPermissions;
@@ -67,12 +67,12 @@ impl Tool for RequestPermissions {
         offer.has(Feature::RequestPermissionsTool)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(request(cx, call))
     }
 }
 
-async fn request(cx: &ToolCx, call: &Call) -> Answer {
+async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let wanted = args
@@ -100,7 +100,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
                 cwd: turn.settings.cwd.clone(),
                 started_at_ms: Timestamp::now().as_millisecond(),
             };
-            let answer = turn.ask(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
+            let answer = turn.request(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
             answer.ok().and_then(|answer| serde_json::from_value::<PermissionsRequestApprovalResponse>(answer).ok())
         }
     };
@@ -108,7 +108,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
         Some(answer) => (answer.permissions, answer.scope),
         None => (GrantedPermissionProfile { network: None, file_system: None }, PermissionGrantScope::Turn),
     };
-    // Nobody can grant more than was asked for.
+    // NoSubscribers can grant more than was asked for.
     let network = wanted.network.filter(|_| given.network.is_some_and(|given| given.enabled == Some(true)));
     let file_system = wanted.file_system.zip(given.file_system).map(|(wanted, given)| {
         AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }

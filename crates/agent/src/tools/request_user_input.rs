@@ -11,7 +11,7 @@ use loomd_protocol::{
 use serde::Deserialize;
 
 use super::spec::{array, function, object, string};
-use super::{Call, Offer, Role, Running, Tool, ToolCx};
+use super::{Call, Offer, Role, Tool, ToolCx, ToolFuture};
 
 pub(super) struct RequestUserInput;
 
@@ -67,7 +67,7 @@ impl Tool for RequestUserInput {
         offer.role == Role::Main
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let turn = &cx.turn;
             let args: Args = call.arguments()?;
@@ -94,7 +94,7 @@ impl Tool for RequestUserInput {
                 questions: questions.collect(),
                 is_blocking: true,
             };
-            let answer = turn.ask(ServerRequest::ToolUserInput(params)).await.ok_or(CANCELLED)?;
+            let answer = turn.request(ServerRequest::ToolUserInput(params)).await.ok_or(CANCELLED)?;
             // Whoever cannot answer has not answered anything.
             let answers = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
             let answers = answers.unwrap_or(ToolRequestUserInputResponse { answers: BTreeMap::new() });

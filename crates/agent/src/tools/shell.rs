@@ -12,8 +12,8 @@ use serde_json::json;
 use super::command::{self, Task};
 use super::shell_command::escalation;
 use super::spec::{array, function, number, string};
-use super::{Answer, Call, Offer, Running, Tool, ToolCx, apply_patch};
-use crate::guard::{self, Wishes};
+use super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult, apply_patch};
+use crate::guard::{self, CommandOptions};
 use crate::hooks;
 
 pub(super) struct Shell;
@@ -28,7 +28,7 @@ struct Args {
     #[serde(alias = "timeout")]
     timeout_ms: Option<u64>,
     #[serde(flatten)]
-    wishes: Wishes,
+    options: CommandOptions,
 }
 
 impl Tool for Shell {
@@ -61,7 +61,7 @@ impl Tool for Shell {
         offer.has(Feature::ShellTool)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(run(cx, call))
     }
 }
@@ -75,12 +75,12 @@ impl Tool for Alias {
         offer.has(Feature::ShellTool)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(run(cx, call))
     }
 }
 
-async fn run(cx: &ToolCx, call: &Call) -> Answer {
+async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let line = loomd_exec::join(&args.command);
@@ -89,7 +89,7 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
     if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {
         return patched;
     }
-    guard::check_wishes(cx, &args.wishes, "should not")?;
+    guard::check_wishes(cx, &args.options, "should not")?;
     let ran = command::run_guarded(
         cx,
         Task {
@@ -99,7 +99,7 @@ async fn run(cx: &ToolCx, call: &Call) -> Answer {
             timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
             source: CommandExecutionSource::Agent,
         },
-        &args.wishes,
+        &args.options,
     )
     .await;
     let form = if apply_patch::is_free_form(turn) { command::text } else { command::json };

@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::command::{self, Task};
 use super::spec::{array, boolean, function, number, one_of, string};
-use super::{Call, Offer, Running, Tool, ToolCx, apply_patch};
-use crate::guard::{self, Wishes};
+use super::{Call, Offer, Tool, ToolCx, ToolFuture, apply_patch};
+use crate::guard::{self, CommandOptions};
 use crate::hooks;
 
 pub(super) struct ShellCommand;
@@ -23,7 +23,7 @@ struct Args {
     #[serde(alias = "timeout")]
     timeout_ms: Option<u64>,
     #[serde(flatten)]
-    wishes: Wishes,
+    options: CommandOptions,
     login: Option<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Tool for ShellCommand {
         offer.has(Feature::ShellTool)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
@@ -68,7 +68,7 @@ impl Tool for ShellCommand {
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            guard::check_wishes(cx, &args.wishes, "should not")?;
+            guard::check_wishes(cx, &args.options, "should not")?;
             let ran = command::run_guarded(
                 cx,
                 Task {
@@ -78,7 +78,7 @@ impl Tool for ShellCommand {
                     timeout: Some(args.timeout_ms.map_or(Limits::TIMEOUT, Duration::from_millis)),
                     source: CommandExecutionSource::Agent,
                 },
-                &args.wishes,
+                &args.options,
             )
             .await;
             command::told(cx, call, &args.command, &ran, command::text).await

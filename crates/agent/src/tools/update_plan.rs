@@ -5,7 +5,7 @@ use loomd_protocol::{ModeKind, ServerNotification, TurnPlanStep, TurnPlanStepSta
 use serde::Deserialize;
 
 use super::spec::{array, function, object, one_of, string};
-use super::{Call, Offer, Running, Tool, ToolCx};
+use super::{Call, Offer, Tool, ToolCx, ToolFuture};
 
 pub(super) struct UpdatePlan;
 
@@ -54,7 +54,7 @@ impl Tool for UpdatePlan {
         true
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
@@ -75,7 +75,7 @@ impl Tool for UpdatePlan {
                 explanation: args.explanation,
                 plan: plan.collect(),
             };
-            turn.tell(ServerNotification::TurnPlanUpdated(updated)).await;
+            turn.publish(ServerNotification::TurnPlanUpdated(updated)).await;
             Ok("Plan updated".into())
         })
     }

@@ -6,7 +6,7 @@ use loomd_store::rollout::{Event, ViewImageToolCall};
 use serde::Deserialize;
 
 use super::spec::{function, string};
-use super::{Call, Offer, Output, Running, Tool, ToolCx};
+use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture};
 use crate::guard;
 use crate::images::VIEW_NOT_ALLOWED;
 use crate::input;
@@ -33,7 +33,7 @@ impl Tool for ViewImage {
         true
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let turn = &cx.turn;
             if !turn.model.input_modalities.contains(&InputModality::Image) {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::exec_command::{MAX_OUTPUT_TOKENS, report};
 use super::spec::{function, number, string};
-use super::{Call, Offer, Running, Tool, ToolCx};
+use super::{Call, Offer, Tool, ToolCx, ToolFuture};
 
 pub(super) struct WriteStdin;
 
@@ -51,7 +51,7 @@ impl Tool for WriteStdin {
         offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
             let turn = &cx.turn;
@@ -68,13 +68,15 @@ impl Tool for WriteStdin {
                 }
             };
             if let Some(open) = &open {
-                turn.tell(ServerNotification::CommandExecutionTerminalInteraction(TerminalInteractionNotification {
-                    thread_id: turn.thread_id.clone(),
-                    turn_id: turn.turn_id.clone(),
-                    item_id: open.item_id.clone(),
-                    process_id: args.session_id.to_string(),
-                    stdin: args.chars.clone(),
-                }))
+                turn.publish(ServerNotification::CommandExecutionTerminalInteraction(
+                    TerminalInteractionNotification {
+                        thread_id: turn.thread_id.clone(),
+                        turn_id: turn.turn_id.clone(),
+                        item_id: open.item_id.clone(),
+                        process_id: args.session_id.to_string(),
+                        stdin: args.chars.clone(),
+                    },
+                ))
                 .await;
                 if polled.exit.is_some() {
                     _ = timeout(SHOWING, open.shown.cancelled()).await;

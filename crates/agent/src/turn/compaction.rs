@@ -8,7 +8,7 @@ use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, Truncatio
 use std::sync::Arc;
 use uuid::Uuid;
 
-use super::{Failure, Turn};
+use super::{Failure, TurnTask};
 use crate::conversation::{message, text_of};
 use crate::markers;
 use crate::prompts;
@@ -27,7 +27,7 @@ enum When {
     Midway,
 }
 
-impl Turn {
+impl TurnTask {
     /// A turn that does nothing else.
     pub(super) async fn compact(&mut self) -> Result<(), Failure> {
         self.summarise(When::Between).await
@@ -76,7 +76,7 @@ impl Turn {
         let event = Event::ContextCompacted(ContextCompacted { item_id: Some(id) });
         self.cx.completed(item, Some(event)).await;
         self.cx
-            .tell(ServerNotification::ThreadCompacted(ContextCompactedNotification {
+            .publish(ServerNotification::ThreadCompacted(ContextCompactedNotification {
                 thread_id: self.cx.thread_id.clone(),
                 turn_id: self.cx.turn_id.clone(),
             }))

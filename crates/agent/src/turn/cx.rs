@@ -14,9 +14,9 @@ use loomd_store::{Durability, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::event_sink::PendingRequest;
 use crate::guard::Grants;
 use crate::hub::Hub;
-use crate::outlet::Question;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
@@ -133,17 +133,17 @@ impl TurnCx {
         self.log.recorder.lock().await.len
     }
 
-    pub async fn tell(&self, notification: ServerNotification) {
-        self.hub.tell(notification).await;
+    pub async fn publish(&self, notification: ServerNotification) {
+        self.hub.publish(notification).await;
     }
 
     /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
-    pub async fn ask(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        self.ask_unless(request, pending()).await
+    pub async fn request(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
+        self.request_unless(request, pending()).await
     }
 
     /// The same, and takes the question back when there is no more point in an answer.
-    pub async fn ask_unless(
+    pub async fn request_unless(
         &self,
         request: ServerRequest,
         pointless: impl Future<Output = ()>,
@@ -154,7 +154,7 @@ impl TurnCx {
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
         self.view.change(&self.hub, |status| waiting(status, true)).await;
-        let Question { id, mut answer, open } = self.hub.ask(&self.thread_id, request).await;
+        let PendingRequest { id, mut answer, open } = self.hub.request(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
             answered = &mut answer => answered.ok().map(said),
@@ -162,7 +162,7 @@ impl TurnCx {
             () = pointless => None,
         };
         drop(open);
-        self.tell(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
+        self.publish(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
             thread_id: self.thread_id.clone(),
             request_id: id,
         }))
@@ -171,10 +171,10 @@ impl TurnCx {
         answered
     }
 
-    /// Has a client do something; `None` when the turn is stopped before it is done. Nobody is told that
+    /// Has a client do something; `None` when the turn is stopped before it is done. NoSubscribers is told that
     /// anything is waited for.
     pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        let Question { mut answer, open, .. } = self.hub.ask(&self.thread_id, request).await;
+        let PendingRequest { mut answer, open, .. } = self.hub.request(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
             answered = &mut answer => answered.ok().map(said),
@@ -189,7 +189,7 @@ impl TurnCx {
         if self.is_broken() {
             return;
         }
-        self.tell(ServerNotification::ItemStarted(ItemStartedNotification {
+        self.publish(ServerNotification::ItemStarted(ItemStartedNotification {
             item,
             thread_id: self.thread_id.clone(),
             turn_id: self.turn_id.clone(),
@@ -213,7 +213,7 @@ impl TurnCx {
         if self.is_broken() {
             return;
         }
-        self.tell(ServerNotification::ItemCompleted(ItemCompletedNotification {
+        self.publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
             item,
             thread_id: self.thread_id.clone(),
             turn_id: self.turn_id.clone(),
@@ -307,7 +307,7 @@ impl TurnCx {
 
     /// Shows an error of this turn.
     pub async fn error(&self, error: TurnError, will_retry: bool) {
-        self.tell(ServerNotification::Error(ErrorNotification {
+        self.publish(ServerNotification::Error(ErrorNotification {
             error,
             will_retry,
             thread_id: self.thread_id.clone(),

@@ -2,13 +2,13 @@
 
 use loomd_protocol::UserInput;
 
-use super::{Failure, Turn};
-use crate::hooks::{self, Heard};
+use super::{Failure, TurnTask};
+use crate::hooks::{self, HookOutcome};
 
 /// Hooks that never let a turn end are not heard any more after so many times.
 const MAX_CONTINUATIONS: u32 = 100;
 
-impl Turn {
+impl TurnTask {
     /// Tells hooks that the session begins; false when they are against it.
     pub(super) async fn begin_session(&mut self) -> Result<bool, Failure> {
         let heard = hooks::session_start(self.toolbox.cx()).await?;
@@ -25,7 +25,7 @@ impl Turn {
     }
 
     /// Takes in what hooks say to the model; false when they are against going on.
-    async fn listen_to(&mut self, heard: Heard) -> bool {
+    async fn listen_to(&mut self, heard: HookOutcome) -> bool {
         for item in &heard.context {
             self.remember(item).await;
         }

@@ -9,15 +9,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// What a turn has not heard yet is bounded: nobody says so much to somebody who does not answer.
-const MAX_MAIL: usize = 1024;
+const MAX_INPUTS: usize = 1024;
 
 /// Something that the model should hear next.
 #[derive(Debug)]
-pub(crate) enum Mail {
+pub(crate) enum Input {
     /// What the user says; shown as an item.
-    Said(Vec<UserInput>),
+    User(Vec<UserInput>),
     /// Something that happened; not shown.
-    Happened(Box<ResponseItem>),
+    Injected(Box<ResponseItem>),
 }
 
 #[derive(Default)]
@@ -31,8 +31,8 @@ pub(crate) struct Hold(Arc<Inbox>);
 
 impl Hold {
     /// Puts in what was promised. The turn waits for it, so that it is taken even from a closed inbox.
-    pub fn put(self, mail: Mail) {
-        self.0.lock().mail.push_back(mail);
+    pub fn put(self, inputs: Input) {
+        self.0.lock().inputs.push_back(inputs);
     }
 }
 
@@ -45,19 +45,19 @@ impl Drop for Hold {
 
 #[derive(Default)]
 struct State {
-    mail: VecDeque<Mail>,
+    inputs: VecDeque<Input>,
     closed: bool,
     holds: usize,
 }
 
 impl Inbox {
-    /// Gives the mail back when the turn takes no more.
-    pub fn put(&self, mail: Mail) -> Result<(), Mail> {
+    /// Gives the inputs back when the turn takes no more.
+    pub fn put(&self, inputs: Input) -> Result<(), Input> {
         let mut state = self.lock();
-        if state.closed || state.mail.len() >= MAX_MAIL {
-            return Err(mail);
+        if state.closed || state.inputs.len() >= MAX_INPUTS {
+            return Err(inputs);
         }
-        state.mail.push_back(mail);
+        state.inputs.push_back(inputs);
         Ok(())
     }
 
@@ -84,25 +84,25 @@ impl Inbox {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().mail.is_empty()
+        self.lock().inputs.is_empty()
     }
 
-    pub fn take(&self) -> Vec<Mail> {
-        self.lock().mail.drain(..).collect()
+    pub fn take(&self) -> Vec<Input> {
+        self.lock().inputs.drain(..).collect()
     }
 
     /// Closes it if there is nothing in it; false when there is.
     pub fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
-        state.closed |= state.mail.is_empty() && state.holds == 0;
+        state.closed |= state.inputs.is_empty() && state.holds == 0;
         state.closed
     }
 
     /// Closes it and gives what is left. What was promised may still come.
-    pub fn close(&self) -> Vec<Mail> {
+    pub fn close(&self) -> Vec<Input> {
         let mut state = self.lock();
         state.closed = true;
-        state.mail.drain(..).collect()
+        state.inputs.drain(..).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,7 +10,7 @@ use loomd_protocol::{ExperimentalFeatureStage, SandboxPolicy};
 use loomd_store::rollout::StoredGit;
 use serde::Serialize;
 
-use super::Turn;
+use super::TurnTask;
 
 #[derive(Serialize)]
 struct Metadata<'a> {
@@ -52,7 +52,7 @@ fn without_password(url: &str) -> String {
     format!("{scheme}://{host}{}", &rest[end..])
 }
 
-pub(super) fn headers(turn: &Turn) -> CallHeaders {
+pub(super) fn headers(turn: &TurnTask) -> CallHeaders {
     let metadata = Metadata {
         session_id: &turn.scope.session_id,
         turn_id: &turn.cx.turn_id,
@@ -77,7 +77,7 @@ fn sandbox(policy: &SandboxPolicy) -> &'static str {
     }
 }
 
-fn beta_features(turn: &Turn) -> Option<String> {
+fn beta_features(turn: &TurnTask) -> Option<String> {
     let features = turn.cx.profile.config.features;
     let enabled = Feature::ALL
         .iter()

@@ -33,7 +33,7 @@ use loomd_store::rollout::{
 use uuid::Uuid;
 
 pub(crate) use cx::TurnCx;
-pub(crate) use inbox::{Inbox, Mail};
+pub(crate) use inbox::{Inbox, Input};
 pub(crate) use visible::text as visible_text;
 
 use crate::context::{Situation, name_of};
@@ -44,7 +44,7 @@ use crate::prompts;
 use crate::replay::Asked;
 use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
-use crate::view::{Keeping, View};
+use crate::view::{Persistence, View};
 use answer::Answer;
 
 /// How long a tool or a command that is told to stop may take to do so.
@@ -93,7 +93,7 @@ pub(crate) struct Scope {
 }
 
 /// A turn that is about to run, or runs.
-pub(crate) struct Turn {
+pub(crate) struct TurnTask {
     pub cx: Arc<TurnCx>,
     pub services: Arc<Services>,
     pub view: Arc<View>,
@@ -138,7 +138,7 @@ pub(crate) struct Ended {
     pub rate_limits: RateLimitSnapshot,
 }
 
-impl Turn {
+impl TurnTask {
     /// Does the work and writes down how it ended.
     pub async fn run(mut self, work: Work) -> Ended {
         self.begin().await;
@@ -156,9 +156,9 @@ impl Turn {
         let mut late = self.inbox.close();
         self.settle().await;
         late.extend(self.inbox.take());
-        for mail in late {
+        for inputs in late {
             // Of what hooks could not be asked about any more, nothing is kept.
-            _ = self.take_mail(mail).await;
+            _ = self.take_mail(inputs).await;
         }
         self.count_side_calls().await;
         let mut outcome = match done {
@@ -267,7 +267,7 @@ impl Turn {
             self.submit(input).await?;
             return Err(failure);
         }
-        self.tell_situation().await;
+        self.record_context().await;
         if !self.begin_session().await? {
             return Ok(());
         }
@@ -275,8 +275,8 @@ impl Turn {
         let mut open = self.submit(input).await?;
         self.replay_gap().await?;
         loop {
-            for mail in self.inbox.take() {
-                open |= self.take_mail(mail).await?;
+            for inputs in self.inbox.take() {
+                open |= self.take_mail(inputs).await?;
             }
             if !open {
                 self.settled().await?;
@@ -314,10 +314,10 @@ impl Turn {
     }
 
     /// False when there is nothing in it to answer.
-    async fn take_mail(&mut self, mail: Mail) -> Result<bool, Failure> {
-        match mail {
-            Mail::Said(input) => self.submit(input).await,
-            Mail::Happened(item) => {
+    async fn take_mail(&mut self, inputs: Input) -> Result<bool, Failure> {
+        match inputs {
+            Input::User(input) => self.submit(input).await,
+            Input::Injected(item) => {
                 self.remember(&item).await;
                 Ok(true)
             }
@@ -346,7 +346,7 @@ impl Turn {
     }
 
     /// Tells the model where it is and what it may do: all of it, or what changed.
-    async fn tell_situation(&mut self) {
+    async fn record_context(&mut self) {
         let now = self.services.now();
         let (items, context) = {
             let situation = self.situation();
@@ -390,7 +390,7 @@ impl Turn {
     pub(super) async fn show_raw(&self, item: &ResponseItem) {
         if self.cx.profile.raw_events {
             self.cx
-                .tell(ServerNotification::RawResponseItemCompleted(RawResponseItemCompletedNotification {
+                .publish(ServerNotification::RawResponseItemCompleted(RawResponseItemCompletedNotification {
                     thread_id: self.cx.thread_id.clone(),
                     turn_id: self.cx.turn_id.clone(),
                     item: item.clone(),
@@ -418,7 +418,7 @@ impl Turn {
             };
             if let Some(limits) = error.rate_limits() {
                 self.rate_limits = limits.clone();
-                self.tell_rate_limits().await;
+                self.publish_rate_limits().await;
             }
             if error.is_invalid_image() && self.conversation.drop_last_images("Invalid image") {
                 continue;
@@ -547,7 +547,7 @@ impl Turn {
                 range: None,
             })
         };
-        self.cx.tell(notification).await;
+        self.cx.publish(notification).await;
         self.remember(&message("user", warning)).await;
     }
 
@@ -586,9 +586,9 @@ impl Turn {
     }
 }
 
-impl Turn {
+impl TurnTask {
     /// The thread has been written to, if anything is written of it at all.
     pub(super) fn keeps(&self) -> bool {
-        self.view.keeping() != Keeping::Never
+        self.view.persistence() != Persistence::Ephemeral
     }
 }

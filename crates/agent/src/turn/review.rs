@@ -10,7 +10,7 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::{Failure, Inbox, Progress, Scope, Turn};
+use super::{Failure, Inbox, Progress, Scope, TurnTask};
 use crate::conversation::{Conversation, message};
 use crate::prompts::{self, ReviewOutcome};
 use crate::tools::Toolbox;
@@ -24,7 +24,7 @@ const NO_ANSWER: &str = "Reviewer failed to output a response.";
 /// When it was cut short.
 const CUT_SHORT: &str = "Review was interrupted. Please re-run /review and wait for it to complete.";
 
-impl Turn {
+impl TurnTask {
     pub(super) async fn review(&mut self, target: ReviewTarget, hint: String, prompt: String) -> Result<(), Failure> {
         let id = self.cx.turn_id.clone();
         let entered = ThreadItem::EnteredReviewMode { id: id.clone(), review: hint.clone() };
@@ -74,7 +74,7 @@ impl Turn {
         let mut conversation = Conversation::default();
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
-        let mut reviewer = Turn {
+        let mut reviewer = TurnTask {
             toolbox: Arc::new(Toolbox::for_review(&cx, &self.toolbox)),
             cx,
             services: Arc::clone(&self.services),

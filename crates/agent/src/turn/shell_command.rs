@@ -6,7 +6,7 @@ use std::time::Duration;
 use loomd_protocol::{CommandExecutionSource, ResponseItem};
 use uuid::Uuid;
 
-use super::{Failure, Turn};
+use super::{Failure, TurnTask};
 use crate::conversation::message;
 use crate::prompts;
 use crate::settings::truncation;
@@ -31,7 +31,7 @@ pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
     message("user", prompts::user_shell_command(&command, ran.exit_code, ran.duration.as_secs_f64(), &output))
 }
 
-impl Turn {
+impl TurnTask {
     pub(super) async fn shell_command(&mut self, command: String) -> Result<(), Failure> {
         let told = run(self.toolbox.cx(), command).await;
         self.remember(&told).await;

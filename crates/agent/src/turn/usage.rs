@@ -7,7 +7,7 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{Event, Record, TokenCount, TokenUsage as StoredUsage, TokenUsageInfo};
 
-use super::Turn;
+use super::TurnTask;
 use crate::truncate::tokens;
 
 /// The part of a window that may be full before the conversation is summarised, in percent.
@@ -27,7 +27,7 @@ pub(crate) fn wire(usage: &TokenUsageInfo) -> ThreadTokenUsage {
     }
 }
 
-impl Turn {
+impl TurnTask {
     /// Takes the count of one call and tells the sum.
     pub(super) async fn count(&mut self, usage: Option<TokenUsage>) {
         if let Some(last) = usage {
@@ -38,8 +38,8 @@ impl Turn {
             info.model_context_window = Some(window(&self.cx.model));
             self.conversation.usage = Some(info);
         }
-        self.tell_usage().await;
-        self.tell_rate_limits().await;
+        self.publish_usage().await;
+        self.publish_rate_limits().await;
     }
 
     /// Adds what calls beside the conversation took, such as those of the reviewer, to the thread's sum.
@@ -49,7 +49,7 @@ impl Turn {
         info.total_token_usage = sum(info.total_token_usage, stored(&used));
         info.model_context_window = Some(window(&self.cx.model));
         self.conversation.usage = Some(info);
-        self.tell_usage().await;
+        self.publish_usage().await;
     }
 
     /// After a summary: what is left is only known by its length.
@@ -59,7 +59,7 @@ impl Turn {
         info.last_token_usage = StoredUsage { total_tokens: as_count(tokens(bytes)), ..StoredUsage::default() };
         info.model_context_window = Some(window(&self.cx.model));
         self.conversation.usage = Some(info);
-        self.tell_usage().await;
+        self.publish_usage().await;
     }
 
     /// The provider says that the window is full, whatever was counted.
@@ -72,7 +72,7 @@ impl Turn {
         info.total_token_usage = full;
         info.model_context_window = Some(window);
         self.conversation.usage = Some(info);
-        self.tell_usage().await;
+        self.publish_usage().await;
     }
 
     /// Whether the conversation has to be summarised before it goes on.
@@ -84,14 +84,14 @@ impl Turn {
         usage.last_token_usage.total_tokens.saturating_add(since) >= limit
     }
 
-    async fn tell_usage(&mut self) {
+    async fn publish_usage(&mut self) {
         let Some(info) = self.conversation.usage else { return };
         if self.keeps() {
             let count = TokenCount { info: Some(info), rate_limits: stored_limits(&self.rate_limits) };
             self.cx.note(&[Record::EventMsg(Event::TokenCount(count))]).await;
         }
         self.cx
-            .tell(ServerNotification::ThreadTokenUsageUpdated(ThreadTokenUsageUpdatedNotification {
+            .publish(ServerNotification::ThreadTokenUsageUpdated(ThreadTokenUsageUpdatedNotification {
                 thread_id: self.cx.thread_id.clone(),
                 turn_id: self.cx.turn_id.clone(),
                 token_usage: wire(&info),
@@ -99,10 +99,10 @@ impl Turn {
             .await;
     }
 
-    pub(super) async fn tell_rate_limits(&self) {
+    pub(super) async fn publish_rate_limits(&self) {
         let rate_limits = self.rate_limits.clone();
         let updated = AccountRateLimitsUpdatedNotification { rate_limits };
-        self.cx.tell(ServerNotification::AccountRateLimitsUpdated(updated)).await;
+        self.cx.publish(ServerNotification::AccountRateLimitsUpdated(updated)).await;
     }
 
     /// What a new snapshot does not say of the account is still so. One that says something is told at once.
@@ -112,7 +112,7 @@ impl Turn {
         limits.plan_type = limits.plan_type.or_else(|| self.rate_limits.plan_type.take());
         self.rate_limits = limits;
         if says_something {
-            self.tell_rate_limits().await;
+            self.publish_rate_limits().await;
         }
     }
 }

@@ -34,15 +34,15 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `command/exec`: answered when the program has ended and its output has been read.
 pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
-    let wish = Wish::check(&params)?;
-    let deadline = wish.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let request = ExecRequest::check(&params)?;
+    let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (command, _line) = command(cx, &params)?;
-    let mut registered = cx.processes.add(params.process_id.clone(), wish.takes_input).map_err(refused)?;
-    let mut started = Process::start(&command, wish.stdio).await.map_err(not_spawned)?;
+    let mut registered = cx.processes.add(params.process_id.clone(), request.takes_input).map_err(refused)?;
+    let mut started = Process::start(&command, request.stdio).await.map_err(not_spawned)?;
     registered.started(&mut started);
-    let sink = |stream| match params.process_id.clone().filter(|_| wish.streams) {
-        Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: wish.cap, over: false }),
-        None => Taker::Keep(Head::new(wish.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
+    let sink = |stream| match params.process_id.clone().filter(|_| request.streams) {
+        Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
+        None => Taker::Keep(Head::new(request.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
     };
     let (mut stdout, mut stderr) = (sink(CommandExecOutputStream::Stdout), sink(CommandExecOutputStream::Stderr));
     let outcome = supervise(
@@ -95,7 +95,7 @@ pub(crate) fn terminate(
 
 /// What is asked for, once it makes sense.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct ExecRequest {
     stdio: Stdio,
     takes_input: bool,
     /// Whether output is sent as it comes, instead of with the answer.
@@ -105,7 +105,7 @@ struct Wish {
     timeout: Option<Duration>,
 }
 
-impl Wish {
+impl ExecRequest {
     fn check(params: &CommandExecParams) -> Result<Self, RpcError> {
         if params.command.is_empty() {
             return Err(RpcError::invalid_request("command must not be empty"));
@@ -301,10 +301,10 @@ mod tests {
 
     use super::*;
 
-    fn check(params: serde_json::Value, expected: Result<Wish, (i64, &str)>) {
-        let wish = Wish::check(&serde_json::from_value(params.clone()).unwrap());
+    fn check(params: serde_json::Value, expected: Result<ExecRequest, (i64, &str)>) {
+        let request = ExecRequest::check(&serde_json::from_value(params.clone()).unwrap());
         assert_eq!(
-            wish.map_err(|error| (error.code, error.message)),
+            request.map_err(|error| (error.code, error.message)),
             expected.map_err(|(c, m)| (c, m.into())),
             "{params}"
         );
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_understood_or_refused_in_a_fixed_order() {
-        let plain = || Wish {
+        let plain = || ExecRequest {
             stdio: Stdio::Pipes { stdin: false },
             takes_input: false,
             streams: false,
@@ -324,13 +324,13 @@ mod tests {
             more
         };
         check(command(json!({})), Ok(plain()));
-        let free = Wish { cap: None, timeout: None, ..plain() };
+        let free = ExecRequest { cap: None, timeout: None, ..plain() };
         check(command(json!({"disableOutputCap": true, "disableTimeout": true})), Ok(free));
-        let none = Wish { cap: Some(0), timeout: Some(Duration::ZERO), ..plain() };
+        let none = ExecRequest { cap: Some(0), timeout: Some(Duration::ZERO), ..plain() };
         check(command(json!({"outputBytesCap": 0, "timeoutMs": 0})), Ok(none));
-        let fed = Wish { stdio: Stdio::Pipes { stdin: true }, takes_input: true, ..plain() };
+        let fed = ExecRequest { stdio: Stdio::Pipes { stdin: true }, takes_input: true, ..plain() };
         check(command(json!({"processId": "", "streamStdin": true})), Ok(fed));
-        let terminal = |size| Wish { stdio: Stdio::Terminal(size), takes_input: true, streams: true, ..plain() };
+        let terminal = |size| ExecRequest { stdio: Stdio::Terminal(size), takes_input: true, streams: true, ..plain() };
         check(command(json!({"processId": "p", "tty": true})), Ok(terminal(Size { rows: 24, cols: 80 })));
         let sized = command(json!({"processId": "p", "tty": true, "size": {"rows": 1, "cols": 2}}));
         check(sized, Ok(terminal(Size { rows: 1, cols: 2 })));

@@ -19,7 +19,7 @@ use loomd_store::{GitPatch, ListQuery, ThreadId};
 
 use crate::dispatch::Context;
 use crate::responder::Responder;
-use crate::thread_settings::{Restore, Wishes, resolver};
+use crate::thread_settings::{Restore, ThreadOverrides, resolver};
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder: Responder<call::ThreadStart>) {
@@ -27,7 +27,7 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder
         return responder.answer(Err(error));
     }
     let ephemeral = params.ephemeral.unwrap_or(false);
-    let resolve = resolver(cx, Wishes::from(&mut params), Restore::Nothing);
+    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Nothing);
     match resolve(None) {
         Ok(resolved) => {
             let reply = reply(responder, |opened| opened_as!(ThreadStartResponse, opened));
@@ -73,7 +73,7 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams, respond
         return responder.answer(Err(wire_error(refusal)));
     }
     let (history, path, turns) = (params.history.take(), params.path.take(), !params.exclude_turns);
-    let resolve = resolver(cx, Wishes::from(&mut params), Restore::Model);
+    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Model);
     let reply = reply(responder, |opened| opened_as!(ThreadResumeResponse, opened));
     match (history, path, id) {
         (Some(items), _, _) => threads.resume_history(items, resolve, subscriber(cx), reply).await,
@@ -91,7 +91,7 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams, responder: 
         (None, Err(refusal)) => return responder.answer(Err(wire_error(refusal))),
     };
     let ephemeral = params.ephemeral;
-    let resolve = resolver(cx, Wishes::from(&mut params), Restore::Nothing);
+    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Nothing);
     let exclude_turns = params.exclude_turns;
     let reply = reply(responder, move |mut opened: Opened| {
         if exclude_turns {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::thread::{identified, parse_id, reply, subscriber, wire_error};
 use crate::dispatch::Context;
 use crate::responder::Responder;
-use crate::thread_settings::{Restore, Wishes, resolver};
+use crate::thread_settings::{Restore, ThreadOverrides, resolver};
 use crate::working_directory::absolute;
 
 /// The most that one input may say, in characters.
@@ -114,7 +114,7 @@ pub(crate) async fn review(cx: &Context, params: ReviewStartParams, responder: R
     let id = match params.delivery.unwrap_or(ReviewDelivery::Inline) {
         ReviewDelivery::Inline => id,
         ReviewDelivery::Detached => {
-            let resolve = resolver(cx, Wishes::default(), Restore::Model);
+            let resolve = resolver(cx, ThreadOverrides::default(), Restore::Model);
             match threads.fork_for_review(Source::Id(id), resolve, subscriber(cx)).await {
                 Ok(id) => id,
                 Err(refusal) => return responder.answer(Err(wire_error(refusal))),

@@ -6,7 +6,7 @@ use loomd_store::rollout::{AgentStatus, CollabCloseEnd, Event};
 use serde::Deserialize;
 
 use super::super::spec::{function, string};
-use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use super::{offered, parse_id, started};
 use crate::turns::collab;
 
@@ -34,21 +34,21 @@ impl Tool for CloseAgent {
         offered(offer)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(close(cx, call))
     }
 }
 
-async fn close(cx: &ToolCx, call: &Call) -> Answer {
+async fn close(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let id = parse_id(&args.target)?;
-    let member = cx.family.find(id);
+    let member = cx.agent_tree.find(id);
     turn.started(started(cx, call, CollabAgentTool::CloseAgent, &[id], None)).await;
-    let before = cx.family.status(id);
+    let before = cx.agent_tree.status(id);
     let closed = match cx.threads.upgrade() {
         Some(threads) if member.is_some() => {
-            threads.close_family(id, &cx.family).await;
+            threads.close_agent_tree(id, &cx.agent_tree).await;
             Ok(())
         }
         _ => Err(format!("agent with id {id} not found")),

@@ -8,7 +8,7 @@ use loomd_store::rollout::{AgentStatus, CollabResumeEnd, Event};
 use serde::Deserialize;
 
 use super::super::spec::{function, string};
-use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use super::{max_threads, offered, parse_id, started};
 use crate::agents::Child;
 use crate::turns::collab;
@@ -36,17 +36,17 @@ impl Tool for ResumeAgent {
         offered(offer)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(resume(cx, call))
     }
 }
 
-async fn resume(cx: &ToolCx, call: &Call) -> Answer {
+async fn resume(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let id = parse_id(&args.id)?;
     turn.started(started(cx, call, CollabAgentTool::ResumeAgent, &[id], None)).await;
-    let member = cx.family.find(id);
+    let member = cx.agent_tree.find(id);
     let resumed = match cx.threads.upgrade() {
         Some(threads) if member.is_some() && threads.is_loaded(id) => Ok(()),
         Some(threads) => {
@@ -56,15 +56,15 @@ async fn resume(cx: &ToolCx, call: &Call) -> Answer {
                 role: member.as_ref().and_then(|member| member.role.clone()),
                 settings: turn.settings.clone(),
                 profile: Arc::clone(&turn.profile),
-                family: Arc::clone(&cx.family),
+                agent_tree: Arc::clone(&cx.agent_tree),
                 with_history: false,
             };
             threads.reopen(id, child, max_threads(turn)).await
         }
         None => Err("the server is stopping".into()),
     };
-    let status = if resumed.is_ok() { cx.family.status(id) } else { AgentStatus::NotFound };
-    let member = cx.family.find(id);
+    let status = if resumed.is_ok() { cx.agent_tree.status(id) } else { AgentStatus::NotFound };
+    let member = cx.agent_tree.find(id);
     let end = CollabResumeEnd {
         call_id: call.id.clone(),
         sender_thread_id: turn.thread_id.clone(),

@@ -6,7 +6,7 @@ use loomd_store::rollout::{AgentStatus, CollabAgentInteractionEnd, Event};
 use serde::Deserialize;
 
 use super::super::spec::{boolean, function, string};
-use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use super::{Message, items_schema, offered, parse_id, prompt, started};
 use crate::turns::collab;
 
@@ -43,12 +43,12 @@ impl Tool for SendInput {
         offered(offer)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(send(cx, call))
     }
 }
 
-async fn send(cx: &ToolCx, call: &Call) -> Answer {
+async fn send(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let id = parse_id(&args.target)?;
@@ -56,7 +56,7 @@ async fn send(cx: &ToolCx, call: &Call) -> Answer {
     let prompt = prompt(&input);
     turn.started(started(cx, call, CollabAgentTool::SendInput, &[id], Some(prompt.clone()))).await;
     // Other threads are none of an agent's business, nor does it talk to itself.
-    let kin = id != turn.thread && cx.family.find(id).is_some();
+    let kin = id != turn.thread && cx.agent_tree.find(id).is_some();
     let threads = cx.threads.upgrade().filter(|threads| kin && threads.is_loaded(id));
     let sent = match threads {
         Some(threads) => {
@@ -67,8 +67,8 @@ async fn send(cx: &ToolCx, call: &Call) -> Answer {
         }
         None => Err(format!("agent with id {id} not found")),
     };
-    let member = cx.family.find(id);
-    let status = if sent.is_ok() { cx.family.status(id) } else { AgentStatus::NotFound };
+    let member = cx.agent_tree.find(id);
+    let status = if sent.is_ok() { cx.agent_tree.status(id) } else { AgentStatus::NotFound };
     let end = CollabAgentInteractionEnd {
         call_id: call.id.clone(),
         sender_thread_id: turn.thread_id.clone(),

@@ -8,7 +8,7 @@ use loomd_store::rollout::{AgentStatus, CollabAgentSpawnEnd, Event};
 use serde::Deserialize;
 
 use super::super::spec::{boolean, function, string};
-use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use super::{Message, items_schema, max_depth, max_threads, offered, prompt, started};
 use crate::agents::Child;
 use crate::turns::collab;
@@ -54,12 +54,12 @@ impl Tool for SpawnAgent {
         offered(offer)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(spawn(cx, call))
     }
 }
 
-async fn spawn(cx: &ToolCx, call: &Call) -> Answer {
+async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     let input = args.message.input()?;
@@ -88,7 +88,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> Answer {
                 role: args.agent_type.clone(),
                 settings: settings.clone(),
                 profile: Arc::clone(&turn.profile),
-                family: Arc::clone(&cx.family),
+                agent_tree: Arc::clone(&cx.agent_tree),
                 with_history: args.fork_context,
             };
             match cx.threads.upgrade() {
@@ -99,7 +99,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> Answer {
         Err(problem) => Err(problem),
     };
     let (new_thread_id, nickname, status) = match &born {
-        Ok((id, nickname)) => (Some(id.to_string()), Some(nickname.clone()), cx.family.status(*id)),
+        Ok((id, nickname)) => (Some(id.to_string()), Some(nickname.clone()), cx.agent_tree.status(*id)),
         Err(problem) => (None, None, AgentStatus::Errored(problem.clone())),
     };
     let end = CollabAgentSpawnEnd {

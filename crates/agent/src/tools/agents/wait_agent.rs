@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::spec::{array, function, number};
-use super::super::{Answer, Call, Offer, Running, Tool, ToolCx};
+use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
 use super::{offered, parse_id, started};
-use crate::family::is_final;
+use crate::agent_tree::is_final;
 use crate::turns::collab;
 
 pub(crate) struct WaitAgent;
@@ -50,12 +50,12 @@ impl Tool for WaitAgent {
         offered(offer)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(wait(cx, call))
     }
 }
 
-async fn wait(cx: &ToolCx, call: &Call) -> Answer {
+async fn wait(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
     if args.targets.is_empty() {
@@ -70,11 +70,11 @@ async fn wait(cx: &ToolCx, call: &Call) -> Answer {
     turn.started(started(cx, call, CollabAgentTool::Wait, &ids, None)).await;
     let timed_out = tokio::select! {
         biased;
-        () = cx.family.until_one_is_final(&ids) => false,
+        () = cx.agent_tree.until_one_is_final(&ids) => false,
         () = turn.cancel.cancelled() => false,
         () = tokio::time::sleep(patience) => true,
     };
-    let now = ids.iter().map(|id| (id.to_string(), cx.family.status(*id)));
+    let now = ids.iter().map(|id| (id.to_string(), cx.agent_tree.status(*id)));
     let statuses: BTreeMap<String, AgentStatus> = now.filter(|(_, status)| is_final(status)).collect();
     let end = CollabWaitingEnd {
         sender_thread_id: turn.thread_id.clone(),

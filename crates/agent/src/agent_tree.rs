@@ -11,7 +11,7 @@ use loomd_store::rollout::AgentStatus;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::turn::{Inbox, Mail};
+use crate::turn::{Inbox, Input};
 
 /// Names for agents, so that people can tell them apart.
 const NICKNAMES: &[&str] = &[
@@ -20,16 +20,16 @@ const NICKNAMES: &[&str] = &[
 ];
 
 #[derive(Default)]
-pub(crate) struct Family {
-    members: Mutex<Members>,
+pub(crate) struct AgentTree {
+    members: Mutex<AgentTable>,
     changed: Notify,
     /// What the paths of their sandboxes named when one of them first used them.
     pub roots: Arc<Roots>,
 }
 
 #[derive(Default)]
-struct Members {
-    agents: BTreeMap<ThreadId, Member>,
+struct AgentTable {
+    agents: BTreeMap<ThreadId, AgentEntry>,
     /// How many there have been.
     born: usize,
     /// Inboxes of the running turns.
@@ -38,20 +38,20 @@ struct Members {
     pending: HashMap<ThreadId, Vec<ResponseItem>>,
 }
 
-impl Members {
+impl AgentTable {
     fn notify(&mut self, id: ThreadId, notification: Box<ResponseItem>) {
         let refused = match self.inboxes.get(&id) {
-            Some(inbox) => inbox.put(Mail::Happened(notification)),
-            None => Err(Mail::Happened(notification)),
+            Some(inbox) => inbox.put(Input::Injected(notification)),
+            None => Err(Input::Injected(notification)),
         };
-        if let Err(Mail::Happened(notification)) = refused {
+        if let Err(Input::Injected(notification)) = refused {
             self.pending.entry(id).or_default().push(*notification);
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct AgentEntry {
     pub parent: ThreadId,
     pub nickname: String,
     pub role: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Member {
     notified: bool,
 }
 
-impl Member {
+impl AgentEntry {
     pub fn is_open(&self) -> bool {
         !matches!(self.status, AgentStatus::Shutdown)
     }
@@ -71,7 +71,7 @@ pub(crate) fn is_final(status: &AgentStatus) -> bool {
     !matches!(status, AgentStatus::PendingInit | AgentStatus::Running | AgentStatus::Interrupted)
 }
 
-impl Family {
+impl AgentTree {
     /// A new agent; its nickname. An error when there are `max` open ones already.
     pub fn join(&self, id: ThreadId, parent: ThreadId, role: Option<String>, max: usize) -> Result<String, ()> {
         let mut members = self.lock();
@@ -85,12 +85,12 @@ impl Family {
             round => format!("{} {}", NICKNAMES[at], round + 1),
         };
         let member =
-            Member { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
+            AgentEntry { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
         members.agents.insert(id, member);
         Ok(nickname)
     }
 
-    pub fn find(&self, id: ThreadId) -> Option<Member> {
+    pub fn find(&self, id: ThreadId) -> Option<AgentEntry> {
         self.lock().agents.get(&id).cloned()
     }
 
@@ -159,7 +159,7 @@ impl Family {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Members> {
+    fn lock(&self) -> MutexGuard<'_, AgentTable> {
         self.members.lock()
     }
 }
@@ -179,29 +179,29 @@ mod tests {
 
     #[test]
     fn the_first_final_status_of_a_child_is_in_the_inbox_of_its_parents_turn() {
-        let (family, parent, child) = (Family::default(), ThreadId::new(), ThreadId::new());
-        family.join(child, parent, None, 1).unwrap();
+        let (agent_tree, parent, child) = (AgentTree::default(), ThreadId::new(), ThreadId::new());
+        agent_tree.join(child, parent, None, 1).unwrap();
         let inbox = Arc::new(Inbox::default());
-        family.set_inbox(parent, Some(Arc::clone(&inbox)));
-        assert_eq!(family.turn_ended(child, AgentStatus::Interrupted, notification()), None);
-        assert_eq!(family.turn_ended(child, done(), notification()), Some(parent));
-        assert_eq!(family.turn_ended(child, done(), notification()), None);
-        assert_eq!((inbox.take().len(), family.take_pending(parent).len()), (1, 0));
+        agent_tree.set_inbox(parent, Some(Arc::clone(&inbox)));
+        assert_eq!(agent_tree.turn_ended(child, AgentStatus::Interrupted, notification()), None);
+        assert_eq!(agent_tree.turn_ended(child, done(), notification()), Some(parent));
+        assert_eq!(agent_tree.turn_ended(child, done(), notification()), None);
+        assert_eq!((inbox.take().len(), agent_tree.take_pending(parent).len()), (1, 0));
     }
 
     #[test]
     fn a_notification_that_no_inbox_takes_is_pending() {
-        let (family, parent) = (Family::default(), ThreadId::new());
+        let (agent_tree, parent) = (AgentTree::default(), ThreadId::new());
         let [idle, late] = [ThreadId::new(), ThreadId::new()];
         for child in [idle, late] {
-            family.join(child, parent, None, 2).unwrap();
+            agent_tree.join(child, parent, None, 2).unwrap();
         }
-        family.turn_ended(idle, done(), notification());
+        agent_tree.turn_ended(idle, done(), notification());
         let inbox = Arc::new(Inbox::default());
         inbox.close();
-        family.set_inbox(parent, Some(inbox));
-        family.turn_ended(late, done(), notification());
-        assert_eq!(family.take_pending(parent).len(), 2);
-        assert_eq!(family.take_pending(parent).len(), 0);
+        agent_tree.set_inbox(parent, Some(inbox));
+        agent_tree.turn_ended(late, done(), notification());
+        assert_eq!(agent_tree.take_pending(parent).len(), 2);
+        assert_eq!(agent_tree.take_pending(parent).len(), 0);
     }
 }

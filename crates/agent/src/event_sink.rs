@@ -17,21 +17,21 @@ pub enum Audience<'a> {
 }
 
 /// Done when everybody can have the news. Slow listeners may make it wait.
-pub type Sending<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type SendFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Takes news to those who listen, in the order it is given.
-pub trait Outlet: Send + Sync {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a>;
+pub trait EventSink: Send + Sync {
+    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a>;
 
     /// Puts a question of a thread to those who listen. The first answer counts.
-    fn ask(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> Question;
+    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest;
 
     /// Puts the open questions of a thread to somebody who came later, in the order they were asked.
-    fn ask_again(&self, thread_id: &str, to: Subscriber);
+    fn resend_open(&self, thread_id: &str, to: Subscriber);
 }
 
 /// A question that is open until it is answered or dropped.
-pub struct Question {
+pub struct PendingRequest {
     pub id: RequestId,
     /// What was answered; an error when the one who was asked could not, and closed when nobody can any more.
     pub answer: oneshot::Receiver<Result<JsonValue, RpcError>>,

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use loomd_agent::Question;
+use loomd_agent::PendingRequest;
 use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::connections::ConnectionId;
 
-/// The open questions of all threads, and those that concern no thread.
+/// The open server_requests of all threads, and those that concern no thread.
 #[derive(Default)]
-pub(crate) struct Questions {
+pub(crate) struct ServerRequests {
     next: AtomicI64,
     open: Mutex<BTreeMap<i64, Open>>,
 }
@@ -29,24 +29,24 @@ struct Open {
 
 /// Takes a question back when it is dropped.
 struct Guard {
-    questions: Arc<Questions>,
+    server_requests: Arc<ServerRequests>,
     id: i64,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.questions.lock().remove(&self.id);
+        self.server_requests.lock().remove(&self.id);
     }
 }
 
-impl Questions {
+impl ServerRequests {
     /// Opens a question. The message is what has to be sent to those who are asked.
     pub fn open(
         self: &Arc<Self>,
         thread_id: Option<&str>,
         asked: Vec<ConnectionId>,
         request: &ServerRequest,
-    ) -> (Question, Option<Bytes>) {
+    ) -> (PendingRequest, Option<Bytes>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         let request_id = RequestId::Integer(id);
@@ -55,12 +55,12 @@ impl Questions {
             let open = Open { thread_id: thread_id.map(Into::into), json: json.clone(), asked, answer };
             self.lock().insert(id, open);
         }
-        let guard = Guard { questions: Arc::clone(self), id };
-        (Question { id: request_id, answer: answered, open: Box::new(guard) }, json)
+        let guard = Guard { server_requests: Arc::clone(self), id };
+        (PendingRequest { id: request_id, answer: answered, open: Box::new(guard) }, json)
     }
 
-    /// The open questions of a thread, which are put to one more connection.
-    pub fn ask_also(&self, thread_id: &str, connection: ConnectionId) -> Vec<Bytes> {
+    /// The open server_requests of a thread, which are put to one more connection.
+    pub fn open_for(&self, thread_id: &str, connection: ConnectionId) -> Vec<Bytes> {
         let mut open = self.lock();
         let of_thread = open.values_mut().filter(|question| question.thread_id.as_deref() == Some(thread_id));
         let ask = |question: &mut Open| {
