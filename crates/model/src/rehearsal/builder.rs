@@ -1,38 +1,38 @@
-//! From steps to events: items with their ids, texts in pieces, and always an end.
+//! Builds the events of one response from steps: items with ids, texts in fragments, and always a last event.
 
 use std::time::Duration;
 
 use loomd_protocol::{ContentItem, MessagePhase, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
 
-use super::source::Timed;
-use super::step::{Doing, Step, tokens};
+use super::source::TimedEvent;
+use super::step::{Step, ToolAction, tokens};
 use super::{schema, tools};
-use crate::transcript::REHEARSED;
+use crate::transcript::REHEARSAL_ORIGIN;
 use crate::{ModelEvent, Request, ResponseHeaders, TokenUsage};
 
-/// About how many bytes a token has.
+/// A rough estimate for token counts.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One answer in the making.
-pub(super) struct Performance<'a> {
+/// Builds the events of one response.
+pub(super) struct ResponseBuilder<'a> {
     request: &'a Request,
     outputs: &'a [String],
     /// How often this conversation has been answered before.
     attempt: u32,
-    /// What makes ids differ from those of other answers.
+    /// Distinguishes ids of different responses.
     prefix: String,
     items: u64,
-    events: Vec<Timed>,
+    events: Vec<TimedEvent>,
     pace: Duration,
-    /// To be waited for before the next event.
+    /// The delay of the next event.
     due: Duration,
     usage: Option<TokenUsage>,
-    /// Bytes that have been said.
+    /// The length of all items in bytes, for the token usage.
     written: usize,
-    spoke: bool,
+    has_message: bool,
 }
 
-impl<'a> Performance<'a> {
+impl<'a> ResponseBuilder<'a> {
     pub fn new(request: &'a Request, outputs: &'a [String], attempt: u32, prefix: String) -> Self {
         Self {
             request,
@@ -45,25 +45,25 @@ impl<'a> Performance<'a> {
             due: Duration::ZERO,
             usage: None,
             written: 0,
-            spoke: false,
+            has_message: false,
         }
     }
 
-    /// `last`: nothing follows, so the user has to be told something in the end.
-    pub fn perform(mut self, steps: &[Step], last: bool) -> Vec<Timed> {
+    /// `last` says that the prompt ends here, so a message is added if there is none.
+    pub fn build(mut self, steps: &[Step], last: bool) -> Vec<TimedEvent> {
         let recorded =
             |step: &Step| matches!(step, Step::Event(event) if matches!(**event, Ok(ModelEvent::Headers(_))));
         if !steps.first().is_some_and(recorded) {
-            self.tell(ModelEvent::Headers(ResponseHeaders::default()));
+            self.emit(ModelEvent::Headers(ResponseHeaders::default()));
         }
         for step in steps {
             self.step(step);
-            // Also those of a recording may be the end.
+            // A recorded event may be the last one.
             if self.is_over() {
                 return self.events;
             }
         }
-        if last && (!self.spoke || self.request.output_schema.is_some()) {
+        if last && (!self.has_message || self.request.output_schema.is_some()) {
             let text = match &self.request.output_schema {
                 Some(schema) => schema::instance(schema).to_string(),
                 None => "Done.".into(),
@@ -83,7 +83,7 @@ impl<'a> Performance<'a> {
             Step::Say { text, phase } => self.say(text, *phase),
             Step::Think(text) => self.think(text),
             Step::Reason(text) => self.reason(text),
-            Step::Call(doing) => self.call(doing),
+            Step::Call(action) => self.call(action),
             Step::Item(item) => self.item(item),
             Step::Event(event) => self.push((**event).clone()),
             Step::Fail { times: Some(times), .. } if self.attempt >= *times => {}
@@ -96,50 +96,51 @@ impl<'a> Performance<'a> {
     }
 
     fn say(&mut self, text: &str, phase: Option<MessagePhase>) {
-        self.spoke = true;
+        self.has_message = true;
         let id = self.id("msg");
         let message =
             |content| ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase, id: None };
         self.added(message(Vec::new()), &id);
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
+            self.emit(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
         }
         self.done(message(vec![ContentItem::OutputText { text: text.into() }]), id);
     }
 
     fn think(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsed() };
+        let item = |summary| ResponseItem::Reasoning { summary, content: None, encrypted_content: rehearsal_origin() };
         self.added(item(Vec::new()), &id);
-        self.tell(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
+        self.emit(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::SummaryDelta { item_id: Some(id.clone()), index: 0, delta });
+            self.emit(ModelEvent::SummaryDelta { item_id: Some(id.clone()), index: 0, delta });
         }
         self.done(item(vec![ReasoningItemReasoningSummary::SummaryText { text: text.into() }]), id);
     }
 
     fn reason(&mut self, text: &str) {
         let id = self.id("rs");
-        let item = |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsed() };
+        let item =
+            |content| ResponseItem::Reasoning { summary: Vec::new(), content, encrypted_content: rehearsal_origin() };
         self.added(item(None), &id);
         for delta in pieces(text) {
             self.due += self.pace;
-            self.tell(ModelEvent::ReasoningDelta { item_id: Some(id.clone()), index: 0, delta });
+            self.emit(ModelEvent::ReasoningDelta { item_id: Some(id.clone()), index: 0, delta });
         }
         self.done(item(Some(vec![ReasoningItemContent::ReasoningText { text: text.into() }])), id);
     }
 
-    fn call(&mut self, doing: &Doing) {
+    fn call(&mut self, action: &ToolAction) {
         let id = self.id("fc");
         let call_id = format!("call_{}_{}", self.prefix, self.items);
-        let item = tools::call(doing, &self.request.tools, self.outputs, call_id);
+        let item = tools::call(action, &self.request.tools, self.outputs, call_id);
         self.due += self.pace;
         self.done(item, id);
     }
 
-    /// What a provider does itself is shown while it is done.
+    /// Provider-side tools are shown as started before they are done.
     fn item(&mut self, item: &ResponseItem) {
         let id = self.id("item");
         let mut item = item.clone();
@@ -161,7 +162,7 @@ impl<'a> Performance<'a> {
             let count = |bytes: usize| i64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
             tokens(count(input + self.request.instructions.len()), 0, count(self.written).max(1), 0)
         });
-        self.tell(ModelEvent::Completed { response_id: format!("resp_{}", self.prefix), usage: Some(usage) });
+        self.emit(ModelEvent::Completed { response_id: format!("resp_{}", self.prefix), usage: Some(usage) });
     }
 
     fn id(&mut self, kind: &str) -> String {
@@ -170,15 +171,15 @@ impl<'a> Performance<'a> {
     }
 
     fn added(&mut self, item: ResponseItem, id: &str) {
-        self.tell(ModelEvent::ItemAdded { item, id: Some(id.into()), output_index: Some(self.items - 1) });
+        self.emit(ModelEvent::ItemAdded { item, id: Some(id.into()), output_index: Some(self.items - 1) });
     }
 
     fn done(&mut self, item: ResponseItem, id: String) {
         self.written += serde_json::to_string(&item).map_or(0, |json| json.len());
-        self.tell(ModelEvent::ItemDone { item, id: Some(id), output_index: Some(self.items - 1) });
+        self.emit(ModelEvent::ItemDone { item, id: Some(id), output_index: Some(self.items - 1) });
     }
 
-    fn tell(&mut self, event: ModelEvent) {
+    fn emit(&mut self, event: ModelEvent) {
         self.push(Ok(event));
     }
 
@@ -187,12 +188,12 @@ impl<'a> Performance<'a> {
     }
 }
 
-/// So that no provider is ever sent it.
-fn rehearsed() -> Option<String> {
-    Some(REHEARSED.into())
+/// Marks reasoning so that it is never sent to a provider.
+fn rehearsal_origin() -> Option<String> {
+    Some(REHEARSAL_ORIGIN.into())
 }
 
-/// Word by word, each with the space behind it.
+/// Splits a text into words, each with the white space behind it.
 fn pieces(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
 }

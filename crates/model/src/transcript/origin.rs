@@ -1,18 +1,17 @@
-//! What a provider wants back together with its reasoning. Rollouts have one place for such things,
-//! `encrypted_content`, which the Responses API made for its own; those of other wires begin with a tag
-//! there, so that every wire knows what is for it:
+//! What a provider needs to take its reasoning back. Rollouts store it in `encrypted_content`, which the Responses API
+//! uses for its own data; data of other wires starts with a tag:
 //!
-//! - `anthropic:thinking:<signature>`: the text of the item is the thinking
+//! - `anthropic:thinking:<signature>`: the item's text is the thinking
 //! - `anthropic:redacted_thinking:<data>`: there is no text
-//! - `chat:<field>`: the text of the item came in that field of a Chat Completions answer; `text` when it stood
-//!   between the text, and then it never goes back
-//! - `chat:reasoning_details:<JSON array>`: the details as they came, text and all
-//! - `rehearsal:`: nobody wants it back
+//! - `chat:<field>`: the item's text came in that field of a Chat Completions response; `text` if it was part of the
+//!   text, in which case it is never sent back
+//! - `chat:reasoning_details:<JSON array>`: all `reasoning_details`, including their text
+//! - `rehearsal:`: never sent to a provider
 
 use loomd_protocol::JsonValue;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seal {
+pub(crate) enum ReasoningOrigin {
     Thinking { signature: String },
     RedactedThinking { data: String },
     Field(String),
@@ -23,11 +22,11 @@ const ANTHROPIC: &str = "anthropic:";
 const CHAT: &str = "chat:";
 const DETAILS: &str = "reasoning_details";
 
-/// On reasoning that was only played.
-pub(crate) const REHEARSED: &str = "rehearsal:";
+/// The tag of the rehearsal's reasoning.
+pub(crate) const REHEARSAL_ORIGIN: &str = "rehearsal:";
 
-impl Seal {
-    /// `None` for what the Responses API made.
+impl ReasoningOrigin {
+    /// Returns `None` for data of the Responses API, and for unknown tags.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix(ANTHROPIC) {
             return match rest.split_once(':')? {
@@ -44,13 +43,13 @@ impl Seal {
         }
     }
 
-    /// Whether the text is of another wire than Responses, be it understood or not.
+    /// Whether the data has the tag of a wire other than Responses, known or not.
     pub fn is_foreign(text: &str) -> bool {
-        [ANTHROPIC, CHAT, REHEARSED].iter().any(|tag| text.starts_with(tag))
+        [ANTHROPIC, CHAT, REHEARSAL_ORIGIN].iter().any(|tag| text.starts_with(tag))
     }
 }
 
-impl std::fmt::Display for Seal {
+impl std::fmt::Display for ReasoningOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Thinking { signature } => write!(f, "{ANTHROPIC}thinking:{signature}"),
@@ -68,22 +67,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_survives_being_written_and_read() {
-        for (seal, text) in [
-            (Seal::Thinking { signature: "a:b==".into() }, "anthropic:thinking:a:b=="),
-            (Seal::RedactedThinking { data: "x".into() }, "anthropic:redacted_thinking:x"),
-            (Seal::Field("reasoning_content".into()), "chat:reasoning_content"),
+    fn origins_round_trip() {
+        for (origin, text) in [
+            (ReasoningOrigin::Thinking { signature: "a:b==".into() }, "anthropic:thinking:a:b=="),
+            (ReasoningOrigin::RedactedThinking { data: "x".into() }, "anthropic:redacted_thinking:x"),
+            (ReasoningOrigin::Field("reasoning_content".into()), "chat:reasoning_content"),
             (
-                Seal::Details(json!([{ "type": "reasoning.text" }])),
+                ReasoningOrigin::Details(json!([{ "type": "reasoning.text" }])),
                 r#"chat:reasoning_details:[{"type":"reasoning.text"}]"#,
             ),
         ] {
-            assert_eq!((seal.to_string().as_str(), Seal::parse(text)), (text, Some(seal)));
-            assert!(Seal::is_foreign(text));
+            assert_eq!((origin.to_string().as_str(), ReasoningOrigin::parse(text)), (text, Some(origin)));
+            assert!(ReasoningOrigin::is_foreign(text));
         }
         for other in ["gAAAAABo:x", "", "anthropic:new:x", "chat:reasoning_details:{", "thinking:x"] {
-            assert_eq!(Seal::parse(other), None, "{other}");
+            assert_eq!(ReasoningOrigin::parse(other), None, "{other}");
         }
-        assert_eq!(["gAAAAABo", REHEARSED].map(Seal::is_foreign), [false, true]);
+        assert_eq!(["gAAAAABo", REHEARSAL_ORIGIN].map(ReasoningOrigin::is_foreign), [false, true]);
     }
 }

@@ -1,4 +1,4 @@
-//! Events that come as the body of an HTTP answer.
+//! The events of a response over HTTP.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -7,33 +7,33 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use loomd_protocol::JsonValue;
 
-use super::reading::Reading;
-use super::whole::events_of;
-use crate::call::Called;
+use super::stream_state::StreamState;
+use super::whole::to_events;
+use crate::call::CallResponse;
 use crate::event::EventSource;
-use crate::framing::{Framing, Rest, describe};
-use crate::http::Body;
+use crate::framing::{Framing, Remainder, describe};
+use crate::http::ResponseBody;
 use crate::{ModelError, ModelEvent, ResponseHeaders, rate_limits};
 
-/// A successful answer.
-pub(super) struct AnswerEvents {
-    reading: Reading,
+/// The event source of one response.
+pub(super) struct HttpEvents {
+    state: StreamState,
     framing: Framing,
     url: String,
-    /// Until its end or ours.
-    body: Option<Body>,
-    /// The events of an answer that came whole.
+    /// `None` once the body or this stream has ended.
+    body: Option<ResponseBody>,
+    /// The remaining events of a non-streaming response.
     whole: VecDeque<JsonValue>,
 }
 
-impl AnswerEvents {
-    pub fn new(Called { answer, url }: Called, idle_timeout: Duration) -> Self {
+impl HttpEvents {
+    pub fn new(CallResponse { answer, url }: CallResponse, idle_timeout: Duration) -> Self {
         let first = ModelEvent::Headers(ResponseHeaders {
             rate_limits: rate_limits::from_headers(&answer.headers),
             ..response_headers(&answer.headers)
         });
         Self {
-            reading: Reading::new(url.clone(), first, idle_timeout),
+            state: StreamState::new(url.clone(), first, idle_timeout),
             framing: Framing::default(),
             url,
             body: Some(answer.body),
@@ -41,25 +41,26 @@ impl AnswerEvents {
         }
     }
 
-    /// The body has ended; `whole`: as it should. Gives the event that it ends with, unless there are more.
+    /// Handles the end of the body, which is regular if `whole`. Returns the last event, unless the body was a response
+    /// of its own, whose events are then in `self.whole`.
     fn end(&mut self, whole: bool) -> Option<Result<ModelEvent, ModelError>> {
         self.body = None;
         let error = match self.framing.finish() {
-            Rest::Event(data) => match self.reading.read(data.as_bytes()) {
+            Remainder::Event(data) => match self.state.read(data.as_bytes()) {
                 Some(event) => return Some(event),
                 None => closed(),
             },
-            Rest::Whole(body) if whole => {
-                self.whole = serde_json::from_str(&body).map(events_of).unwrap_or_default().into();
+            Remainder::Whole(body) if whole => {
+                self.whole = serde_json::from_str(&body).map(to_events).unwrap_or_default().into();
                 if !self.whole.is_empty() {
                     return None;
                 }
                 ModelError::NotAStream { found: describe(&body), url: self.url.clone() }
             }
-            Rest::Text(text) if whole => ModelError::NotAStream { found: describe(&text), url: self.url.clone() },
-            Rest::Nothing | Rest::Whole(_) | Rest::Text(_) => closed(),
+            Remainder::Text(text) if whole => ModelError::NotAStream { found: describe(&text), url: self.url.clone() },
+            Remainder::Nothing | Remainder::Whole(_) | Remainder::Text(_) => closed(),
         };
-        Some(Err(self.reading.end(error)))
+        Some(Err(self.state.end(error)))
     }
 }
 
@@ -67,25 +68,25 @@ fn closed() -> ModelError {
     ModelError::disconnected("stream closed before response.completed")
 }
 
-impl EventSource for AnswerEvents {
+impl EventSource for HttpEvents {
     fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        if let Some(event) = self.reading.take_first() {
+        if let Some(event) = self.state.take_first() {
             return Some(Ok(event));
         }
-        while !self.reading.done {
+        while !self.state.done {
             if let Some(event) = self.whole.pop_front() {
-                match self.reading.read(event.to_string().as_bytes()) {
+                match self.state.read(event.to_string().as_bytes()) {
                     Some(event) => return Some(event),
                     None => continue,
                 }
             }
             match self.framing.next()? {
                 Ok(data) => {
-                    if let Some(event) = self.reading.read(data) {
+                    if let Some(event) = self.state.read(data) {
                         return Some(event);
                     }
                 }
-                Err(error) => return Some(Err(self.reading.end(error.into()))),
+                Err(error) => return Some(Err(self.state.end(error.into()))),
             }
         }
         None
@@ -96,10 +97,10 @@ impl EventSource for AnswerEvents {
             if let Some(event) = self.buffered() {
                 return Poll::Ready(Some(event));
             }
-            if self.reading.done {
+            if self.state.done {
                 return Poll::Ready(None);
             }
-            let Some(body) = &mut self.body else { return Poll::Ready(Some(Err(self.reading.end(closed())))) };
+            let Some(body) = &mut self.body else { return Poll::Ready(Some(Err(self.state.end(closed())))) };
             let ended = match body.poll_next(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
                     self.framing.push(&bytes);
@@ -111,7 +112,7 @@ impl EventSource for AnswerEvents {
                 }
                 Poll::Ready(None) => self.end(true),
                 Poll::Pending => {
-                    return self.reading.poll_idle(cx, "SSE").map(|error| {
+                    return self.state.poll_idle(cx, "SSE").map(|error| {
                         self.body = None;
                         Some(Err(error))
                     });
@@ -124,18 +125,18 @@ impl EventSource for AnswerEvents {
     }
 }
 
-/// Most callers stop at the last event, before the connection has come to the end of the body.
-impl Drop for AnswerEvents {
+/// Most callers stop at the last event, before the end of the body has been read.
+impl Drop for HttpEvents {
     fn drop(&mut self) {
-        if self.reading.done
+        if self.state.done
             && let Some(body) = self.body.take()
         {
-            body.finish();
+            body.drain();
         }
     }
 }
 
-/// All but the rate limits.
+/// Reads all response headers but the rate limits.
 pub(super) fn response_headers(headers: &HeaderMap) -> ResponseHeaders {
     let text = |name: &str| headers.get(name)?.to_str().ok().filter(|text| !text.is_empty()).map(str::to_owned);
     ResponseHeaders {

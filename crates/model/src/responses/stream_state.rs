@@ -1,52 +1,52 @@
-//! What reading an answer has to remember, however its events arrive: a failure that may yet be overtaken,
-//! and how long it has been quiet.
+//! The state of reading a response, over HTTP or a websocket: a failure that may still be followed by
+//! `response.completed`, and the idle timeout.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::decode::{Decoded, decode, server_model};
+use super::decode::{DecodedEvent, decode, server_model};
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent};
 
-/// How long a stream may stay open after it said that the response failed. `response.completed` could come.
+/// How long a stream may stay open after `response.failed`, in case `response.completed` follows.
 const FAILURE_GRACE: Duration = Duration::from_secs(2);
 
-pub(super) struct Reading {
+pub(super) struct StreamState {
     url: String,
-    /// What comes before the next event of the stream.
+    /// An event to emit before the next one of the stream.
     first: Option<ModelEvent>,
     failure: Option<ModelError>,
     idle: Idle,
-    /// There is no event after this.
+    /// No event follows.
     pub done: bool,
 }
 
-impl Reading {
+impl StreamState {
     pub fn new(url: String, first: ModelEvent, idle_timeout: Duration) -> Self {
         Self { url, first: Some(first), failure: None, idle: Idle::new(idle_timeout), done: false }
     }
 
-    /// What was put before the stream's next event.
+    /// Takes the event to emit before the next one of the stream.
     pub fn take_first(&mut self) -> Option<ModelEvent> {
         self.first.take()
     }
 
-    /// Takes note of an event; gives what the caller is told about it.
+    /// Decodes an event; returns what to emit, if anything.
     pub fn read(&mut self, data: &[u8]) -> Option<Result<ModelEvent, ModelError>> {
-        self.idle.heard();
+        self.idle.reset();
         let json = std::str::from_utf8(data).ok()?;
         let event = match decode(json, &self.url) {
-            Decoded::Event(event) => Some(event),
-            Decoded::Failed(error) => {
+            DecodedEvent::Event(event) => Some(event),
+            DecodedEvent::Failed(error) => {
                 self.idle.shorten(FAILURE_GRACE);
                 self.failure = Some(error);
                 None
             }
-            Decoded::Refused(error) => {
+            DecodedEvent::Refused(error) => {
                 self.done = true;
                 return Some(Err(error));
             }
-            Decoded::Nothing => None,
+            DecodedEvent::Nothing => None,
         };
         if matches!(&event, Some(ModelEvent::TextDelta { .. })) {
             return event.map(Ok);
@@ -65,13 +65,13 @@ impl Reading {
         self.failure.is_some()
     }
 
-    /// The stream is over, and this is why it is no success.
+    /// Ends the stream. Returns the reported failure, or else `otherwise`.
     pub fn end(&mut self, otherwise: ModelError) -> ModelError {
         self.done = true;
         self.failure.take().unwrap_or(otherwise)
     }
 
-    /// Whether it has been quiet for too long.
+    /// Ready with an error once the stream has been idle for too long.
     pub fn poll_idle(&mut self, cx: &mut Context<'_>, source: &str) -> Poll<ModelError> {
         self.idle.poll(cx).map(|()| self.end(ModelError::disconnected(format!("idle timeout waiting for {source}"))))
     }

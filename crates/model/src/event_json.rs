@@ -1,13 +1,12 @@
-//! What a model answered, written down: one JSON object per line, in the words of the Responses API where it
-//! has any, and with types of our own, `loomd.…`, for the rest. The recorder writes it, the rehearsal plays
-//! it, and people may write it by hand.
+//! Model events as JSON, one object per line: as events of the Responses API where those exist, with types `loomd.…`
+//! for the rest. The recorder writes this format, the rehearsal reads it, and users may write it by hand.
 
 use std::time::Duration;
 
 use loomd_protocol::{JsonObject, JsonValue, RateLimitSnapshot};
 use serde_json::json;
 
-use crate::responses::{Decoded, decode};
+use crate::responses::{DecodedEvent, decode};
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
 const HEADERS: &str = "loomd.headers";
@@ -15,7 +14,7 @@ const MODEL: &str = "loomd.model";
 const RATE_LIMITS: &str = "loomd.rate_limits";
 const ERROR: &str = "loomd.error";
 
-/// An event as a line of a scenario.
+/// Encodes an event as a line of a scenario.
 pub(crate) fn encode(event: &Result<ModelEvent, ModelError>) -> JsonValue {
     match event {
         Ok(event) => encode_event(event),
@@ -23,7 +22,7 @@ pub(crate) fn encode(event: &Result<ModelEvent, ModelError>) -> JsonValue {
     }
 }
 
-/// The event that a line is; `None` for what is no event.
+/// Decodes a line; `None` if it is not an event.
 pub(crate) fn read(line: &JsonValue) -> Option<Result<ModelEvent, ModelError>> {
     let text = |name: &str| line[name].as_str().map(str::to_owned);
     Some(match line["type"].as_str()? {
@@ -40,9 +39,9 @@ pub(crate) fn read(line: &JsonValue) -> Option<Result<ModelEvent, ModelError>> {
         )),
         ERROR => Err(read_error(line)?),
         _ => match decode(&line.to_string(), "") {
-            Decoded::Event(event) => Ok(event),
-            Decoded::Failed(error) | Decoded::Refused(error) => Err(error),
-            Decoded::Nothing => return None,
+            DecodedEvent::Event(event) => Ok(event),
+            DecodedEvent::Failed(error) | DecodedEvent::Refused(error) => Err(error),
+            DecodedEvent::Nothing => return None,
         },
     })
 }
@@ -106,7 +105,7 @@ fn with_id(mut item: JsonValue, id: &Option<String>) -> JsonValue {
     item
 }
 
-/// Every error by a name of its own, with what it takes to make it again.
+/// Encodes an error by kind, with all fields that are needed to decode it.
 fn encode_error(error: &ModelError) -> JsonValue {
     let mut line = JsonObject::from_iter([("type".to_owned(), ERROR.into()), ("kind".to_owned(), kind(error).into())]);
     let mut put = |name: &str, value: JsonValue| _ = line.insert(name.into(), value);
@@ -119,14 +118,14 @@ fn encode_error(error: &ModelError) -> JsonValue {
             put("status", (*status).into());
             put("message", message.as_str().into());
         }
-        ModelError::TooManyRequests { request_id, said, .. } => {
+        ModelError::TooManyRequests { request_id, provider_message, .. } => {
             put("request_id", json!(request_id));
-            put("said", json!(said));
+            put("said", json!(provider_message));
         }
-        ModelError::QuotaExceeded { said }
-        | ModelError::HighDemand { said, .. }
-        | ModelError::Overloaded { said }
-        | ModelError::ContextWindowExceeded { said } => put("said", json!(said)),
+        ModelError::QuotaExceeded { provider_message }
+        | ModelError::HighDemand { provider_message, .. }
+        | ModelError::Overloaded { provider_message }
+        | ModelError::ContextWindowExceeded { provider_message } => put("said", json!(provider_message)),
         ModelError::NotAStream { found, url } => {
             put("url", url.as_str().into());
             put("message", found.as_str().into());
@@ -185,15 +184,15 @@ fn kind(error: &ModelError) -> &'static str {
     }
 }
 
-/// The error that a line names; `None` for a name that means nothing.
+/// Decodes an error; `None` for an unknown kind.
 pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
     let text = |name: &str, otherwise: &str| line[name].as_str().unwrap_or(otherwise).to_owned();
     let message = |otherwise: &str| text("message", otherwise);
-    let said = line["said"].as_str().map(str::to_owned);
+    let provider_message = line["said"].as_str().map(str::to_owned);
     let retry_after = line["retry_after_ms"].as_u64().map(Duration::from_millis);
     Some(match line["kind"].as_str()? {
         "bad_request" => {
-            let message = message("The request makes no sense.");
+            let message = message("The request is invalid.");
             ModelError::BadRequest { body: text("body", &message), message }
         }
         "invalid_image" => ModelError::InvalidImage,
@@ -201,19 +200,21 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             let status = line["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(503);
             ModelError::Status { status, message: message(&format!("unexpected status {status}")), retry_after }
         }
-        "too_many_requests" => {
-            ModelError::TooManyRequests { request_id: line["request_id"].as_str().map(Into::into), said, retry_after }
-        }
+        "too_many_requests" => ModelError::TooManyRequests {
+            request_id: line["request_id"].as_str().map(Into::into),
+            provider_message,
+            retry_after,
+        },
         "usage_limit" => {
             let rate_limits = serde_json::from_value(line["rate_limits"].clone()).unwrap_or_else(|_| no_limits());
             let message = message("You've hit your usage limit. Try again later.");
             ModelError::UsageLimit { message, rate_limits: Box::new(rate_limits) }
         }
         "usage_not_included" => ModelError::UsageNotIncluded,
-        "quota_exceeded" => ModelError::QuotaExceeded { said },
-        "high_demand" => ModelError::HighDemand { said, retry_after },
-        "overloaded" => ModelError::Overloaded { said },
-        "context_window_exceeded" => ModelError::ContextWindowExceeded { said },
+        "quota_exceeded" => ModelError::QuotaExceeded { provider_message },
+        "high_demand" => ModelError::HighDemand { provider_message, retry_after },
+        "overloaded" => ModelError::Overloaded { provider_message },
+        "context_window_exceeded" => ModelError::ContextWindowExceeded { provider_message },
         "invalid_prompt" => ModelError::InvalidPrompt(message("Invalid request.")),
         "unreachable" => {
             ModelError::Unreachable { url: text("url", "rehearsal"), cause: message("connection refused") }
@@ -224,14 +225,14 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
             usage: serde_json::from_value(line["usage"].clone()).unwrap_or_default(),
         },
         "connect" => ModelError::Connect { url: text("url", "rehearsal"), cause: message("connection reset") },
-        "disconnected" => ModelError::Disconnected { message: message("the stream broke off"), retry_after },
+        "disconnected" => ModelError::Disconnected { message: message("the connection was closed"), retry_after },
         "missing_key" => ModelError::MissingKey {
             variable: text("variable", "SOME_KEY"),
             instructions: line["message"].as_str().map(Into::into),
         },
         "unauthorized" => ModelError::Unauthorized(message("The credentials were refused.")),
-        "credentials" => ModelError::Credentials(message("The credentials could not be had.")),
-        "unsupported" => ModelError::Unsupported(message("The provider cannot do this.")),
+        "credentials" => ModelError::Credentials(message("The credentials could not be obtained.")),
+        "unsupported" => ModelError::Unsupported(message("The provider does not support this.")),
         _ => return None,
     })
 }
@@ -255,7 +256,7 @@ mod tests {
     use crate::TokenUsage;
 
     #[test]
-    fn every_event_survives_being_written_and_read() {
+    fn every_event_round_trips() {
         let item: ResponseItem = serde_json::from_value(
             json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": "c", "id": "i" }),
         )
@@ -296,20 +297,24 @@ mod tests {
     }
 
     #[test]
-    fn every_error_survives_being_written_and_read() {
+    fn every_error_round_trips() {
         let retry_after = Some(Duration::from_millis(1500));
         let words = || "words".to_owned();
         for error in [
             ModelError::BadRequest { message: words(), body: "{}".into() },
             ModelError::InvalidImage,
             ModelError::Status { status: 502, message: words(), retry_after },
-            ModelError::TooManyRequests { request_id: Some("r".into()), said: Some(words()), retry_after: None },
+            ModelError::TooManyRequests {
+                request_id: Some("r".into()),
+                provider_message: Some(words()),
+                retry_after: None,
+            },
             ModelError::UsageLimit { message: words(), rate_limits: Box::new(no_limits()) },
             ModelError::UsageNotIncluded,
-            ModelError::QuotaExceeded { said: Some(words()) },
-            ModelError::HighDemand { said: None, retry_after },
-            ModelError::Overloaded { said: None },
-            ModelError::ContextWindowExceeded { said: Some(words()) },
+            ModelError::QuotaExceeded { provider_message: Some(words()) },
+            ModelError::HighDemand { provider_message: None, retry_after },
+            ModelError::Overloaded { provider_message: None },
+            ModelError::ContextWindowExceeded { provider_message: Some(words()) },
             ModelError::Unreachable { url: "u".into(), cause: words() },
             ModelError::NotAStream { url: "u".into(), found: words() },
             ModelError::Incomplete { reason: words(), usage: None },
@@ -325,6 +330,6 @@ mod tests {
             let error = Err(error);
             assert_eq!(read(&encode(&error)), Some(error));
         }
-        assert_eq!(read(&json!({ "type": "loomd.error", "kind": "unheard of" })), None);
+        assert_eq!(read(&json!({ "type": "loomd.error", "kind": "unknown" })), None);
     }
 }

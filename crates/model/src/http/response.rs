@@ -1,5 +1,5 @@
-//! An answer: its head, and a body that is read piece by piece. When the body ends, its connection goes back
-//! to the others.
+//! An HTTP response: its head, and a body that is read piece by piece. At the end of the body the connection returns to
+//! the pool.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,37 +15,41 @@ use tokio::runtime::Handle;
 use super::pool::{Connection, broken};
 use super::{Http, HttpError};
 
-/// How long the rest of an answer that nobody needs is read, to keep its connection.
+/// How long the rest of an unneeded body is read, so that its connection can be reused.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// And how much of it.
+/// How many bytes of it are read.
 const DRAIN_BYTES: usize = 64 * 1024;
 
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub body: Body,
+    pub body: ResponseBody,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(super) fn new(response: Response<Incoming>, connection: Connection, http: Arc<Http>) -> Self {
         let (head, incoming) = response.into_parts();
-        Self { status: head.status, headers: head.headers, body: Body { incoming, connection: Some(connection), http } }
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body: ResponseBody { incoming, connection: Some(connection), http },
+        }
     }
 }
 
-pub(crate) struct Body {
+pub(crate) struct ResponseBody {
     incoming: Incoming,
-    /// Until the body ends.
+    /// `None` once the body has ended.
     connection: Option<Connection>,
     http: Arc<Http>,
 }
 
-impl Body {
-    /// The next piece; `None` at the end.
+impl ResponseBody {
+    /// Returns the next piece; `None` at the end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
         loop {
             let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
-            let over = connection.drive(cx);
+            let closed = connection.drive(cx);
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
@@ -57,10 +61,10 @@ impl Body {
                     return Poll::Ready(Some(Err(broken(error))));
                 }
                 Poll::Ready(None) => {
-                    self.keep(over, cx);
+                    self.return_to_pool(closed, cx);
                     return Poll::Ready(None);
                 }
-                Poll::Pending if over => {
+                Poll::Pending if closed => {
                     self.connection = None;
                     return Poll::Ready(Some(Err(HttpError::Broken("connection closed".into()))));
                 }
@@ -69,7 +73,7 @@ impl Body {
         }
     }
 
-    /// All of it, if it is no longer than this; else its beginning.
+    /// Reads the body, truncated to `limit` bytes.
     pub async fn read(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let mut bytes = Vec::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
@@ -83,8 +87,9 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Nobody needs the rest. Mostly it is nothing but the mark of the end, and that is there.
-    pub fn finish(mut self) {
+    /// Reads the rest of the body in the background, within limits. Mostly only the end marker is left, which has
+    /// arrived already.
+    pub fn drain(mut self) {
         match (self.poll_next(&mut Context::from_waker(Waker::noop())), Handle::try_current()) {
             (Poll::Ready(None | Some(Err(_))), _) | (_, Err(_)) => {}
             (Poll::Ready(Some(Ok(_))) | Poll::Pending, Ok(runtime)) => {
@@ -93,9 +98,9 @@ impl Body {
         }
     }
 
-    fn keep(&mut self, over: bool, cx: &mut Context<'_>) {
+    fn return_to_pool(&mut self, closed: bool, cx: &mut Context<'_>) {
         if let Some(mut connection) = self.connection.take()
-            && !over
+            && !closed
             && !connection.drive(cx)
         {
             self.http.pool.put(connection);
