@@ -10,9 +10,9 @@ use loomd_agent::{Audience, EventSink, PendingRequest, SendFuture, Services, Sub
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
-use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
 use loomd_model::{Catalogue, CatalogueError, Http, Provider, Scenario};
+use loomd_policy::rules::{Position, Problem};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -174,7 +174,7 @@ impl App {
             Some(Replay { scenario, retries, .. }) => {
                 let config =
                     ModelProvider { stream_max_retries: retries.or(config.stream_max_retries), ..config.clone() };
-                Provider::played(id, &config, Arc::clone(scenario))
+                Provider::scripted(id, &config, Arc::clone(scenario))
             }
             None => Provider::new(id, config, &environment, Some(Arc::new(self.accounts.clone()))),
         };
@@ -260,7 +260,7 @@ impl App {
 
 /// What is wrong with the user's rules. Threads read them again when they need them.
 fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
-    let loaded = match loomd_exec::rules::load(&[home]) {
+    let loaded = match loomd_policy::rules::load(&[home]) {
         Ok(loaded) => loaded,
         Err(error) => {
             let warning = ConfigWarningNotification {

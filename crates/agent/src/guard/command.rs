@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use loomd_config::Feature;
+use loomd_exec::EnvironmentRequest;
 use loomd_exec::sandbox::Sandbox;
-use loomd_exec::{Decision, EnvironmentRequest, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
     CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
@@ -279,7 +280,7 @@ async fn ask(
 ) -> Result<Vec<ResponseItem>, Denial> {
     use CommandExecutionApprovalDecision as D;
     let turn = &cx.turn;
-    let command = loomd_exec::join(candidate.argv);
+    let command = loomd_policy::join(candidate.argv);
     let cwd = candidate.cwd.to_string_lossy().into_owned();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
         && turn.settings.approval_policy == AskForApproval::OnRequest
@@ -303,7 +304,7 @@ async fn ask(
         network_approval_context: None,
         command: Some(command),
         cwd: Some(cwd),
-        command_actions: Some(loomd_exec::command_actions(candidate.argv)),
+        command_actions: Some(loomd_policy::command_actions(candidate.argv)),
         additional_permissions: extra,
         proposed_execpolicy_amendment: amendment,
         proposed_network_policy_amendments: None,
@@ -343,7 +344,7 @@ async fn amend(cx: &ToolCx, words: Vec<String>) -> ResponseItem {
     let shown = serde_json::to_string(&words).unwrap_or_default().replace("\",\"", "\", \"");
     let file = cx.services.home.join("rules").join("default.rules");
     cx.guard.allow(&words);
-    let written = tokio::task::spawn_blocking(move || loomd_exec::rules::append_prefix_rule(&file, &words)).await;
+    let written = tokio::task::spawn_blocking(move || loomd_policy::rules::append_prefix_rule(&file, &words)).await;
     match written {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "an approved rule could not be saved"),

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loomd_exec::rules::{PrefixRule, Rules};
 use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
+use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
 pub(crate) use command::{
@@ -52,7 +52,7 @@ impl Guard {
         if let Some(rules) = &*rules {
             return Ok(Arc::clone(rules));
         }
-        let loaded = loomd_exec::rules::load(folders).map_err(|error| error.to_string())?;
+        let loaded = loomd_policy::rules::load(folders).map_err(|error| error.to_string())?;
         let loaded = Arc::new(loaded.rules);
         *rules = Some(Arc::clone(&loaded));
         Ok(loaded)

@@ -26,7 +26,7 @@ pub fn lay_for_client(
     sandbox: &Sandbox,
     mut command: Command,
 ) -> Result<(Command, AbortOnDropHandle<()>), String> {
-    let rules = loomd_exec::rules::load(&[home]).map_err(|error| error.to_string())?.rules;
+    let rules = loomd_policy::rules::load(&[home]).map_err(|error| error.to_string())?.rules;
     let policy = super::policy(network, &rules).map_err(|error| error.to_string())?;
     set_variables(network, &mut command.env);
     let wrapped = sandbox.wrap_with_doors(&command, None, &ports(network));

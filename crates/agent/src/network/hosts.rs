@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use loomd_exec::rules::{NetworkDecision, NetworkProtocol, NetworkRule, append_network_rule};
+use loomd_policy::rules::{NetworkDecision, NetworkProtocol, NetworkRule, append_network_rule};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
     CommandExecutionRequestApprovalResponse, NetworkApprovalContext, NetworkApprovalProtocol, NetworkPolicyAmendment,

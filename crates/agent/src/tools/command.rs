@@ -224,12 +224,12 @@ impl Ran {
 fn item(task: &Task<'_>, status: CommandExecutionStatus, ran: Option<&Ran>) -> ThreadItem {
     ThreadItem::CommandExecution {
         id: task.id.into(),
-        command: loomd_exec::join(&task.argv),
+        command: loomd_policy::join(&task.argv),
         cwd: task.cwd.to_string_lossy().into_owned(),
         process_id: None,
         source: task.source,
         status,
-        command_actions: loomd_exec::command_actions(&task.argv),
+        command_actions: loomd_policy::command_actions(&task.argv),
         aggregated_output: ran.map(|ran| ran.output.clone()).filter(|output| !output.is_empty()),
         exit_code: ran.map(|ran| ran.exit_code),
         duration_ms: ran.map(|ran| i64::try_from(ran.duration.as_millis()).unwrap_or(i64::MAX)),
@@ -244,7 +244,7 @@ fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran, status: Option<EndStatus>) -> 
         turn_id: turn.turn_id.clone(),
         command: task.argv.clone(),
         cwd: task.cwd.to_string_lossy().into_owned(),
-        parsed_cmd: loomd_exec::command_actions(&task.argv).into_iter().map(Into::into).collect(),
+        parsed_cmd: loomd_policy::command_actions(&task.argv).into_iter().map(Into::into).collect(),
         source: task.source.into(),
         interaction_input: None,
         stdout: String::new(),
@@ -275,7 +275,7 @@ pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool, known_safe:
     let mut env = loomd_exec::environment(&cx.services.environment, policy, request);
     route.set_variables(&mut env);
     if known_safe {
-        env.restrain_git();
+        loomd_policy::restrain_git(&mut env.0);
     }
     env
 }

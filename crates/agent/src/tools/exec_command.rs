@@ -277,12 +277,12 @@ impl Session {
         };
         ThreadItem::CommandExecution {
             id: self.call_id.clone(),
-            command: loomd_exec::join(&self.argv),
+            command: loomd_policy::join(&self.argv),
             cwd: self.cwd.to_string_lossy().into_owned(),
             process_id: Some(self.id.to_string()),
             source: CommandExecutionSource::UnifiedExecStartup,
             status,
-            command_actions: loomd_exec::command_actions(&self.argv),
+            command_actions: loomd_policy::command_actions(&self.argv),
             aggregated_output: ended.map(|ended| text_of(ended.output.clone())).filter(|text| !text.is_empty()),
             exit_code: ended.map(|ended| ended.exit.code()),
             duration_ms: ended.map(|ended| i64::try_from(ended.duration.as_millis()).unwrap_or(i64::MAX)),
@@ -311,7 +311,7 @@ impl Session {
             turn_id: self.turn_id.clone(),
             command: self.argv.clone(),
             cwd: self.cwd.to_string_lossy().into_owned(),
-            parsed_cmd: loomd_exec::command_actions(&self.argv).into_iter().map(Into::into).collect(),
+            parsed_cmd: loomd_policy::command_actions(&self.argv).into_iter().map(Into::into).collect(),
             source: ExecCommandSource::UnifiedExecStartup,
             interaction_input: None,
             stdout: String::new(),
@@ -353,7 +353,7 @@ pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> Report
     let lines = output.lines().count();
     let cut = truncate(&output, TruncationPolicy::Tokens(max_tokens));
     let output = if cut.cut { format!("Total output lines: {lines}\n\n{}", cut.text) } else { cut.text };
-    let command = loomd_exec::join(argv);
+    let command = loomd_policy::join(argv);
     let chunk = &uuid::Uuid::new_v4().simple().to_string()[..6];
     let seconds = polled.duration.as_secs_f64();
     let state = format!(

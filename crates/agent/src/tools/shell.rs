@@ -83,7 +83,7 @@ impl Tool for Alias {
 async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
     let turn = &cx.turn;
-    let line = loomd_exec::join(&args.command);
+    let line = loomd_policy::join(&args.command);
     hooks::before_command(cx, &call.id, &line).await?;
     let cwd = command::working_directory(turn, args.workdir.as_deref());
     if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {

@@ -46,7 +46,7 @@ impl TurnTask {
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
         self.replay_told(Asked::Summary);
-        let replaced = match self.session.provider().compacts() {
+        let replaced = match self.session.provider().supports_compaction() {
             true => self.remote_history().await,
             false => self.local_history().await,
         };
