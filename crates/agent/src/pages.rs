@@ -8,7 +8,7 @@ use loomd_protocol::{
     SortDirection, ThreadItem, ThreadItemEntry, ThreadItemsListResponse, ThreadTurnsListResponse, Turn, TurnItemsView,
     TurnStatus,
 };
-use loomd_store::{Error, Result as StoreResult, Store, ThreadId};
+use loomd_store::{Error, Reader, Result as StoreResult, Store, ThreadId};
 use parking_lot::Mutex;
 
 use crate::history;
@@ -83,10 +83,12 @@ impl Threads {
                 found => found.map(|_| None).map_err(|error| unreadable(id, error))?,
             },
         };
-        let reading = Reading { store: &*self.store, id, running };
-        let read = self.outlines.each_turn(reading, from, direction, take).await;
-        self.put_back(id);
-        read.map_err(|error| unreadable(id, error))
+        let read = async {
+            let reader = self.store.open(id).await?;
+            let reading = Reading { store: &*self.store, reader: &*reader, running };
+            self.outlines.each_turn(reading, from, direction, take).await
+        };
+        read.await.map_err(|error| unreadable(id, error))
     }
 }
 
@@ -99,7 +101,7 @@ struct RunningTurn {
 /// A thread whose turns are read.
 struct Reading<'a> {
     store: &'a dyn Store,
-    id: ThreadId,
+    reader: &'a dyn Reader,
     running: Option<RunningTurn>,
 }
 
@@ -126,7 +128,7 @@ impl Reading<'_> {
         direction: SortDirection,
         mut take: impl FnMut(Turn) -> bool,
     ) -> StoreResult<()> {
-        let mut turns = history::turns(self.store, self.id, true).await?;
+        let mut turns = history::turns(self.reader, true).await?;
         if direction == SortDirection::Desc {
             turns.reverse();
         }
@@ -168,18 +170,19 @@ impl Outlines {
         direction: SortDirection,
         mut take: impl FnMut(Turn) -> bool,
     ) -> StoreResult<()> {
-        let shared = self.get(reading.id);
+        let id = reading.reader.id();
+        let shared = self.get(id);
         let mut outline = shared.lock().await;
         if outline.is_new()
-            && let Some(kept) = Outline::kept(reading.store, reading.id).await
+            && let Some(kept) = Outline::kept(reading.store, reading.reader).await
         {
             *outline = kept;
         }
-        outline.extend(reading.store, reading.id).await?;
-        if let Err(error) = outline.keep(reading.store, reading.id).await {
-            tracing::debug!(%error, thread = %reading.id, "an outline could not be kept");
+        outline.extend(reading.reader).await?;
+        if let Err(error) = outline.keep(reading.store, reading.reader).await {
+            tracing::debug!(%error, thread = %id, "an outline could not be kept");
         }
-        self.used(reading.id, outline.bytes());
+        self.used(id, outline.bytes());
         if !outline.is_usable() {
             return reading.each_of_all(from, direction, take).await;
         }
@@ -196,7 +199,7 @@ impl Outlines {
                 SortDirection::Asc => at..(at + BLOCK).min(outline.len()),
                 SortDirection::Desc => (at + 1).saturating_sub(BLOCK)..at + 1,
             };
-            let Some(mut turns) = outline.read(reading.store, reading.id, block.clone()).await? else {
+            let Some(mut turns) = outline.read(reading.reader, block.clone()).await? else {
                 // Another program has rewritten the rollout.
                 *outline = Outline::default();
                 return match given {

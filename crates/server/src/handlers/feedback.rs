@@ -33,7 +33,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         if let Some(id) = id
             && let Ok(thread) = cx.app.threads().find(&Source::Id(id)).await
         {
-            attachments.push(thread.path);
+            attachments.extend(thread.path);
         }
         attachments.extend(params.extra_log_files.iter().flatten().map(PathBuf::from));
         attachments.truncate(MAX_ATTACHMENTS);

@@ -36,7 +36,7 @@ pub(crate) async fn conversation(
     let updated = jiff::Timestamp::from_second(thread.updated_at).map(|time| time.to_string()).ok();
     let summary = ConversationSummary {
         conversation_id: thread.id().into(),
-        path: thread.path.to_string_lossy().into_owned(),
+        path: wire.path.unwrap_or_default(),
         preview: wire.preview,
         timestamp: Some(thread.meta.timestamp.clone()),
         updated_at: updated,
