@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use loomd_protocol::Turn;
-use loomd_store::rollout::{Compacted, Event, Glance, Line, Record, SessionMeta, TokenUsageInfo, TurnContext};
+use loomd_store::rollout::{Compacted, Event, Line, LineHeader, Record, SessionMeta, TokenUsageInfo, TurnContext};
 use loomd_store::{Position, Reader, Result, StoredLine, ThreadId};
 
 use crate::turns::{Turns, interrupt_open};
@@ -167,9 +167,9 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
         }
         _ => None,
     };
-    let bound = match Glance::at(line) {
-        Some(glance) if glance.kind != "event_msg" || glance.payload_type().is_some() => {
-            kind(glance.kind, glance.payload_type())
+    let bound = match LineHeader::parse(line) {
+        Some(header) if header.kind != "event_msg" || header.payload_type().is_some() => {
+            kind(header.kind, header.payload_type())
         }
         _ => Line::parse(line).and_then(|line| kind(&line.kind, line.payload_type().as_deref())),
     };

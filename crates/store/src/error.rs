@@ -18,7 +18,7 @@ pub enum Error {
     /// The thread has no records.
     #[error("rollout at {place} is empty")]
     Empty { place: String },
-    /// The records do not say which thread they are of.
+    /// The records begin without session metadata, so that their thread is unknown.
     #[error("rollout at {place} does not start with session metadata")]
     NoSessionMeta { place: String },
     /// The thread cannot be archived from, or fetched back to, where it is.

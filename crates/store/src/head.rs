@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
+use crate::rollout::{Event, Line, LineHeader, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
 const META_LINES: usize = 10;
@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Most heads fit in one read.
 const BUFFER: usize = 16 * 1024;
 
-/// What the first lines of a rollout say.
+/// What the first lines of a rollout hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Head {
     pub meta: Option<Box<SessionMeta>>,
@@ -57,7 +57,7 @@ fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
         }
         head.blank = false;
         seen += 1;
-        head.look_at(&line);
+        head.add(&line);
         if enough(&head) || seen >= if head.meta.is_some() { META_LINES + MESSAGE_LINES } else { META_LINES } {
             return Ok(head);
         }
@@ -65,8 +65,8 @@ fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
 }
 
 impl Head {
-    fn look_at(&mut self, line: &[u8]) {
-        if Glance::at(line).is_some_and(|glance| !self.wants(glance.kind, glance.payload_type())) {
+    fn add(&mut self, line: &[u8]) {
+        if LineHeader::parse(line).is_some_and(|header| !self.wants(header.kind, header.payload_type())) {
             return;
         }
         let Some(line) = Line::parse(line) else { return };
@@ -84,7 +84,7 @@ impl Head {
         }
     }
 
-    /// Whether a line can tell something new.
+    /// Whether a line can add something to the head.
     fn wants(&self, kind: &str, payload_type: Option<&str>) -> bool {
         match kind {
             "session_meta" => self.meta.is_none(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_lines_are_read() {
+    fn a_message_after_the_first_lines_is_no_preview() {
         let other = r#"{"timestamp":"x","type":"future","payload":{}}"#;
         let far = [vec![META], vec![other; 208], vec![]].concat();
         check(&[far.clone(), vec![&user("in reach")]].concat(), true, Some("in reach"));

@@ -23,7 +23,7 @@ pub trait Store: Send + Sync {
     /// Opens a stored thread, active or archived. Fails with [`crate::Error::NotFound`].
     fn open(&self, id: ThreadId) -> Answer<'_, Arc<dyn Reader>>;
 
-    /// A stored thread without its records. `archived` asks for one of the two sorts, `None` for either.
+    /// A stored thread without its records. `archived` selects one of the two sorts, `None` either.
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread>;
 
     /// One page of stored threads.
@@ -95,7 +95,7 @@ pub trait Lease: Send + Sync {
 
 /// Appends to one thread under its lease.
 pub trait Writer: Lease {
-    /// Appends a batch whole, or nothing. It is as safe as `durability` says when the answer comes.
+    /// Appends a batch whole, or nothing. When the answer is ready, it is as safe as `durability` demands.
     ///
     /// Fails with [`crate::Error::StaleLease`] when the lease was taken over, and with [`crate::Error::NotFound`] when a
     /// stored thread is gone: it is not made anew.

@@ -39,7 +39,7 @@ fn role() {
             "fill" => fill_the_disk(&store, id).await,
             "place" => {
                 let _reader = store.create(id, Timestamp::UNIX_EPOCH);
-                tell(&store.path(id).unwrap().display().to_string());
+                report(&store.path(id).unwrap().display().to_string());
             }
             other => panic!("{other}"),
         }
@@ -66,11 +66,11 @@ fn start(role: &str, home: &Path, id: ThreadId, number: u64, shell: Option<&str>
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap());
-    (child, told)
+    let reported = BufReader::new(child.stderr.take().unwrap());
+    (child, reported)
 }
 
-fn tell(text: &str) {
+fn report(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
@@ -102,7 +102,7 @@ async fn write_for_ever(store: &FileStore, id: ThreadId, number: u64) {
         let record = agent(&format!("{number}-{count} {}", "x".repeat(dice.roll(size) as usize)));
         let durability = if dice.roll(50) == 0 { Durability::Synced } else { Durability::Flushed };
         writer.append(batch(&[record]), durability).await.unwrap();
-        tell(&format!("{number}-{count}"));
+        report(&format!("{number}-{count}"));
     }
 }
 
@@ -135,7 +135,7 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
     let mut acknowledged = 0;
     for _ in 0..20 {
         let id = ThreadId::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for number in 0..10 {
             let (mut child, mut lines) = start("write", home.path(), id, number, None);
             let mut first = String::new();
@@ -143,15 +143,18 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
             std::thread::sleep(Duration::from_micros(dice.roll(6000)));
             child.kill().unwrap();
             child.wait().unwrap();
-            told.push(first.trim().to_owned());
-            told.extend(lines.lines().map(|line| line.unwrap()));
-            assert!(told.iter().all(|line| line.contains('-') && line.len() < 20), "the writer failed: {told:?}");
+            reported.push(first.trim().to_owned());
+            reported.extend(lines.lines().map(|line| line.unwrap()));
+            assert!(
+                reported.iter().all(|line| line.contains('-') && line.len() < 20),
+                "the writer failed: {reported:?}"
+            );
         }
-        acknowledged += told.len();
+        acknowledged += reported.len();
         let found = stored(home.path(), id);
         let unique: HashSet<_> = found.iter().collect();
         assert_eq!(unique.len(), found.len(), "nothing is there twice");
-        for line in &told {
+        for line in &reported {
             assert!(unique.contains(line), "{line} of {id} was acknowledged and is gone");
         }
         // One record per kill may be torn; the next writer closes its line.
@@ -199,7 +202,7 @@ async fn take_turns(store: &FileStore, id: ThreadId, number: u64) {
         drop(writer);
         std::thread::sleep(Duration::from_micros(100));
     }
-    tell(&format!("{number} {foreign}"));
+    report(&format!("{number} {foreign}"));
 }
 
 #[test]
@@ -208,10 +211,10 @@ fn two_processes_take_turns_on_one_thread() {
     let (id, path) = thread(home.path(), "hello", BASE);
     write_thread(&path, &meta(id, BASE), &[user("hello")]);
     let writers = [1, 2].map(|number| start("turns", home.path(), id, number, None));
-    for (mut child, told) in writers {
-        let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-        assert!(child.wait().unwrap().success(), "{told:?}");
-        let (_, foreign) = told.last().unwrap().split_once(' ').unwrap();
+    for (mut child, reported) in writers {
+        let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+        assert!(child.wait().unwrap().success(), "{reported:?}");
+        let (_, foreign) = reported.last().unwrap().split_once(' ').unwrap();
         assert!(foreign.parse::<u64>().unwrap() > 0, "each saw the other's turns");
     }
     let counted: Vec<String> = (1..=2 * TURNS).map(|number| number.to_string()).collect();
@@ -230,7 +233,7 @@ async fn fill_the_disk(store: &FileStore, id: ThreadId) {
         }
     };
     assert_eq!(reader.end().await.unwrap(), last, "nothing half-written is left");
-    tell(&format!("{} {error}", last.to_bits()));
+    report(&format!("{} {error}", last.to_bits()));
 }
 
 #[test]
@@ -240,10 +243,10 @@ fn a_full_disk_is_a_clear_error_and_leaves_whole_lines() {
     // The index must fit: it is made before the limit holds.
     find(home.path(), id);
     // A limit on the size of files stands in for a full disk: a write is cut short, then refused.
-    let (mut child, told) = start("fill", home.path(), id, 0, Some("trap '' 25; ulimit -f 200"));
-    let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-    assert!(child.wait().unwrap().success(), "{told:?}");
-    let (len, error) = told.last().unwrap().split_once(' ').unwrap();
+    let (mut child, reported) = start("fill", home.path(), id, 0, Some("trap '' 25; ulimit -f 200"));
+    let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+    assert!(child.wait().unwrap().success(), "{reported:?}");
+    let (len, error) = reported.last().unwrap().split_once(' ').unwrap();
     assert!(error.contains("File too large") && error.contains("rollout-"), "{error}");
     let file = fs::read(path).unwrap();
     assert_eq!(file.len().to_string(), len);
@@ -258,9 +261,9 @@ fn names_and_folders_hold_local_time() {
         ("EST5", "sessions/1969/12/31/rollout-1969-12-31T19-00-00"),
     ] {
         let id = ThreadId::new();
-        let (mut child, told) = start("place", home.path(), id, 0, Some(&format!("export TZ={zone}")));
-        let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-        assert!(child.wait().unwrap().success(), "{told:?}");
-        assert_eq!(told, [home.path().join(format!("{place}-{id}.jsonl")).display().to_string()]);
+        let (mut child, reported) = start("place", home.path(), id, 0, Some(&format!("export TZ={zone}")));
+        let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+        assert!(child.wait().unwrap().success(), "{reported:?}");
+        assert_eq!(reported, [home.path().join(format!("{place}-{id}.jsonl")).display().to_string()]);
     }
 }

@@ -70,7 +70,7 @@ fn a_rollout_that_cannot_be_read_once_is_listed_when_it_can() {
 }
 
 #[test]
-fn a_list_says_that_it_lacks_a_rollout_that_cannot_be_read() {
+fn a_list_counts_the_rollouts_that_cannot_be_read() {
     let _limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
     let home = tempfile::tempdir().unwrap();
     let (store, ..) = known_thread(home.path());

@@ -11,7 +11,7 @@ mod past;
 
 pub(crate) use item::user_message;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
-use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
+use loomd_store::rollout::{self, CompletedItem, Event, Line, LineHeader, Record};
 use loomd_store::{Position, ThreadId};
 pub use past::Past;
 use uuid::Uuid;
@@ -112,12 +112,12 @@ impl<P: Past> Turns<P> {
     /// Takes a line of a rollout as it stands there; one that says nothing about turns costs next to
     /// nothing, and one that cannot be read is passed over.
     pub fn push_bytes(&mut self, line: &[u8]) {
-        if let Some(glance) = Glance::at(line) {
-            if !concerns_turns(glance.kind, glance.payload_type(), glance.payload) {
+        if let Some(header) = LineHeader::parse(line) {
+            if !concerns_turns(header.kind, header.payload_type(), header.payload) {
                 return;
             }
-            if glance.kind == "event_msg"
-                && let Some(event) = glance.event()
+            if header.kind == "event_msg"
+                && let Some(event) = header.event()
             {
                 return self.event(event);
             }

@@ -26,7 +26,7 @@ pub(crate) fn archive(home: &Path, path: &Path, id: ThreadId) -> Result<PathBuf>
     Ok(target)
 }
 
-/// Moves an archived rollout back to the folder that its name says; returns its new path. It counts as
+/// Moves an archived rollout back to the folder of the day in its name; returns its new path. It counts as
 /// changed now.
 pub(crate) fn unarchive(home: &Path, path: &Path, id: ThreadId) -> Result<PathBuf> {
     let name = RolloutName::of(path).ok_or_else(|| wrong_name(path, id))?;

@@ -27,7 +27,7 @@ impl GitPatches {
         }))
     }
 
-    /// Changes each thread's facts as clients asked.
+    /// Applies the changes to each thread's facts.
     pub(crate) fn fill(&mut self, threads: &mut [StoredThread]) -> Result<()> {
         let patches = self.0.all()?;
         if patches.is_empty() {

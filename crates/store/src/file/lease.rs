@@ -63,7 +63,7 @@ impl FileLease {
                 }
                 Err(error) => return Err(Error::io(&path)(error.into())),
             }
-            // The lock of a file that was deleted before it was locked excludes nobody.
+            // The lock of a file that was deleted before it was locked does not exclude others.
             if is_in_place(&file, &path) {
                 let content = Content::read(&file).map_or_else(|| Content::first(reader), |last| last.next(reader));
                 file.write_all_at(content.encode().as_bytes(), 0).map_err(Error::io(&path))?;

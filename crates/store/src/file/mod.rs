@@ -168,7 +168,7 @@ impl Inner {
         }
     }
 
-    /// Whoever opens the thread next looks for it anew.
+    /// Forgets where a thread is: the next `open` looks for it anew.
     fn forget(&self, id: ThreadId) {
         self.open.lock().remove(&id);
     }

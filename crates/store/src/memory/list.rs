@@ -10,7 +10,7 @@ use crate::{StoredThread, ThreadId};
 
 impl Content {
     pub(super) fn list(&self, query: &ListQuery) -> Page {
-        let kinds = Kind::asked(query.kinds.as_deref());
+        let kinds = Kind::of_query(query.kinds.as_deref());
         let cwds: Option<Vec<String>> =
             query.cwds.as_ref().map(|cwds| cwds.iter().flat_map(|cwd| cwd_spellings(cwd)).collect());
         let wanted = |thread: &StoredThread| {

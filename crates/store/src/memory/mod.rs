@@ -1,6 +1,6 @@
 //! A store in memory, for tests. It does what the file store does, under the same suite; nothing outlives the process.
 //!
-//! Positions count records, so that a caller who takes them for byte offsets fails with this store.
+//! Positions count records, so that code that takes them for byte offsets fails with this store.
 
 mod list;
 mod open_thread;

@@ -1,5 +1,5 @@
 //! `thread/list` as one query. Every filter and the place to go on from are conditions that an index
-//! answers: one ordered range per source, provider and working directory that is asked for, of which no
+//! answers: one ordered range per source, provider and working directory of the query, of which no
 //! more than a page is read, and the page is the newest of all.
 
 use loomd_protocol::ThreadSortKey;
@@ -7,11 +7,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::error::Result;
-use super::row::{ENTRY, Entry, THREAD, ThreadRow};
+use super::row::{ROW_STATE, RowState, THREAD, ThreadRow};
 use super::{facet, signature};
 use crate::list::{ListQuery, cwd_spellings};
 
-/// SQLite takes up to 500 parts. Whoever asks for more gets them by sorting all that match.
+/// SQLite takes up to 500 parts. A query for more is answered by sorting all that match.
 const MAX_RANGES: usize = 400;
 
 /// The rows of a page, and one more when there are more.
@@ -35,15 +35,15 @@ pub(super) fn page(db: &Connection, query: &ListQuery) -> Result<Vec<ThreadRow>>
 }
 
 /// The last changed threads of all.
-pub(super) fn recent(db: &Connection, archived: bool, count: usize) -> Result<Vec<Entry>> {
+pub(super) fn recent(db: &Connection, archived: bool, count: usize) -> Result<Vec<RowState>> {
     let ranges: Vec<_> = facet::all(db)?.into_iter().map(|facet| Range { facet, cwd: None }).collect();
     if ranges.is_empty() {
         return Ok(Vec::new());
     }
     let query = ListQuery { sort: ThreadSortKey::UpdatedAt, archived, ..ListQuery::new("") };
-    let (sql, values) = build(&query, &ranges, count, ENTRY);
+    let (sql, values) = build(&query, &ranges, count, ROW_STATE);
     let mut statement = db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(values), Entry::read)?;
+    let rows = statement.query_map(params_from_iter(values), RowState::read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -100,7 +100,7 @@ fn one(query: &ListQuery, range: &Range, time: &str, values: &mut Vec<Value>) ->
         values.extend([Value::Integer(after.at), Value::Blob(after.id.as_uuid().as_bytes().to_vec())]);
     }
     if let Some(term) = &query.search {
-        // The one condition that needs the row itself is asked after one that does not.
+        // The one condition that needs the row itself comes after one that does not.
         wanted.push_str(" AND may_hold(signature, ?) AND has_text(preview, ?)");
         values.extend([Value::Blob(signature::pieces(term)), Value::Text(term.clone())]);
     }
