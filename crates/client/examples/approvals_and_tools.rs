@@ -16,9 +16,9 @@ use loomd_client::protocol::{
 use loomd_client::{Client, Error, Handler, Options, Program};
 use serde_json::json;
 
-struct Person;
+struct TerminalHandler;
 
-impl Handler for Person {
+impl Handler for TerminalHandler {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Error> {
     // The rehearsal follows such words to the letter; other models take a question.
     let usual = r#"Run `date`; call multiply with {"a": 19, "b": 23}"#;
     let question = std::env::args().nth(1).unwrap_or_else(|| usual.to_owned());
-    let options = Options::new("approvals", "1.0").handler(Person).approval_policy(AskForApproval::Untrusted);
+    let options = Options::new("approvals", "1.0").handler(TerminalHandler).approval_policy(AskForApproval::Untrusted);
     let client = Client::connect(server(), options).await?;
     let multiply = DynamicTool {
         name: "multiply".into(),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
     Call, INITIALIZED, InitializeCapabilities, InitializeParams, InitializeResponse, JsonValue, RpcError, call,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -15,11 +16,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::event::WithId;
 use crate::events::{Events, Filter};
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::options::Options;
-use crate::transport::Ended;
+use crate::transport::Disconnect;
 use crate::{lenient, reconnect};
 
 /// A connection to a server. Clones share it; when the last one is gone, and every thread and turn that came from
@@ -46,19 +48,19 @@ pub(crate) struct Shared {
     pub(crate) endpoint: Endpoint,
     pub(crate) options: Options,
     pub(crate) hub: Arc<Hub>,
-    state: watch::Sender<State>,
+    state: watch::Sender<ConnectionState>,
     server: InitializeResponse,
     /// Threads that this connection is subscribed to.
     open: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Clone)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     Up(Arc<Link>),
     /// The connection is being made again.
     Down,
     /// There will be no connection any more.
-    Over(Arc<Ended>),
+    Over(Arc<Disconnect>),
     /// It was closed here.
     Closed,
 }
@@ -74,17 +76,17 @@ impl Client {
     pub async fn open(endpoint: impl Into<Endpoint>, options: Options) -> Result<(Self, Events), Error> {
         let (endpoint, hub) = (endpoint.into(), Arc::new(Hub::default()));
         let events = hub.subscribe(Filter::default());
-        let (link, server) = shake_hands(&endpoint, &options, &hub).await?;
+        let (link, server) = handshake(&endpoint, &options, &hub).await?;
         let request_timeout = options.request_timeout;
         let shared = Arc::new(Shared {
             endpoint,
             options,
             hub,
-            state: watch::Sender::new(State::Down),
+            state: watch::Sender::new(ConnectionState::Down),
             server,
             open: Mutex::default(),
         });
-        reconnect::attend(&shared, link);
+        reconnect::supervise(&shared, link);
         Ok((Self { shared, request_timeout }, events))
     }
 
@@ -93,7 +95,7 @@ impl Client {
         &self.shared.server
     }
 
-    /// The same client with another patience: `None` waits for ever.
+    /// The same client with another timeout_for: `None` waits for ever.
     pub fn with_timeout(&self, timeout: impl Into<Option<Duration>>) -> Self {
         Self { shared: Arc::clone(&self.shared), request_timeout: timeout.into() }
     }
@@ -117,15 +119,15 @@ impl Client {
 
     /// Takes leave of the server and waits until it has gone, too. A server that this client started ends with
     /// that; turns that it runs are interrupted. Other clones, and requests in progress, get [`Error::Closed`].
-    pub async fn close(&self) -> Arc<Ended> {
-        let last = self.shared.state.send_replace(State::Closed);
+    pub async fn close(&self) -> Arc<Disconnect> {
+        let last = self.shared.state.send_replace(ConnectionState::Closed);
         match last {
-            State::Up(link) => {
+            ConnectionState::Up(link) => {
                 link.close();
                 link.ended().await
             }
-            State::Over(ended) => ended,
-            State::Down | State::Closed => Arc::default(),
+            ConnectionState::Over(ended) => ended,
+            ConnectionState::Down | ConnectionState::Closed => Arc::default(),
         }
     }
 
@@ -157,19 +159,19 @@ impl Client {
                 }
             }
         };
-        let result = within(method, self.patience(method), attempts).await?;
-        self.shared.remember(method, params, &result);
+        let result = within(method, self.timeout_for(method), attempts).await?;
+        self.shared.track_subscription(method, params, &result);
         Ok(result)
     }
 
-    fn patience(&self, method: &str) -> Option<Duration> {
+    fn timeout_for(&self, method: &str) -> Option<Duration> {
         // It is answered when the command ends, and the server has a clock for that.
         if method == call::CommandExec::METHOD { None } else { self.request_timeout }
     }
 }
 
 /// One connection, made and introduced.
-pub(crate) async fn shake_hands(
+pub(crate) async fn handshake(
     endpoint: &Endpoint,
     options: &Options,
     hub: &Arc<Hub>,
@@ -198,10 +200,10 @@ pub(crate) async fn shake_hands(
 /// Waits for an answer, but not for ever.
 pub(crate) async fn within<R>(
     method: &str,
-    patience: Option<Duration>,
+    timeout_for: Option<Duration>,
     answer: impl Future<Output = Result<R, Error>>,
 ) -> Result<R, Error> {
-    match patience {
+    match timeout_for {
         Some(after) => match timeout(after, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Timeout { method: method.to_owned(), after }),
@@ -221,23 +223,23 @@ impl Shared {
     /// The live connection, or the next one after `lost`; waits while it is being made.
     async fn link(&self, lost: Option<&Arc<Link>>) -> Result<Arc<Link>, Error> {
         let mut state = self.state.subscribe();
-        let settled = |state: &State| match state {
-            State::Up(link) => lost.is_none_or(|lost| !Arc::ptr_eq(lost, link)),
-            State::Down => false,
-            State::Over(_) | State::Closed => true,
+        let settled = |state: &ConnectionState| match state {
+            ConnectionState::Up(link) => lost.is_none_or(|lost| !Arc::ptr_eq(lost, link)),
+            ConnectionState::Down => false,
+            ConnectionState::Over(_) | ConnectionState::Closed => true,
         };
         let state = state.wait_for(settled).await;
         match state.as_deref() {
-            Ok(State::Up(link)) => Ok(Arc::clone(link)),
-            Ok(State::Over(ended)) => Err(Error::Disconnected(Arc::clone(ended))),
-            Ok(State::Down | State::Closed) | Err(_) => Err(Error::Closed),
+            Ok(ConnectionState::Up(link)) => Ok(Arc::clone(link)),
+            Ok(ConnectionState::Over(ended)) => Err(Error::Disconnected(Arc::clone(ended))),
+            Ok(ConnectionState::Down | ConnectionState::Closed) | Err(_) => Err(Error::Closed),
         }
     }
 
     /// Unless the client was closed, which is for ever.
-    pub(crate) fn enter(&self, next: State) -> bool {
+    pub(crate) fn enter(&self, next: ConnectionState) -> bool {
         self.state.send_if_modified(|state| {
-            let open = !matches!(state, State::Closed);
+            let open = !matches!(state, ConnectionState::Closed);
             if open {
                 *state = next;
             }
@@ -246,7 +248,7 @@ impl Shared {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(*self.state.borrow(), State::Closed)
+        matches!(*self.state.borrow(), ConnectionState::Closed)
     }
 
     /// Threads to resume after a reconnect.
@@ -254,20 +256,20 @@ impl Shared {
         self.open().iter().cloned().collect()
     }
 
-    pub(crate) fn forget(&self, thread_id: &str) {
+    pub(crate) fn untrack(&self, thread_id: &str) {
         self.open().remove(thread_id);
     }
 
     /// Keeps track of what this connection is subscribed to.
-    fn remember(&self, method: &str, params: &impl Serialize, result: &RawValue) {
+    fn track_subscription(&self, method: &str, params: &impl Serialize, result: &RawValue) {
         match method {
             "thread/start" | "thread/resume" | "thread/fork" => {
-                if let Ok(Opened { thread }) = serde_json::from_str(result.get()) {
+                if let Ok(ThreadResult { thread }) = serde_json::from_str(result.get()) {
                     self.open().insert(thread.id);
                 }
             }
             "review/start" => {
-                if let Ok(Reviewing { review_thread_id }) = serde_json::from_str(result.get()) {
+                if let Ok(ReviewResult { review_thread_id }) = serde_json::from_str(result.get()) {
                     self.open().insert(review_thread_id);
                 }
             }
@@ -275,7 +277,7 @@ impl Shared {
                 if let Ok(JsonValue::Object(params)) = serde_json::to_value(params)
                     && let Some(JsonValue::String(id)) = params.get("threadId")
                 {
-                    self.forget(id);
+                    self.untrack(id);
                 }
             }
             _ => {}
@@ -283,22 +285,17 @@ impl Shared {
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct ThreadResult {
     thread: WithId,
 }
 
 #[derive(Deserialize)]
-struct WithId {
-    id: String,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Reviewing {
+struct ReviewResult {
     review_thread_id: String,
 }

@@ -92,14 +92,16 @@ impl Collector {
         match &event.kind {
             EventKind::Lost(_) => self.lost = true,
             EventKind::Reconnected => {}
-            EventKind::Resumed(resumed) => self.take_state(&resumed.thread),
+            EventKind::Resumed(resumed) => self.apply_snapshot(&resumed.thread),
             EventKind::NotResumed(error) => {
                 let error =
                     TurnError { message: error.message.clone(), codex_error_info: None, additional_details: None };
                 self.end = Some((self.ended(TurnStatus::Failed, Some(error)), Instant::now()));
             }
-            EventKind::Notification(notification) if self.is_about_us(event) => self.absorb_notification(notification),
-            EventKind::Other { method, params } if self.is_about_us(event) && method == "item/completed" => {
+            EventKind::Notification(notification) if self.concerns_turn(event) => {
+                self.absorb_notification(notification)
+            }
+            EventKind::Other { method, params } if self.concerns_turn(event) && method == "item/completed" => {
                 self.other_items.push(params["item"].clone());
             }
             EventKind::Notification(_) | EventKind::Other { .. } => {}
@@ -107,7 +109,7 @@ impl Collector {
     }
 
     /// Whether an event belongs to this turn, or to the one that its input may have gone into.
-    fn is_about_us(&mut self, event: &Event) -> bool {
+    fn concerns_turn(&mut self, event: &Event) -> bool {
         let Some(turn_id) = &event.turn_id else { return false };
         if *turn_id != self.turn_id {
             return !self.begun && Some(turn_id) == self.before.as_ref();
@@ -176,7 +178,7 @@ impl Collector {
     }
 
     /// The state of the thread, in place of events that were missed.
-    fn take_state(&mut self, thread: &Thread) {
+    fn apply_snapshot(&mut self, thread: &Thread) {
         let active = matches!(thread.status, ThreadStatus::Active { .. });
         let Some(turn) = thread.turns.iter().find(|turn| turn.id == self.turn_id) else {
             if self.lost && !active {

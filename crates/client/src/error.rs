@@ -7,7 +7,7 @@ use std::time::Duration;
 use loomd_protocol::RpcError;
 use thiserror::Error;
 
-use crate::{CompletedTurn, Ended};
+use crate::{CompletedTurn, Disconnect};
 
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -28,7 +28,7 @@ pub enum Error {
     TurnFailed(Box<CompletedTurn>),
     /// The connection is gone. A request that was in progress may have been carried out.
     #[error("{0}")]
-    Disconnected(Arc<Ended>),
+    Disconnected(Arc<Disconnect>),
     /// The client was closed here.
     #[error("the client is closed")]
     Closed,

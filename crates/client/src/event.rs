@@ -6,7 +6,7 @@ use loomd_protocol::{JsonValue, RpcError, ServerNotification, ThreadResumeRespon
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Ended, lenient};
+use crate::{Disconnect, lenient};
 
 /// Something that happened, at the server or to the connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +24,11 @@ pub enum EventKind {
     /// What a newer server says: a method or params that this release does not know.
     Other { method: String, params: JsonValue },
     /// The connection is lost, and being made again. Events may be missing from here on.
-    Lost(Arc<Ended>),
+    Lost(Arc<Disconnect>),
     /// The connection is there again.
     Reconnected,
-    /// A thread was resumed, by this client or after a reconnect, and this is its state at this place among its
-    /// events. After a reconnect it takes the place of the events that are missing.
+    /// A thread was resumed, by this client or after a reconnect, and this is its state at this scope among its
+    /// events. After a reconnect it takes the scope of the events that are missing.
     Resumed(Box<ThreadResumeResponse>),
     /// After a reconnect: a thread that was open could not be opened.
     NotResumed(Box<RpcError>),
@@ -53,7 +53,7 @@ impl Event {
     }
 
     pub(crate) fn decode(method: &str, params: Option<&RawValue>) -> Self {
-        let place: Place = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let scope: EventScope = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let kind = match ServerNotification::decode(method, params) {
             Ok(notification) => EventKind::Notification(notification.into()),
             Err(_) => {
@@ -64,7 +64,7 @@ impl Event {
                 }
             }
         };
-        let Place { thread_id, turn_id, thread, turn } = place;
+        let EventScope { thread_id, turn_id, thread, turn } = scope;
         let id = |whole: Option<WithId>| whole.map(|whole| whole.id);
         Self { thread_id: thread_id.or_else(|| id(thread)), turn_id: turn_id.or_else(|| id(turn)), kind }
     }
@@ -81,16 +81,17 @@ impl Event {
 /// Where params name the thread and the turn: by their ids, or in whole.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Place {
+struct EventScope {
     thread_id: Option<String>,
     turn_id: Option<String>,
     thread: Option<WithId>,
     turn: Option<WithId>,
 }
 
+/// The id of an object whose other fields are skipped.
 #[derive(Deserialize)]
-struct WithId {
-    id: String,
+pub(crate) struct WithId {
+    pub(crate) id: String,
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::event::{Event, EventKind};
@@ -20,9 +21,9 @@ const MAX_EVENTS: usize = 64 * 1024;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A reader this far behind gets its text in larger pieces.
-const LAGS: usize = 256;
+const MERGE_FROM: usize = 256;
 
-/// Which events a reader wants. The default is all of them.
+/// Which events a reader matches. The default is all of them.
 ///
 /// Events of the connection itself ([`EventKind::Lost`], [`EventKind::Reconnected`]) and the state of a thread
 /// after a reconnect always pass a filter for that thread.
@@ -41,7 +42,7 @@ impl Filter {
         Self { thread_id: Some(thread_id.into()), turn_id: Some(turn_id.into()) }
     }
 
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn matches(&self, event: &Event) -> bool {
         let same = |wanted: &Option<String>, given: &Option<String>| wanted.is_none() || wanted == given;
         match event.kind {
             EventKind::Lost(_) | EventKind::Reconnected => true,
@@ -98,9 +99,9 @@ impl Drop for Events {
 }
 
 /// What waits for one reader.
-pub(crate) struct Queue(Mutex<State>);
+pub(crate) struct Queue(Mutex<QueueState>);
 
-struct State {
+struct QueueState {
     filter: Filter,
     waiting: VecDeque<(Event, usize)>,
     bytes: usize,
@@ -116,13 +117,13 @@ enum End {
 
 impl Queue {
     pub(crate) fn new(filter: Filter) -> Self {
-        Self(Mutex::new(State { filter, waiting: VecDeque::new(), bytes: 0, end: None, reader: None }))
+        Self(Mutex::new(QueueState { filter, waiting: VecDeque::new(), bytes: 0, end: None, reader: None }))
     }
 
     /// Takes an event that came over the wire with this many bytes.
     pub(crate) fn push(&self, event: &Event, bytes: usize) {
         let mut state = self.lock();
-        if state.end.is_some() || !state.filter.wants(event) {
+        if state.end.is_some() || !state.filter.matches(event) {
             return;
         }
         if !state.merge(event, bytes) {
@@ -145,7 +146,7 @@ impl Queue {
 
     fn narrow(&self, filter: Filter) {
         let mut state = self.lock();
-        state.waiting.retain(|(event, _)| filter.wants(event));
+        state.waiting.retain(|(event, _)| filter.matches(event));
         state.bytes = state.waiting.iter().map(|(_, bytes)| bytes).sum();
         state.filter = filter;
     }
@@ -167,14 +168,14 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.0.lock()
     }
 }
 
-impl State {
+impl QueueState {
     fn merge(&mut self, next: &Event, bytes: usize) -> bool {
-        if self.waiting.len() < LAGS {
+        if self.waiting.len() < MERGE_FROM {
             return false;
         }
         let EventKind::Notification(next) = &next.kind else { return false };
@@ -230,7 +231,7 @@ mod tests {
     async fn a_reader_that_lags_gets_the_whole_text_in_larger_pieces() {
         let hub = Arc::new(Hub::default());
         let mut events = events(&hub);
-        for _ in 0..LAGS + 1000 {
+        for _ in 0..MERGE_FROM + 1000 {
             hub.publish(&delta("x"), 10);
         }
         hub.publish(&closed("t"), 10);
@@ -242,7 +243,7 @@ mod tests {
                 text += delta.text().len();
             }
         }
-        assert_eq!((pieces, text), (LAGS, LAGS + 1000));
+        assert_eq!((pieces, text), (MERGE_FROM, MERGE_FROM + 1000));
     }
 
     #[tokio::test]

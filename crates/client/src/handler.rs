@@ -19,7 +19,7 @@ use serde::Serialize;
 /// The code for a method that nobody here knows.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Answers the server's requests. Every method has a safe default: no permission is given, no question is
+/// DynHandler the server's requests. Every method has a safe default: no permission is given, no question is
 /// answered, no tool is there.
 ///
 /// Each request runs in a task of its own, so an answer may take as long as a person does. When the server no
@@ -106,12 +106,15 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// `execCommandApproval`, which only old servers ask.
-    fn approve_old_command(&self, _request: ExecCommandApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+    fn approve_legacy_command(
+        &self,
+        _request: ExecCommandApprovalParams,
+    ) -> impl Future<Output = ReviewDecision> + Send {
         async { ReviewDecision::Denied }
     }
 
     /// `applyPatchApproval`, which only old servers ask.
-    fn approve_old_patch(&self, _request: ApplyPatchApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+    fn approve_legacy_patch(&self, _request: ApplyPatchApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
         async { ReviewDecision::Denied }
     }
 
@@ -130,16 +133,16 @@ pub trait Handler: Send + Sync + 'static {
 
 /// Refuses everything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Refuse;
+pub struct DeclineAll;
 
-impl Handler for Refuse {}
+impl Handler for DeclineAll {}
 
 /// Accepts every command and file change for the rest of the session. Only for a server that is itself in a
 /// sandbox: nobody looks at what runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AcceptEverything;
+pub struct AcceptAll;
 
-impl Handler for AcceptEverything {
+impl Handler for AcceptAll {
     async fn approve_command(&self, _: CommandExecutionRequestApprovalParams) -> CommandExecutionApprovalDecision {
         CommandExecutionApprovalDecision::AcceptForSession
     }
@@ -148,11 +151,11 @@ impl Handler for AcceptEverything {
         FileChangeApprovalDecision::AcceptForSession
     }
 
-    async fn approve_old_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {
+    async fn approve_legacy_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {
         ReviewDecision::ApprovedForSession
     }
 
-    async fn approve_old_patch(&self, _: ApplyPatchApprovalParams) -> ReviewDecision {
+    async fn approve_legacy_patch(&self, _: ApplyPatchApprovalParams) -> ReviewDecision {
         ReviewDecision::ApprovedForSession
     }
 }
@@ -172,24 +175,24 @@ fn tool_response(text: String, success: bool) -> DynamicToolCallResponse {
 }
 
 /// A request of the server, decoded as far as it can be.
-pub(crate) enum Asked {
+pub(crate) enum DecodedRequest {
     Known(Box<ServerRequest>),
     Other { method: String, params: JsonValue },
 }
 
-pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<JsonValue, RpcError>> + Send + 'a>>;
+pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Result<JsonValue, RpcError>> + Send + 'a>>;
 
 /// A [`Handler`] whose type does not matter.
-pub(crate) trait Answers: Send + Sync {
-    fn answer(&self, asked: Asked) -> Answering<'_>;
+pub(crate) trait DynHandler: Send + Sync {
+    fn answer(&self, request: DecodedRequest) -> HandlerFuture<'_>;
 }
 
-impl<H: Handler> Answers for H {
-    fn answer(&self, asked: Asked) -> Answering<'_> {
+impl<H: Handler> DynHandler for H {
+    fn answer(&self, request: DecodedRequest) -> HandlerFuture<'_> {
         use ServerRequest as R;
-        let request = match asked {
-            Asked::Known(request) => request,
-            Asked::Other { method, params } => return Box::pin(self.answer_other(method, params)),
+        let request = match request {
+            DecodedRequest::Known(request) => request,
+            DecodedRequest::Other { method, params } => return Box::pin(self.answer_other(method, params)),
         };
         Box::pin(async move {
             match *request {
@@ -207,11 +210,11 @@ impl<H: Handler> Answers for H {
                 R::DynamicToolCall(p) => encode(&self.call_tool(p).await),
                 R::ChatgptAuthTokensRefresh(p) => encode(&self.refresh_tokens(p).await?),
                 R::ApplyPatchApproval(p) => {
-                    let decision = self.approve_old_patch(p).await;
+                    let decision = self.approve_legacy_patch(p).await;
                     encode(&ApplyPatchApprovalResponse { decision })
                 }
                 R::ExecCommandApproval(p) => {
-                    let decision = self.approve_old_command(p).await;
+                    let decision = self.approve_legacy_command(p).await;
                     encode(&ExecCommandApprovalResponse { decision })
                 }
             }

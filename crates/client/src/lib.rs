@@ -27,13 +27,12 @@
 //!
 //! # How it works
 //!
-//! Two tasks carry a connection: one takes in what comes and never waits for anybody, one writes. Answers go to those
+//! Two tasks carry a connection: one takes in what comes and never waits for anybody, one writes. DynHandler go to those
 //! who asked; notifications go to the queues of all who listen, each bounded; requests of the server get a task each.
 //! What is no message is logged and skipped. What a newer server says in new words is passed on as
 //! [`EventKind::Other`], and never keeps a turn from ending.
 
 mod api;
-mod asked;
 mod client;
 mod collect;
 mod endpoint;
@@ -46,6 +45,7 @@ mod input;
 mod lenient;
 mod link;
 mod methods;
+mod server_requests;
 #[doc = include_str!("../NAMES.md")]
 pub mod names {}
 mod options;
@@ -61,7 +61,7 @@ pub use endpoint::{Custom, Endpoint, Program, Websocket};
 pub use error::{ConnectError, Error};
 pub use event::{Event, EventKind};
 pub use events::{Events, Filter};
-pub use handler::{AcceptEverything, Handler, Refuse};
+pub use handler::{AcceptAll, DeclineAll, Handler};
 pub use input::Input;
 /// Every message of the protocol as a type.
 pub use loomd_protocol as protocol;
@@ -71,5 +71,5 @@ pub use loomd_server as server;
 pub use options::{Backoff, Options, ThreadDefaults};
 pub use review::{CompletedReview, Review};
 pub use thread::{Settings, Thread, fork, resume};
-pub use transport::{Ended, Transport};
+pub use transport::{Disconnect, Transport};
 pub use turn::Turn;

@@ -2,55 +2,56 @@
 //! transport; what comes after that is [`reconnect`](crate::reconnect)'s business.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use loomd_protocol::{
     Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadResumeResponse, call, encode_error,
     encode_notification, encode_request, encode_response,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, warn};
 
-use crate::asked::Requests;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
-use crate::handler::Answers;
+use crate::handler::DynHandler;
 use crate::hub::Hub;
 use crate::lenient;
-use crate::transport::{Ended, Transport};
+use crate::server_requests::ServerRequests;
+use crate::transport::{Disconnect, Transport};
 
 /// How much of what is no message goes into the log.
-const MAX_NOISE: usize = 200;
+const MAX_LOGGED: usize = 200;
 
 /// The right to a connection: it is closed when the last holder lets go.
 pub(crate) struct Link(Arc<Wire>);
 
 /// The answer to a request, not yet decoded.
-type Answer = Result<Box<RawValue>, RpcError>;
+type RawResult = Result<Box<RawValue>, RpcError>;
 
 /// A request that has no answer yet.
-struct Waiting {
+struct PendingRequest {
     /// Its answer says where a thread stands, which is news to everyone.
     resumes: bool,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<RawResult>,
 }
 
 /// What everyone who sends or receives shares.
 pub(crate) struct Wire {
     next_id: AtomicI64,
-    pending: Mutex<HashMap<i64, Waiting>>,
+    pending: Mutex<HashMap<i64, PendingRequest>>,
     /// `None` when this side has closed.
     outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
     closed_here: AtomicBool,
-    ended: watch::Sender<Option<Arc<Ended>>>,
+    ended: watch::Sender<Option<Arc<Disconnect>>>,
 }
 
 impl Link {
-    pub(crate) fn start(transport: Transport, hub: Arc<Hub>, handler: Arc<dyn Answers>) -> Self {
+    pub(crate) fn start(transport: Transport, hub: Arc<Hub>, handler: Arc<dyn DynHandler>) -> Self {
         let wire = Arc::new(Wire {
             next_id: AtomicI64::new(0),
             pending: Mutex::default(),
@@ -60,9 +61,9 @@ impl Link {
         });
         let receiver = Receiver {
             wire: Arc::clone(&wire),
-            requests: Requests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
+            requests: ServerRequests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
             hub,
-            noisy: false,
+            warned: false,
         };
         tokio::spawn(receiver.run(transport.incoming, transport.ended));
         Self(wire)
@@ -75,8 +76,8 @@ impl Link {
         let message = encode_request(&RequestId::Integer(id), method, params)
             .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
         let (sender, answer) = oneshot::channel();
-        wire.pending().insert(id, Waiting { resumes: method == call::ThreadResume::METHOD, answer: sender });
-        let _forgotten = Pending { wire, id };
+        wire.pending().insert(id, PendingRequest { resumes: method == call::ThreadResume::METHOD, answer: sender });
+        let _guard = PendingGuard { wire, id };
         if !wire.send(message).await {
             return Ok(None);
         }
@@ -105,7 +106,7 @@ impl Link {
     }
 
     /// Resolves when the connection has ended.
-    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Ended>> + Send + use<> {
+    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Disconnect>> + Send + use<> {
         let mut ended = self.0.ended.subscribe();
         async move {
             match ended.wait_for(Option::is_some).await {
@@ -123,7 +124,7 @@ impl Drop for Link {
 }
 
 impl Wire {
-    /// Answers a request of the server, with its id as it came.
+    /// DynHandler a request of the server, with its id as it came.
     pub(crate) async fn respond(&self, id: &RequestId, answer: Result<JsonValue, RpcError>) {
         let message = match answer {
             Ok(result) => encode_response(id, &result)
@@ -158,22 +159,22 @@ impl Wire {
         Error::Disconnected(ended.unwrap_or_default())
     }
 
-    fn pending(&self) -> MutexGuard<'_, HashMap<i64, Waiting>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<i64, PendingRequest>> {
+        self.pending.lock()
     }
 
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outgoing.lock()
     }
 }
 
 /// A request that nobody waits for any more is forgotten.
-struct Pending<'a> {
+struct PendingGuard<'a> {
     wire: &'a Wire,
     id: i64,
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         self.wire.pending().remove(&self.id);
     }
@@ -183,13 +184,13 @@ impl Drop for Pending<'_> {
 struct Receiver {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
-    requests: Requests,
+    requests: ServerRequests,
     /// Whether something came that is no message.
-    noisy: bool,
+    warned: bool,
 }
 
 impl Receiver {
-    async fn run(mut self, mut incoming: mpsc::Receiver<Bytes>, ended: impl Future<Output = Ended>) {
+    async fn run(mut self, mut incoming: mpsc::Receiver<Bytes>, ended: impl Future<Output = Disconnect>) {
         loop {
             tokio::select! {
                 message = incoming.recv() => match message {
@@ -209,8 +210,8 @@ impl Receiver {
 
     fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
-            Ok(Incoming::Response { id, result }) => self.settle(&id, Ok(result.to_owned())),
-            Ok(Incoming::Error { id, error }) => self.settle(&id, Err(error)),
+            Ok(Incoming::Response { id, result }) => self.complete_request(&id, Ok(result.to_owned())),
+            Ok(Incoming::Error { id, error }) => self.complete_request(&id, Err(error)),
             Ok(Incoming::Request { id, method, params, .. }) => self.requests.start(id, &method, params),
             Ok(Incoming::Notification { method, params }) => {
                 let event = Event::decode(&method, params);
@@ -220,9 +221,9 @@ impl Receiver {
                 self.hub.publish(&event, message.len());
             }
             Err(error) => {
-                let text = String::from_utf8_lossy(&message[..message.len().min(MAX_NOISE)]);
+                let text = String::from_utf8_lossy(&message[..message.len().min(MAX_LOGGED)]);
                 // Some programs write their log where messages should be.
-                match std::mem::replace(&mut self.noisy, true) {
+                match std::mem::replace(&mut self.warned, true) {
                     false => warn!(%error, %text, "skipping what is no message"),
                     true => debug!(%error, %text, "skipping what is no message"),
                 }
@@ -230,7 +231,7 @@ impl Receiver {
         }
     }
 
-    fn settle(&self, id: &RequestId, answer: Answer) {
+    fn complete_request(&self, id: &RequestId, answer: RawResult) {
         let waiting = match id {
             RequestId::Integer(id) => self.wire.pending().remove(id),
             RequestId::String(_) => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loomd_protocol::{AskForApproval, ClientInfo, SandboxMode, ThreadStartParams};
 
-use crate::handler::{Answers, Handler, Refuse};
+use crate::handler::{DeclineAll, DynHandler, Handler};
 
 /// Everything has a default; set what should differ.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub struct Options {
     pub reconnect: Option<Backoff>,
     /// Defaults for [`Client::start_thread`](crate::Client::start_thread). What is `None` is the server's choice.
     pub thread: ThreadDefaults,
-    pub(crate) handler: Arc<dyn Answers>,
+    pub(crate) handler: Arc<dyn DynHandler>,
 }
 
 /// Used where the params of `thread/start` say nothing.
@@ -55,7 +55,7 @@ impl Default for Options {
             retry: Backoff::default(),
             reconnect: None,
             thread: ThreadDefaults::default(),
-            handler: Arc::new(Refuse),
+            handler: Arc::new(DeclineAll),
         }
     }
 }

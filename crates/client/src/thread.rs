@@ -78,8 +78,8 @@ impl Thread {
     }
 
     /// Params of a turn that says this, and changes no settings:
-    /// `TurnStartParams { model: Some(m), ..thread.say("hello") }`.
-    pub fn say(&self, input: impl Into<Input>) -> TurnStartParams {
+    /// `TurnStartParams { model: Some(m), ..thread.turn_params("hello") }`.
+    pub fn turn_params(&self, input: impl Into<Input>) -> TurnStartParams {
         TurnStartParams {
             thread_id: self.id().to_owned(),
             input: input.into().0,
@@ -99,12 +99,12 @@ impl Thread {
 
     /// Starts a turn.
     pub async fn send(&self, input: impl Into<Input>) -> Result<Turn, Error> {
-        self.client.start_turn(self.say(input)).await
+        self.client.start_turn(self.turn_params(input)).await
     }
 
     /// Starts a turn and waits for its end.
     pub async fn run(&self, input: impl Into<Input>) -> Result<CompletedTurn, Error> {
-        self.client.run_turn(self.say(input)).await
+        self.client.run_turn(self.turn_params(input)).await
     }
 
     /// Adds to what the user said, while a turn runs; gives the id of that turn.

@@ -36,8 +36,8 @@ pub struct Turn {
     started: protocol::Turn,
     events: Events,
     collector: Collector,
-    /// When something was last heard of it.
-    heard: Instant,
+    /// When something was last last_event of it.
+    last_event: Instant,
     failed: bool,
 }
 
@@ -57,7 +57,7 @@ impl Turn {
         events: Events,
     ) -> Self {
         let collector = Collector::new(started.id.clone(), before);
-        Self { client, thread_id, started, events, collector, heard: Instant::now(), failed: false }
+        Self { client, thread_id, started, events, collector, last_event: Instant::now(), failed: false }
     }
 
     pub fn id(&self) -> &str {
@@ -75,19 +75,19 @@ impl Turn {
 
     /// The next event of the thread, until the turn is over. Dropping the future loses nothing.
     ///
-    /// When nothing is heard for [`turn_timeout`](crate::Options::turn_timeout) the turn is interrupted, and this
+    /// When nothing is last_event for [`turn_timeout`](crate::Options::turn_timeout) the turn is interrupted, and this
     /// gives [`Error::TurnTimeout`].
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         while !self.failed && !self.collector.is_over() {
             let patience = self.client.options().turn_timeout;
-            let deadline = self.collector.over_at().or_else(|| patience.map(|patience| self.heard + patience));
+            let deadline = self.collector.over_at().or_else(|| patience.map(|patience| self.last_event + patience));
             let next = match deadline {
                 Some(deadline) => timeout_at(deadline, self.events.next()).await,
                 None => Ok(self.events.next().await),
             };
             match next {
                 Ok(Some(Ok(event))) => {
-                    self.heard = Instant::now();
+                    self.last_event = Instant::now();
                     self.collector.absorb(&event);
                     return Some(Ok(event));
                 }
@@ -95,7 +95,7 @@ impl Turn {
                 Ok(None) => return self.fail(Error::Closed),
                 Err(_) if self.collector.over_at().is_some() => {}
                 // It waits for us, not we for it.
-                Err(_) if self.client.hub().is_asked(&self.thread_id) => self.heard = Instant::now(),
+                Err(_) if self.client.hub().has_open_request(&self.thread_id) => self.last_event = Instant::now(),
                 Err(_) => {
                     self.give_up();
                     let (thread_id, turn_id) = (self.thread_id.clone(), self.id().to_owned());

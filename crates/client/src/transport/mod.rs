@@ -28,7 +28,7 @@ pub(crate) use websocket::{open_unix, open_url};
 /// has to smooth a burst.
 const QUEUE: usize = 128;
 
-/// The longest message. Answers hold whole histories, with images; more than this is no answer to anything.
+/// The longest message. DynHandler hold whole histories, with images; more than this is no answer to anything.
 const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// How long a server may take to leave after it was told to. It may have turns to interrupt and write down.
@@ -38,7 +38,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(10);
 const UNREAD_GRACE: Duration = Duration::from_secs(2);
 
 /// How often a write that takes long looks whether anybody still cares.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One open connection.
 ///
@@ -46,13 +46,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Transport {
     pub(crate) incoming: mpsc::Receiver<Bytes>,
     pub(crate) outgoing: mpsc::Sender<Bytes>,
-    pub(crate) ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    pub(crate) ended: Pin<Box<dyn Future<Output = Disconnect> + Send>>,
 }
 
 impl Transport {
     /// A connection over two queues of messages, for a transport of one's own.
     pub fn new(incoming: mpsc::Receiver<Bytes>, outgoing: mpsc::Sender<Bytes>) -> Self {
-        Self { incoming, outgoing, ended: Box::pin(async { Ended::default() }) }
+        Self { incoming, outgoing, ended: Box::pin(async { Disconnect::default() }) }
     }
 
     /// A connection over a pair of pipes with a message per line, wherever they lead.
@@ -75,14 +75,14 @@ impl Transport {
 /// must not hold up the end.
 async fn abandoned(from_client: &mpsc::Receiver<Bytes>) {
     while !from_client.is_closed() {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     sleep(UNREAD_GRACE).await;
 }
 
 /// How a connection ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct Disconnect {
     /// Of a server that this client started.
     pub status: Option<ExitStatus>,
     /// The last that a server that this client started wrote to stderr.
@@ -91,7 +91,7 @@ pub struct Ended {
     pub reason: Option<String>,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.status, &self.reason) {
             (Some(status), _) => write!(f, "the server exited with {status}")?,

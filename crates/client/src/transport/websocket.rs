@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -20,13 +20,13 @@ use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tracing::warn;
 
-use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport, abandoned, tls};
+use super::{CLOSE_GRACE, Disconnect, MAX_MESSAGE, QUEUE, Transport, abandoned, tls};
 use crate::{ConnectError, Websocket};
 
 /// How often the server is pinged, and after how long without a sign of life it counts as gone. Without this a
 /// connection whose other end has lost its power stays open for ever.
 const PING_EVERY: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(90);
+const IDLE_LIMIT: Duration = Duration::from_secs(90);
 
 /// The body of a refusal is a sentence.
 const MAX_REFUSAL: usize = 1024;
@@ -87,8 +87,8 @@ async fn open(
     let (outgoing, from_client) = mpsc::channel(QUEUE);
     let (tell, ended) = oneshot::channel();
     tokio::spawn(async move {
-        let reason = carry(socket, to_client, from_client).await;
-        _ = tell.send(Ended { reason, ..Ended::default() });
+        let reason = pump(socket, to_client, from_client).await;
+        _ = tell.send(Disconnect { reason, ..Disconnect::default() });
     });
     Ok(Transport { incoming, outgoing, ended: Box::pin(async { ended.await.unwrap_or_default() }) })
 }
@@ -107,17 +107,17 @@ fn refusal(error: tungstenite::Error) -> ConnectError {
 
 /// Carries messages both ways until either side leaves; the reason is for an end that the client did not ask for.
 /// Neither direction waits for the other.
-async fn carry<S: AsyncRead + AsyncWrite + Send + Unpin>(
+async fn pump<S: AsyncRead + AsyncWrite + Send + Unpin>(
     socket: WebSocketStream<S>,
     to_client: mpsc::Sender<Bytes>,
     from_client: mpsc::Receiver<Bytes>,
 ) -> Option<String> {
     let (sink, source) = socket.split();
-    let heard = Mutex::new(Instant::now());
-    let mut reading = pin!(read(source, to_client, &heard));
+    let last_frame = Mutex::new(Instant::now());
+    let mut reading = pin!(read(source, to_client, &last_frame));
     tokio::select! {
         reason = &mut reading => Some(reason),
-        reason = write(sink, from_client, &heard) => {
+        reason = write(sink, from_client, &last_frame) => {
             if reason.is_none() {
                 _ = timeout(CLOSE_GRACE, reading).await;
             }
@@ -130,10 +130,10 @@ async fn carry<S: AsyncRead + AsyncWrite + Send + Unpin>(
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     mut source: SplitStream<WebSocketStream<S>>,
     to_client: mpsc::Sender<Bytes>,
-    heard: &Mutex<Instant>,
+    last_frame: &Mutex<Instant>,
 ) -> String {
     while let Some(frame) = source.next().await {
-        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *last_frame.lock() = Instant::now();
         match frame {
             Ok(Message::Text(text)) => _ = to_client.send(text.into()).await,
             Ok(Message::Binary(bytes)) => warn!(bytes = bytes.len(), "skipping a binary frame"),
@@ -155,7 +155,7 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     mut sink: SplitSink<WebSocketStream<S>, Message>,
     mut from_client: mpsc::Receiver<Bytes>,
-    heard: &Mutex<Instant>,
+    last_frame: &Mutex<Instant>,
 ) -> Option<String> {
     let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -167,8 +167,8 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
                 None => Message::Close(None),
             },
             _ = pings.tick() => {
-                if heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENCE {
-                    return Some(format!("the server gave no sign of life for {SILENCE:?}"));
+                if last_frame.lock().elapsed() > IDLE_LIMIT {
+                    return Some(format!("the server gave no sign of life for {IDLE_LIMIT:?}"));
                 }
                 Message::Ping(Bytes::new())
             }

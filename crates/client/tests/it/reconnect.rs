@@ -16,7 +16,7 @@ async fn lost() -> (Client, Events, mpsc::Receiver<Server>, Server) {
     let (endpoint, mut accepted) = scripted();
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         for id in ["a", "b", "gone"] {
             server.answer("thread/start", opened_thread(thread(id))).await;
         }
@@ -42,7 +42,7 @@ async fn threads_that_were_open_are_resumed_and_streams_go_on() {
     drop(server);
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         let params = server.answer("thread/resume", opened_thread(thread("a"))).await;
         assert_eq!(params, json!({ "threadId": "a" }));
         let (id, _) = server.request("thread/resume").await;
@@ -109,7 +109,7 @@ async fn without_a_choice_to_reconnect_there_is_one_connection() {
     let (endpoint, mut accepted) = scripted();
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
     };
     let (client, ()) = tokio::join!(Client::connect(endpoint, Options::default()), serving);
     let client = client.unwrap();
@@ -126,7 +126,7 @@ async fn check_turn(turns: Value, status: Value, then: Vec<(&str, Value)>) -> lo
         server.notify("item/completed", item_of("a", "u", agent_message("1", "one"))).await;
         drop(server);
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         let mut resumed = thread("a");
         resumed["turns"] = turns;
         resumed["status"] = status;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// How long a test waits for a message before it fails. Tests that stop the clock pass it at once.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// One connection, from the server's side.
 pub struct Server {
@@ -20,7 +20,7 @@ pub struct Server {
 impl Server {
     /// The next message of the client.
     pub async fn message(&mut self) -> Value {
-        let message = tokio::time::timeout(PATIENCE, self.incoming.recv()).await.expect("a message in time");
+        let message = tokio::time::timeout(TIMEOUT, self.incoming.recv()).await.expect("a message in time");
         serde_json::from_slice(&message.expect("the client is still there")).expect("messages are JSON")
     }
 
@@ -59,14 +59,14 @@ impl Server {
     }
 
     /// The server's part of the handshake.
-    pub async fn shake_hands(&mut self) {
+    pub async fn handshake(&mut self) {
         self.answer("initialize", initialized()).await;
         assert_eq!(self.message().await, json!({ "method": "initialized" }));
     }
 
     /// Waits until the client has left.
     pub async fn left(&mut self) {
-        let message = tokio::time::timeout(PATIENCE, self.incoming.recv()).await.expect("the end in time");
+        let message = tokio::time::timeout(TIMEOUT, self.incoming.recv()).await.expect("the end in time");
         assert_eq!(message, None, "the client says nothing more");
     }
 }
@@ -99,7 +99,7 @@ pub async fn opened(options: Options) -> (Client, Events, Server) {
     let (endpoint, mut accepted) = scripted();
     let server = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         server
     };
     let (client, server) = tokio::join!(Client::open(endpoint, options), server);

@@ -59,7 +59,7 @@ impl Wanted {
         let client = thread.client();
         match self.task {
             Task::Answer { input, output_schema } => {
-                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.say(input) }).await?)
+                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.turn_params(input) }).await?)
             }
             Task::Review(target) => {
                 let thread_id = thread.id().to_owned();

@@ -187,7 +187,7 @@ async fn settings_of_a_turn_reach_the_model(server: Server) {
     session.model.reply(message("{\"answer\":5}"));
     let schema = json!({ "type": "object", "properties": { "answer": { "type": "number" } }, "required": ["answer"],
         "additionalProperties": false });
-    let said = session.thread.say(Input::text("as JSON").and_image("data:image/png;base64,AAAA"));
+    let said = session.thread.turn_params(Input::text("as JSON").and_image("data:image/png;base64,AAAA"));
     let params = TurnStartParams { output_schema: Some(schema.clone()), model: Some("other".into()), ..said };
     let done = session.client.run_turn(params).await.unwrap();
     assert_eq!(done.agent_message.as_deref(), Some("{\"answer\":5}"));

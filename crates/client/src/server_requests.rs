@@ -1,4 +1,4 @@
-//! Requests of the server that are being answered: each in a task of its own, bounded in number, and dropped when
+//! ServerRequests of the server that are being answered: each in a task of its own, bounded in number, and dropped when
 //! the server no longer wants to know.
 
 use std::collections::HashMap;
@@ -11,25 +11,25 @@ use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tracing::{debug, error, warn};
 
-use crate::handler::{Answers, Asked};
+use crate::handler::{DecodedRequest, DynHandler};
 use crate::hub::Hub;
 use crate::link::Wire;
 
 /// A server asks once per running tool. This many at a time is no server that one should answer.
-const MAX_ASKED: usize = 1024;
+const MAX_OPEN: usize = 1024;
 
-pub(crate) struct Requests {
+pub(crate) struct ServerRequests {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
-    handler: Arc<dyn Answers>,
+    handler: Arc<dyn DynHandler>,
     /// When this is dropped, so is all work.
     tasks: JoinSet<()>,
     by_id: HashMap<RequestId, AbortHandle>,
     by_task: HashMap<Id, RequestId>,
 }
 
-impl Requests {
-    pub(crate) fn new(wire: Arc<Wire>, hub: Arc<Hub>, handler: Arc<dyn Answers>) -> Self {
+impl ServerRequests {
+    pub(crate) fn new(wire: Arc<Wire>, hub: Arc<Hub>, handler: Arc<dyn DynHandler>) -> Self {
         Self { wire, hub, handler, tasks: JoinSet::new(), by_id: HashMap::new(), by_task: HashMap::new() }
     }
 
@@ -38,26 +38,26 @@ impl Requests {
             // A thread that is resumed asks again what is still open.
             return debug!(%id, "skipping a request that is being answered");
         }
-        if self.tasks.len() >= MAX_ASKED {
+        if self.tasks.len() >= MAX_OPEN {
             warn!(%id, "refusing a request: too many are being answered");
             return self.wire.refuse(&id, &RpcError::overloaded());
         }
         let value: JsonValue = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let thread_id = value["threadId"].as_str().map(str::to_owned);
-        let asked = match ServerRequest::decode(method, params) {
-            Ok(request) => Asked::Known(request.into()),
-            Err(_) => Asked::Other { method: method.to_owned(), params: value },
+        let request = match ServerRequest::decode(method, params) {
+            Ok(request) => DecodedRequest::Known(request.into()),
+            Err(_) => DecodedRequest::Other { method: method.to_owned(), params: value },
         };
-        let (wire, handler, request) = (Arc::clone(&self.wire), Arc::clone(&self.handler), id.clone());
-        let waiting = self.hub.asked(thread_id);
+        let (wire, handler, request_id) = (Arc::clone(&self.wire), Arc::clone(&self.handler), id.clone());
+        let waiting = self.hub.track_request(thread_id);
         let task = self.tasks.spawn(async move {
             let _waiting = waiting;
-            let answer = AssertUnwindSafe(handler.answer(asked)).catch_unwind().await;
+            let answer = AssertUnwindSafe(handler.answer(request)).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| {
                 error!("a handler panicked");
                 Err(RpcError::internal("the client failed to answer"))
             });
-            wire.respond(&request, answer).await;
+            wire.respond(&request_id, answer).await;
         });
         self.by_task.insert(task.id(), id.clone());
         self.by_id.insert(id, task);
