@@ -1,6 +1,5 @@
-//! Streams of events. Each reader has a queue of its own, so none waits for another and the connection waits for
-//! nobody. A queue is bounded: pieces of one text are put together when its reader lags, and a reader that stays
-//! behind loses its stream and is told so.
+//! Event streams. Each subscriber has a bounded queue of its own, so none delays another or the connection. A lagging
+//! subscriber gets merged text deltas; one whose queue overflows gets [`Error::Lagged`] and the end of its stream.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,18 +14,17 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 
-/// Events, and bytes of them as they came over the wire, that may wait for their reader. A long turn has some ten
-/// thousand events.
+/// Bounds of a subscriber's queue: events, and their bytes as received. A long turn has some ten thousand events.
 const MAX_EVENTS: usize = 64 * 1024;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A reader this far behind gets its text in larger pieces.
+/// Queue length from which on text deltas of the same item are merged.
 const MERGE_FROM: usize = 256;
 
-/// Which events a reader matches. The default is all of them.
+/// Selects events by thread and turn. The default passes all of them.
 ///
-/// Events of the connection itself ([`EventKind::Lost`], [`EventKind::Reconnected`]) and the state of a thread
-/// after a reconnect always pass a filter for that thread.
+/// Events of the connection ([`EventKind::Lost`], [`EventKind::Reconnected`]) always pass, and the state of a resumed
+/// thread passes every filter for that thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub thread_id: Option<String>,
@@ -54,8 +52,8 @@ impl Filter {
     }
 }
 
-/// A stream of events, from the moment it was asked for. It ends when the client is closed; when the connection is
-/// lost for good, or this reader was too slow, the last thing in it is the error.
+/// A stream of events from the moment of the subscription. It ends when the client is closed. When the connection is
+/// lost for good, or the queue overflowed, its last value is the error.
 pub struct Events {
     hub: Arc<Hub>,
     id: u64,
@@ -67,12 +65,12 @@ impl Events {
         Self { hub, id, queue }
     }
 
-    /// The next event. Dropping the future loses nothing.
+    /// The next event. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         std::future::poll_fn(|context| self.queue.poll(context)).await
     }
 
-    /// Wants less from here on. What is already waiting is looked through, too.
+    /// Replaces the filter by a narrower one, which also applies to queued events.
     pub fn narrow(&mut self, filter: Filter) {
         self.queue.narrow(filter);
     }
@@ -98,7 +96,7 @@ impl Drop for Events {
     }
 }
 
-/// What waits for one reader.
+/// The queue of one subscriber.
 pub(crate) struct Queue(Mutex<QueueState>);
 
 struct QueueState {
@@ -110,7 +108,7 @@ struct QueueState {
 }
 
 enum End {
-    /// The error is given out once.
+    /// The error is returned once.
     Failed(Error),
     Over,
 }
@@ -120,7 +118,7 @@ impl Queue {
         Self(Mutex::new(QueueState { filter, waiting: VecDeque::new(), bytes: 0, end: None, reader: None }))
     }
 
-    /// Takes an event that came over the wire with this many bytes.
+    /// Queues an event if it passes the filter. `bytes` is its size as received.
     pub(crate) fn push(&self, event: &Event, bytes: usize) {
         let mut state = self.lock();
         if state.end.is_some() || !state.filter.matches(event) {
@@ -137,7 +135,7 @@ impl Queue {
         state.wake();
     }
 
-    /// What is waiting can still be read.
+    /// Ends the stream after the queued events.
     pub(crate) fn finish(&self, error: Option<Error>) {
         let mut state = self.lock();
         state.end.get_or_insert(error.map_or(End::Over, End::Failed));
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_lags_gets_the_whole_text_in_larger_pieces() {
+    async fn text_deltas_are_merged_without_loss_when_a_subscriber_lags() {
         let hub = Arc::new(Hub::default());
         let mut events = events(&hub);
         for _ in 0..MERGE_FROM + 1000 {
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_does_not_read_is_told_so() {
+    async fn an_overflowing_subscriber_gets_lagged_and_others_get_every_event() {
         let hub = Arc::new(Hub::default());
         let (mut slow, mut quick) = (events(&hub), events(&hub));
         let mut read = 0;
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_filter_holds_for_what_is_waiting_too() {
+    async fn narrowing_a_filter_drops_queued_events() {
         let hub = Arc::new(Hub::default());
         let mut all = events(&hub);
         for thread in ["a", "b", "a"] {

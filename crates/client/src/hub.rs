@@ -1,5 +1,5 @@
-//! Where events go: to every reader that wants them. Outlives a connection, so that subscribers keep their streams
-//! when it is made again. Also knows which turns run, and which threads wait for this client's answer.
+//! [`Hub`]: publishes events to all subscribers. It outlives connections, so streams go on after a reconnect. Also
+//! tracks the running turn and the open server requests of each thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(crate) struct Hub(Mutex<HubState>);
 struct HubState {
     next_subscriber: u64,
     subscribers: BTreeMap<u64, Arc<Queue>>,
-    /// The turn that runs, by thread.
+    /// The id of the running turn, by thread id.
     running: HashMap<String, String>,
-    /// Requests of the server that this client works on, by thread.
+    /// Number of server requests in progress, by thread id.
     open_requests: HashMap<String, usize>,
     finished: bool,
 }
@@ -43,7 +43,7 @@ impl Hub {
         self.lock().subscribers.remove(&id);
     }
 
-    /// Passes on an event that took this many bytes.
+    /// Queues an event for every subscriber. `bytes` is its size as received.
     pub(crate) fn publish(&self, event: &Event, bytes: usize) {
         let mut state = self.lock();
         state.track_running(event);
@@ -52,7 +52,7 @@ impl Hub {
         }
     }
 
-    /// There will be no more events; every reader gets the error, if there is one.
+    /// Ends all streams, each with `error()` if that is one.
     pub(crate) fn finish(&self, error: impl Fn() -> Option<Error>) {
         let mut state = self.lock();
         state.finished = true;
@@ -61,17 +61,17 @@ impl Hub {
         }
     }
 
-    /// The turn that runs in a thread, as far as this connection was told.
+    /// The id of the running turn, as far as events of this connection show it.
     pub(crate) fn running(&self, thread_id: &str) -> Option<String> {
         self.lock().running.get(thread_id).cloned()
     }
 
-    /// Whether the server waits for an answer of this client to go on with a thread.
+    /// Whether a server request of the thread is being handled.
     pub(crate) fn has_open_request(&self, thread_id: &str) -> bool {
         self.lock().open_requests.contains_key(thread_id)
     }
 
-    /// Counts a request of the server as long as the result is there.
+    /// Counts a server request of a thread until the guard is dropped.
     pub(crate) fn track_request(self: &Arc<Self>, thread_id: Option<String>) -> Option<OpenRequestGuard> {
         let thread_id = thread_id?;
         *self.lock().open_requests.entry(thread_id.clone()).or_default() += 1;

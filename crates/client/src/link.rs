@@ -1,5 +1,5 @@
-//! One live connection: requests that wait for their answers, and what comes in told apart. Ends with its
-//! transport; what comes after that is [`reconnect`](crate::reconnect)'s business.
+//! [`Link`]: one live connection, with its pending requests and the task that receives messages. It ends with its
+//! transport; [`reconnect`](crate::reconnect) makes the next one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,27 +24,27 @@ use crate::lenient;
 use crate::server_requests::ServerRequests;
 use crate::transport::{Disconnect, Transport};
 
-/// How much of what is no message goes into the log.
+/// Bytes of an unparsable message that are logged.
 const MAX_LOGGED: usize = 200;
 
-/// The right to a connection: it is closed when the last holder lets go.
+/// A handle to a connection, which is closed when this is dropped.
 pub(crate) struct Link(Arc<Wire>);
 
-/// The answer to a request, not yet decoded.
+/// The response to a request, not yet decoded.
 type RawResult = Result<Box<RawValue>, RpcError>;
 
-/// A request that has no answer yet.
+/// A request without a response so far.
 struct PendingRequest {
-    /// Its answer says where a thread stands, which is news to everyone.
+    /// Whether it is `thread/resume`, whose result is also published as an event.
     resumes: bool,
     answer: oneshot::Sender<RawResult>,
 }
 
-/// What everyone who sends or receives shares.
+/// State shared by the link, the receiver and the handlers of server requests.
 pub(crate) struct Wire {
     next_id: AtomicI64,
     pending: Mutex<HashMap<i64, PendingRequest>>,
-    /// `None` when this side has closed.
+    /// The outbound queue; `None` once this side has closed.
     outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
     closed_here: AtomicBool,
     ended: watch::Sender<Option<Arc<Disconnect>>>,
@@ -69,7 +69,8 @@ impl Link {
         Self(wire)
     }
 
-    /// Sends a request and waits for its answer. `Ok(None)` when the connection was gone before it could be sent.
+    /// Sends a request and waits for the response. `Ok(None)` if the connection was closed before the request was
+    /// queued.
     pub(crate) async fn request(&self, method: &str, params: &impl Serialize) -> Result<Option<Box<RawValue>>, Error> {
         let wire = &self.0;
         let id = wire.next_id.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +89,7 @@ impl Link {
         }
     }
 
-    /// Why the connection is gone.
+    /// Why the connection ended; waits for its end.
     pub(crate) async fn lost(&self) -> Error {
         self.0.lost().await
     }
@@ -99,13 +100,12 @@ impl Link {
         if self.0.send(message).await { Ok(()) } else { Err(self.lost().await) }
     }
 
-    /// Tells the server that this client leaves. The server may still have to say something.
+    /// Closes the outbound queue. Messages of the server are still received.
     pub(crate) fn close(&self) {
         self.0.closed_here.store(true, Ordering::Relaxed);
         self.0.outgoing().take();
     }
 
-    /// Resolves when the connection has ended.
     pub(crate) fn ended(&self) -> impl Future<Output = Arc<Disconnect>> + Send + use<> {
         let mut ended = self.0.ended.subscribe();
         async move {
@@ -124,7 +124,7 @@ impl Drop for Link {
 }
 
 impl Wire {
-    /// DynHandler a request of the server, with its id as it came.
+    /// Responds to a server request.
     pub(crate) async fn respond(&self, id: &RequestId, answer: Result<JsonValue, RpcError>) {
         let message = match answer {
             Ok(result) => encode_response(id, &result)
@@ -134,7 +134,7 @@ impl Wire {
         self.send(message).await;
     }
 
-    /// The same without waiting; a server that does not read gets no answer.
+    /// Responds with an error unless the outbound queue is full.
     pub(crate) fn refuse(&self, id: &RequestId, error: &RpcError) {
         if let Some(outgoing) = &*self.outgoing() {
             _ = outgoing.try_send(encode_error(id, error).into());
@@ -142,7 +142,7 @@ impl Wire {
     }
 
     async fn send(&self, message: Vec<u8>) -> bool {
-        // Taken away when the connection has ended, before those who wait for answers are told.
+        // `None` once the connection has ended, which happens before pending requests fail.
         let outgoing = self.outgoing().clone();
         match outgoing {
             Some(outgoing) => outgoing.send(message.into()).await.is_ok(),
@@ -168,7 +168,7 @@ impl Wire {
     }
 }
 
-/// A request that nobody waits for any more is forgotten.
+/// Removes a pending request when its caller stops waiting.
 struct PendingGuard<'a> {
     wire: &'a Wire,
     id: i64,
@@ -180,12 +180,12 @@ impl Drop for PendingGuard<'_> {
     }
 }
 
-/// Takes in what the server says. Waits for nobody but the server.
+/// Receives messages and never waits for a subscriber or a handler.
 struct Receiver {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
     requests: ServerRequests,
-    /// Whether something came that is no message.
+    /// Whether an unparsable message was logged as a warning.
     warned: bool,
 }
 
@@ -204,7 +204,7 @@ impl Receiver {
         debug!(%ended, "the connection is over");
         self.wire.outgoing().take();
         self.wire.ended.send_replace(Some(Arc::new(ended)));
-        // Dropped senders tell everyone who waits.
+        // Dropping the senders fails all pending requests.
         self.wire.pending().clear();
     }
 
@@ -222,7 +222,7 @@ impl Receiver {
             }
             Err(error) => {
                 let text = String::from_utf8_lossy(&message[..message.len().min(MAX_LOGGED)]);
-                // Some programs write their log where messages should be.
+                // Some programs log to stdout. Only the first such line is a warning.
                 match std::mem::replace(&mut self.warned, true) {
                     false => warn!(%error, %text, "skipping what is no message"),
                     true => debug!(%error, %text, "skipping what is no message"),
@@ -244,7 +244,7 @@ impl Receiver {
             let thread_id = resumed.thread.id.clone();
             self.hub.publish(&Event::of_thread(thread_id, EventKind::Resumed(resumed.into())), result.get().len());
         }
-        // Whoever asked may have given up.
+        // The caller may have stopped waiting.
         _ = waiting.answer.send(answer);
     }
 }

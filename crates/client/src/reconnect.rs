@@ -1,5 +1,5 @@
-//! What happens when a connection ends: nothing more, or another one is made and the threads that were open are
-//! resumed in it.
+//! Supervises a connection: after its end, either the client is disconnected or the next connection is made and the
+//! open threads are resumed on it.
 
 use std::iter::once;
 use std::sync::{Arc, Weak};
@@ -16,12 +16,12 @@ use crate::event::{Event, EventKind};
 use crate::link::Link;
 use crate::transport::Disconnect;
 
-/// Lets the client use a connection, and stays with it until it is over.
+/// Makes a connection the client's current one, and spawns a task that reacts to its end.
 pub(crate) fn supervise(shared: &Arc<Shared>, link: Link) {
     let (ended, hub) = (link.ended(), Arc::clone(&shared.hub));
-    // When the client was closed meanwhile, the connection is dropped here, and its end is what follows.
+    // If the client was closed meanwhile, this drops the link, which closes the connection.
     shared.enter(ConnectionState::Up(Arc::new(link)));
-    // The client must be able to go. Then its connection goes, too, and this task with it.
+    // The task holds no strong reference, so that dropping the last client closes the connection.
     let client = Arc::downgrade(shared);
     tokio::spawn(async move {
         let ended = ended.await;
@@ -35,7 +35,8 @@ pub(crate) fn supervise(shared: &Arc<Shared>, link: Link) {
     });
 }
 
-/// The next connection, with its threads; `None` when there is to be none.
+/// Makes the next connection and resumes the open threads. `None` if the client is closed, dropped or out of
+/// attempts.
 async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Arc<Shared>, Link)> {
     let backoff = {
         let shared = client.upgrade()?;
@@ -46,7 +47,7 @@ async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Ar
         if !shared.enter(ConnectionState::Down) {
             return None;
         }
-        info!(%ended, "the connection is lost, connecting reconnect");
+        info!(%ended, "connection lost, reconnecting");
         shared.hub.publish(&Event::of_connection(EventKind::Lost(Arc::clone(ended))), 0);
         backoff
     };
@@ -66,15 +67,14 @@ async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Ar
                 shared.hub.publish(&Event::of_connection(EventKind::Reconnected), 0);
                 return Some((shared, link));
             }
-            Err(error) => warn!(%error, "cannot connect reconnect"),
+            Err(error) => warn!(%error, "cannot reconnect"),
         }
     }
     client.upgrade()?.enter(ConnectionState::Over(Arc::clone(ended)));
     None
 }
 
-/// Opens every thread that was open. The state of each is published where its answer comes in, in order with the
-/// events that follow it.
+/// Resumes every open thread. The receiver publishes each result, in order with the events that follow it.
 async fn resume(shared: &Shared, link: &Link) -> Result<(), Error> {
     let method = call::ThreadResume::METHOD;
     for thread_id in shared.open_threads() {

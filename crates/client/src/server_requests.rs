@@ -1,5 +1,5 @@
-//! ServerRequests of the server that are being answered: each in a task of its own, bounded in number, and dropped when
-//! the server no longer wants to know.
+//! Server requests in progress: each runs in a task of its own, bounded in number, and is aborted when the server
+//! withdraws it.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -15,14 +15,14 @@ use crate::handler::{DecodedRequest, DynHandler};
 use crate::hub::Hub;
 use crate::link::Wire;
 
-/// A server asks once per running tool. This many at a time is no server that one should answer.
+/// Server requests answered at the same time; more are refused. A server sends one per running tool call.
 const MAX_OPEN: usize = 1024;
 
 pub(crate) struct ServerRequests {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
     handler: Arc<dyn DynHandler>,
-    /// When this is dropped, so is all work.
+    /// Dropping the set aborts all tasks.
     tasks: JoinSet<()>,
     by_id: HashMap<RequestId, AbortHandle>,
     by_task: HashMap<Id, RequestId>,
@@ -35,7 +35,7 @@ impl ServerRequests {
 
     pub(crate) fn start(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
         if self.by_id.contains_key(&id) {
-            // A thread that is resumed asks again what is still open.
+            // After `thread/resume` a server sends open requests again.
             return debug!(%id, "skipping a request that is being answered");
         }
         if self.tasks.len() >= MAX_OPEN {
@@ -63,14 +63,14 @@ impl ServerRequests {
         self.by_id.insert(id, task);
     }
 
-    /// The server no longer wants to know.
+    /// Aborts the handler of a request that the server has resolved otherwise.
     pub(crate) fn withdraw(&mut self, id: &RequestId) {
         if let Some(task) = self.by_id.remove(id) {
             task.abort();
         }
     }
 
-    /// Waits until work on one of them is over; for ever when there is none.
+    /// Waits until one handler is done; never resolves while there is none.
     pub(crate) async fn next_done(&mut self) {
         let task = match self.tasks.join_next_with_id().await {
             Some(Ok((task, ()))) => task,

@@ -1,5 +1,5 @@
-//! A server that this client starts, on its stdin and stdout. What it writes to stderr goes to the log, and the
-//! end of it is kept for the words of an error.
+//! A server process that this client spawns, on its stdin and stdout. Its stderr is logged, and the end of it is part
+//! of [`Disconnect`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,10 +17,10 @@ use tracing::debug;
 use super::{CLOSE_GRACE, Disconnect, QUEUE, Transport, lines};
 use crate::Program;
 
-/// How much of stderr is kept: a panic with its backtrace.
+/// Bytes of stderr that are kept: enough for a panic with its backtrace.
 const STDERR_TAIL: usize = 8 * 1024;
 
-/// How long the pipes of a process that is gone are waited for: a process that it left behind may hold them.
+/// How long to wait for the pipes of a process that has exited, which another process may still hold.
 const PIPE_GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
@@ -50,7 +50,7 @@ pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
     Ok(Transport { incoming, outgoing, ended: Box::pin(async { ended.await.unwrap_or_default() }) })
 }
 
-/// Stays with the process until it is gone, which it has to be soon after either side has closed its pipe.
+/// Waits for the end of the process, and kills it if it does not exit soon after a pipe was closed.
 async fn supervise(
     mut child: Child,
     stderr: ChildStderr,
@@ -70,7 +70,7 @@ async fn supervise(
         _ = child.wait() => drop(timeout(PIPE_GRACE, &mut reading).await),
         () = closing => {}
     }
-    // Queued messages can be read until this is dropped; from here on nothing more comes.
+    // The receiver can still read queued messages; no more are added.
     drop(reading);
     let status = match timeout(PIPE_GRACE, child.wait()).await {
         Ok(status) => status.ok(),
@@ -91,7 +91,7 @@ async fn read_stderr(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
     }
 }
 
-/// The last bytes of a text that grows.
+/// The last bytes of a growing text.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<VecDeque<u8>>>);
 

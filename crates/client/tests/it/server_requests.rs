@@ -1,4 +1,4 @@
-//! What the server asks, and what it is answered.
+//! Server requests and how a [`Handler`] answers them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn with(mut params: Value, more: Value) -> Value {
     params
 }
 
-/// Asks each in turn, with ids of both types, and compares the answers.
+/// Sends each request in turn, with ids of both types, and compares the responses.
 async fn check(options: Options, open: &[(&str, Value, Value)]) {
     let (_client, mut server) = connected(options).await;
     for (number, (method, params, answer)) in open.iter().enumerate() {
@@ -40,7 +40,7 @@ async fn check(options: Options, open: &[(&str, Value, Value)]) {
 }
 
 #[tokio::test]
-async fn what_nobody_handles_is_refused() {
+async fn unhandled_requests_are_declined() {
     let result = |result: Value| json!({ "result": result });
     let error = |code: i64, message: &str| json!({ "error": { "code": code, "message": message } });
     let refused = [
@@ -121,7 +121,7 @@ impl Handler for TestHandler {
 }
 
 #[tokio::test]
-async fn a_handler_answers_with_the_id_as_it_came() {
+async fn responses_have_the_id_of_the_request() {
     let question = json!({ "id": "q", "header": "h", "question": "?", "options": null });
     let answered = [
         (
@@ -150,7 +150,7 @@ async fn a_handler_answers_with_the_id_as_it_came() {
 }
 
 #[tokio::test]
-async fn everything_can_be_accepted_for_the_session() {
+async fn accept_all_accepts_for_the_session() {
     let accepted = [
         ("item/commandExecution/requestApproval", place(), json!({ "result": { "decision": "acceptForSession" } })),
         ("item/fileChange/requestApproval", place(), json!({ "result": { "decision": "acceptForSession" } })),
@@ -158,7 +158,7 @@ async fn everything_can_be_accepted_for_the_session() {
     check(Options::default().handler(AcceptAll), &accepted).await;
 }
 
-/// Takes as long as a person does, and says when the question is withdrawn.
+/// Never answers, and signals when its request is dropped.
 struct SlowHandler {
     open: Arc<Notify>,
     withdrawn: Arc<Notify>,
@@ -181,14 +181,14 @@ impl Handler for SlowHandler {
 }
 
 #[tokio::test]
-async fn a_question_that_is_resolved_elsewhere_is_withdrawn_and_others_are_not_held_up() {
+async fn a_resolved_request_is_dropped_and_others_are_not_delayed() {
     let (open, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = SlowHandler { open: Arc::clone(&open), withdrawn: Arc::clone(&withdrawn) };
     let (client, mut server) = connected(Options::default().handler(handler)).await;
     let request = json!({ "id": 7, "method": "item/commandExecution/requestApproval", "params": place() });
     server.send(request.clone()).await;
     open.notified().await;
-    // A resumed thread asks again; the question is open already.
+    // After `thread/resume` a server sends open requests again.
     server.send(request).await;
     let (listed, _) = tokio::join!(
         client.list_models(ModelListParams::default()),
@@ -202,7 +202,7 @@ async fn a_question_that_is_resolved_elsewhere_is_withdrawn_and_others_are_not_h
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_that_a_person_takes_is_not_counted_against_the_turn() {
+async fn open_requests_suspend_the_turn_timeout() {
     let (open, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let handler = SlowHandler { open, withdrawn };
     let (thread, mut server) = with_thread(Options::default().handler(handler)).await;
