@@ -24,7 +24,7 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
     let setup = Setup::new(&top.with(arguments.overrides))?;
-    memory::keep_small();
+    memory::start_trimming();
     logging::init();
     // Each client, process and watch takes descriptors; the usual soft limit is for small programs.
     loomd_exec::raise_file_limit();

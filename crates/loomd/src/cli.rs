@@ -50,22 +50,22 @@ pub enum ConfigTool {
 
 /// A command line that can be parsed and still makes no sense.
 #[derive(Debug)]
-pub struct Usage(String);
+pub struct UsageError(String);
 
-impl Usage {
+impl UsageError {
     #[allow(clippy::new_ret_no_self, reason = "it is only ever an error")]
     pub fn new(problem: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self(problem.into()))
     }
 }
 
-impl fmt::Display for Usage {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for UsageError {}
 
 /// Changes to the configuration, as any level of the command line takes them.
 #[derive(Args, Clone, Default)]
@@ -99,13 +99,13 @@ pub struct TopOverrides {
     #[arg(short, long, value_name = "POLICY", value_parser = ["untrusted", "on-failure", "on-request", "never"])]
     pub ask_for_approval: Option<String>,
     #[command(flatten)]
-    _unused: Unused,
+    _unused: IgnoredFlags,
 }
 
 /// Flags of other programs with this protocol. They mean nothing to a server and are accepted, so that
 /// whoever starts one need not know which it is.
 #[derive(Args, Clone, Default)]
-struct Unused {
+struct IgnoredFlags {
     #[arg(long, hide = true)]
     search: bool,
     #[arg(long, hide = true)]

@@ -17,10 +17,10 @@ const PAGE: u32 = 100;
 const MAX_PAGES: usize = 100;
 
 /// How much of an id is enough to look for it.
-const LEAST_OF_AN_ID: usize = 4;
+const MIN_ID_PREFIX: usize = 4;
 
 /// Those that people talk to, whatever they talk with. Agents that were started by agents are not.
-const KINDS: [ThreadSourceKind; 5] = [
+const USER_SOURCES: [ThreadSourceKind; 5] = [
     ThreadSourceKind::Cli,
     ThreadSourceKind::Vscode,
     ThreadSourceKind::Exec,
@@ -58,7 +58,7 @@ pub fn newest(cwd: Option<&str>) -> ThreadListParams {
     ThreadListParams {
         sort_key: Some(ThreadSortKey::UpdatedAt),
         model_providers: Some(Vec::new()),
-        source_kinds: Some(KINDS.into()),
+        source_kinds: Some(USER_SOURCES.into()),
         cwd: cwd.map(|cwd| CwdFilter::One(cwd.to_owned())),
         ..ThreadListParams::default()
     }
@@ -86,7 +86,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn is_called(thread: &Thread, name: &str) -> bool {
-    thread.name.as_deref() == Some(name) || name.len() >= LEAST_OF_AN_ID && thread.id.starts_with(name)
+    thread.name.as_deref() == Some(name) || name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name)
 }
 
 #[cfg(test)]

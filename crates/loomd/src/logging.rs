@@ -39,14 +39,14 @@ pub fn init() {
 pub fn flush() {
     let Some(lines) = LINES.get() else { return };
     let (written, done) = sync_channel(1);
-    if lines.try_send(Entry::Mark(written)).is_ok() {
+    if lines.try_send(LogEntry::Mark(written)).is_ok() {
         _ = done.recv_timeout(LAST_LINES);
     }
 }
 
-static LINES: OnceLock<SyncSender<Entry>> = OnceLock::new();
+static LINES: OnceLock<SyncSender<LogEntry>> = OnceLock::new();
 
-enum Entry {
+enum LogEntry {
     Line(Vec<u8>),
     /// Answered when everything before it has been written.
     Mark(SyncSender<()>),
@@ -70,7 +70,7 @@ impl Write for Logs {
             _ = thread::Builder::new().name("logs".into()).spawn(move || write_lines(&written));
             lines
         });
-        _ = lines.try_send(Entry::Line(line.to_vec()));
+        _ = lines.try_send(LogEntry::Line(line.to_vec()));
         Ok(line.len())
     }
 
@@ -79,11 +79,11 @@ impl Write for Logs {
     }
 }
 
-fn write_lines(lines: &Receiver<Entry>) {
+fn write_lines(lines: &Receiver<LogEntry>) {
     while let Ok(entry) = lines.recv() {
         match entry {
-            Entry::Line(line) => _ = stderr().write_all(&line),
-            Entry::Mark(written) => _ = written.try_send(()),
+            LogEntry::Line(line) => _ = stderr().write_all(&line),
+            LogEntry::Mark(written) => _ = written.try_send(()),
         }
     }
 }

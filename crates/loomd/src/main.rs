@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, ConfigTool, Usage};
+use cli::{Cli, Command, ConfigTool, UsageError};
 
 #[global_allocator]
 static ALLOCATOR: memory::Allocator = memory::Allocator;
@@ -49,7 +49,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has gone, and knows.
         return ExitCode::FAILURE;
     }
-    if error.is::<Usage>() {
+    if error.is::<UsageError>() {
         // As clap says it.
         _ = writeln!(io::stderr(), "error: {error}");
         return ExitCode::from(2);

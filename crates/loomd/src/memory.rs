@@ -19,10 +19,10 @@ const LARGE: usize = 1 << 20;
 /// A block of this size is mostly the buffer of a connection or the body of a request.
 const MIDDLE: usize = 8 << 10;
 /// When so much of that size was freed, it is worth returning.
-const WORTHWHILE: usize = 4 << 20;
+const TRIM_AFTER: usize = 4 << 20;
 /// Kept at the end of a heap: a rollout is read in pieces of half of that.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT: libc::c_int = 512 << 10;
+const TOP_PAD: libc::c_int = 512 << 10;
 /// The rest of what belongs to the block is freed within this time, mostly.
 const SETTLE: Duration = Duration::from_millis(5);
 /// When nothing large was freed for this long, the rest is freed for certain.
@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Looking through all heaps takes time, so it is not done more often than this.
 const PAUSE: Duration = Duration::from_millis(50);
 
-static KEEPER: OnceLock<Thread> = OnceLock::new();
+static TRIMMER: OnceLock<Thread> = OnceLock::new();
 
 /// How much of a middle size was freed.
 static FREED: AtomicUsize = AtomicUsize::new(0);
@@ -66,8 +66,8 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) };
         if layout.size() >= MIDDLE
-            && is_much(layout.size())
-            && let Some(keeper) = KEEPER.get()
+            && should_trim(layout.size())
+            && let Some(keeper) = TRIMMER.get()
         {
             keeper.unpark();
         }
@@ -75,16 +75,16 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 /// Whether, with a block of this size, enough has been freed.
-fn is_much(size: usize) -> bool {
+fn should_trim(size: usize) -> bool {
     if size >= LARGE {
         return true;
     }
     let before = FREED.fetch_add(size, Ordering::Relaxed);
-    before / WORTHWHILE != before.wrapping_add(size) / WORTHWHILE
+    before / TRIM_AFTER != before.wrapping_add(size) / TRIM_AFTER
 }
 
 /// Begins to return memory. Without the thread the process is as good, only larger.
-pub fn keep_small() {
+pub fn start_trimming() {
     fix_thresholds();
     let keeper = thread::Builder::new().name("memory".into()).spawn(|| {
         loop {
@@ -103,7 +103,7 @@ pub fn keep_small() {
         }
     });
     if let Ok(keeper) = keeper {
-        _ = KEEPER.set(keeper.thread().clone());
+        _ = TRIMMER.set(keeper.thread().clone());
     }
 }
 
@@ -120,7 +120,7 @@ fn fix_thresholds() {
     // SAFETY: takes no pointers, and no other thread has been started.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE as libc::c_int);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TOP_PAD);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{cli, logging};
 const MAX_WORKERS: usize = 8;
 
 /// How long a server in this process may take to let go of its client. What was answered is on disk by then.
-const LEAVING: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A configuration, read and checked.
 pub struct Setup {
@@ -68,8 +68,8 @@ impl Setup {
 }
 
 /// Takes leave of a server in this process.
-pub async fn leave(client: &Client) {
-    _ = timeout(LEAVING, client.close()).await;
+pub async fn close_client(client: &Client) {
+    _ = timeout(CLOSE_TIMEOUT, client.close()).await;
 }
 
 /// Runs a command to its end. Threads that are blocked, on a terminal for instance, end with the process.

@@ -12,8 +12,8 @@ use clap::Args;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::run::{self, Color, Screen};
-use crate::setup::{Setup, block_on, leave};
-use report::{Finding, Report};
+use crate::setup::{Setup, block_on, close_client};
+use report::{Finding, DoctorReport};
 
 #[derive(Args)]
 #[command(after_help = "Exit status: 0 when a turn could run, 1 when something is in its way.")]
@@ -27,7 +27,7 @@ pub struct Doctor {
 
 pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let cwd = run::folder(None)?;
-    let mut report = Report::new(Screen::stdout(Color::Auto));
+    let mut report = DoctorReport::new(Screen::stdout(Color::Auto));
     let overrides = top.with(arguments.overrides);
     report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
     let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
@@ -37,7 +37,7 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
         // Nobody reads them.
         drop(events);
         report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
-        leave(&client).await;
-        Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        close_client(&client).await;
+        Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }

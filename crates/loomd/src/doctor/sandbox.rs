@@ -10,12 +10,12 @@ use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Finding::{self, Bad, Good, Odd};
+use super::Finding::{self, Fail, Pass, Warn};
 
 pub async fn findings() -> Vec<Finding> {
     match attempts().await {
         Ok(findings) => findings,
-        Err(error) => vec![Bad(format!("the sandbox cannot be tried: {error}"))],
+        Err(error) => vec![Fail(format!("the sandbox cannot be tried: {error}"))],
     }
 }
 
@@ -28,11 +28,11 @@ async fn attempts() -> Result<Vec<Finding>> {
     let port = listener.local_addr()?.port();
     let write = |path: &Path| format!("echo x > {}", path.display());
     if !works(&work, &write(&work.join("file"))).await? {
-        return Ok(vec![Bad("no command can be confined here; only --sandbox danger-full-access runs any".to_owned())]);
+        return Ok(vec![Fail("no command can be confined here; only --sandbox danger-full-access runs any".to_owned())]);
     }
     let means = Report::make(None).await?;
     let mut findings =
-        vec![Good(format!("commands are confined by {means}")), Good("they run, and write where they may".to_owned())];
+        vec![Pass(format!("commands are confined by {means}")), Pass("they run, and write where they may".to_owned())];
     for (attempt, good, bad) in [
         (write(&outside.join("file")), "they cannot write elsewhere", "they can write elsewhere"),
         (
@@ -43,7 +43,7 @@ async fn attempts() -> Result<Vec<Finding>> {
         (format!("exec 3<>/dev/tcp/127.0.0.1/{port}"), "they cannot reach the network", "they can reach the network"),
     ] {
         let stopped = !works(&work, &attempt).await?;
-        findings.push(if stopped { Good(good.to_owned()) } else { Odd(bad.to_owned()) });
+        findings.push(if stopped { Pass(good.to_owned()) } else { Warn(bad.to_owned()) });
     }
     Ok(findings)
 }

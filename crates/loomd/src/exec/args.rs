@@ -11,7 +11,7 @@ use crate::run::{Color, EXIT_STATUS, Sandbox};
 #[command(after_help = EXIT_STATUS)]
 pub struct Exec {
     #[command(subcommand)]
-    pub instead: Option<Instead>,
+    pub command: Option<ExecCommand>,
     /// What the agent is asked to do; stdin is read without one, and added to it where it is a pipe or a file
     pub prompt: Option<String>,
     #[command(flatten)]
@@ -35,12 +35,12 @@ pub struct Exec {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
     #[command(flatten)]
-    _unused: Unused,
+    _unused: IgnoredExecFlags,
 }
 
 /// What to do instead of asking something in a new thread.
 #[derive(Subcommand)]
-pub enum Instead {
+pub enum ExecCommand {
     /// Go on with a thread
     Resume {
         /// Its id, the beginning of it, or its name
@@ -119,7 +119,7 @@ pub struct Common {
 
 /// Flags that say nothing to us, accepted so that whoever starts this program need not know which it is.
 #[derive(Args)]
-struct Unused {
+struct IgnoredExecFlags {
     #[arg(long, hide = true)]
     thread_source: Option<String>,
     #[arg(long, hide = true)]

@@ -9,28 +9,28 @@ use crate::run::Screen;
 use crate::show::{Paint, lines};
 
 #[derive(Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     thread: String,
     /// How many turns were run again.
     pub replayed: usize,
     /// Those that could not be.
-    copied: Vec<Copied>,
+    copied: Vec<CopiedTurn>,
     pub difference: Option<Difference>,
 }
 
 #[derive(Serialize)]
-struct Copied {
+struct CopiedTurn {
     turn: usize,
     why: &'static str,
 }
 
-impl Report {
+impl ReplayReport {
     pub fn new(thread: &str) -> Self {
         Self { thread: thread.into(), replayed: 0, copied: Vec::new(), difference: None }
     }
 
     pub fn copied(&mut self, turn: usize, why: &'static str) {
-        self.copied.push(Copied { turn, why });
+        self.copied.push(CopiedTurn { turn, why });
     }
 
     pub fn print(&self, screen: &mut Screen, json: bool) -> io::Result<()> {
@@ -39,7 +39,7 @@ impl Report {
         }
         let style = screen.style();
         let mut text = String::new();
-        for Copied { turn, why } in &self.copied {
+        for CopiedTurn { turn, why } in &self.copied {
             text += &format!("turn {turn} was copied and not replayed: {why}\n");
         }
         let turns = |count: usize| if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") };

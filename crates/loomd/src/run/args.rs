@@ -49,7 +49,7 @@ pub struct Run {
     pub sandbox: Option<Sandbox>,
     /// When to ask for approval
     #[arg(short, long, value_name = "POLICY", alias = "ask-for-approval")]
-    pub ask: Option<Ask>,
+    pub ask: Option<ApprovalPolicy>,
     /// The profile of config.toml to use
     #[arg(short, long)]
     pub profile: Option<String>,
@@ -84,7 +84,7 @@ impl From<Sandbox> for SandboxMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Ask {
+pub enum ApprovalPolicy {
     /// Before every command that is not known to be harmless
     Untrusted,
     /// When a command failed in the sandbox
@@ -95,13 +95,13 @@ pub enum Ask {
     Never,
 }
 
-impl From<Ask> for AskForApproval {
-    fn from(ask: Ask) -> Self {
+impl From<ApprovalPolicy> for AskForApproval {
+    fn from(ask: ApprovalPolicy) -> Self {
         match ask {
-            Ask::Untrusted => Self::Untrusted,
-            Ask::OnFailure => Self::OnFailure,
-            Ask::OnRequest => Self::OnRequest,
-            Ask::Never => Self::Never,
+            ApprovalPolicy::Untrusted => Self::Untrusted,
+            ApprovalPolicy::OnFailure => Self::OnFailure,
+            ApprovalPolicy::OnRequest => Self::OnRequest,
+            ApprovalPolicy::Never => Self::Never,
         }
     }
 }

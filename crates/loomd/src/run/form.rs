@@ -22,18 +22,18 @@ enum Kind {
     Text { shortest: usize, longest: Option<usize>, format: Option<McpElicitationStringFormat> },
     Number { whole: bool, least: Option<f64>, most: Option<f64> },
     YesOrNo,
-    One(Vec<Choice>),
-    Several { choices: Vec<Choice>, fewest: usize, most: Option<usize> },
+    One(Vec<FieldOption>),
+    Several { choices: Vec<FieldOption>, fewest: usize, most: Option<usize> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Choice {
+struct FieldOption {
     value: String,
     title: String,
 }
 
 /// What a line says about a field: a value, or that it stays empty.
-pub type Entry = Option<JsonValue>;
+pub type FieldValue = Option<JsonValue>;
 
 pub fn fields(schema: McpElicitationSchema) -> Vec<Field> {
     let required = schema.required.unwrap_or_default();
@@ -99,7 +99,7 @@ impl Field {
     }
 
     /// What a typed line means; `None` when it does not fit.
-    pub fn understand(&self, line: &str) -> Option<Entry> {
+    pub fn parse(&self, line: &str) -> Option<FieldValue> {
         if line.is_empty() {
             return (self.default.is_some() || !self.required).then(|| self.default.clone());
         }
@@ -170,7 +170,7 @@ impl Kind {
 }
 
 /// A choice by its number, its value or its title.
-fn pick<'a>(choices: &'a [Choice], word: &str) -> Option<&'a str> {
+fn pick<'a>(choices: &'a [FieldOption], word: &str) -> Option<&'a str> {
     let numbered = word.parse().ok().and_then(|number: usize| choices.get(number.checked_sub(1)?));
     let named = || choices.iter().find(|choice| choice.value == word || choice.title == word);
     numbered.or_else(named).map(|choice| choice.value.as_str())
@@ -186,15 +186,15 @@ fn json_number(value: f64, whole: bool) -> Option<JsonValue> {
     }
 }
 
-fn untitled(values: Vec<String>) -> Vec<Choice> {
-    values.into_iter().map(|value| Choice { title: value.clone(), value }).collect()
+fn untitled(values: Vec<String>) -> Vec<FieldOption> {
+    values.into_iter().map(|value| FieldOption { title: value.clone(), value }).collect()
 }
 
-fn titled(options: Vec<McpElicitationConstOption>) -> Vec<Choice> {
-    options.into_iter().map(|option| Choice { value: option.r#const, title: option.title }).collect()
+fn titled(options: Vec<McpElicitationConstOption>) -> Vec<FieldOption> {
+    options.into_iter().map(|option| FieldOption { value: option.r#const, title: option.title }).collect()
 }
 
-fn several_of(choices: Vec<Choice>, fewest: Option<u64>, most: Option<u64>) -> Kind {
+fn several_of(choices: Vec<FieldOption>, fewest: Option<u64>, most: Option<u64>) -> Kind {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Kind::Several { choices, fewest: fewest.map_or(0, count), most: most.map(count) }
 }
@@ -227,7 +227,7 @@ mod tests {
         let check = |property: JsonValue, lines: &[(&str, Option<JsonValue>)]| {
             let field = field(property.clone(), true);
             for (line, value) in lines {
-                assert_eq!(field.understand(line), value.clone().map(Some), "{property} {line:?}");
+                assert_eq!(field.parse(line), value.clone().map(Some), "{property} {line:?}");
             }
         };
         check(
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn an_empty_line_is_the_default_or_nothing() {
         let text = json!({ "type": "string" });
-        assert_eq!(field(text.clone(), true).understand(""), None);
-        assert_eq!(field(text, false).understand(""), Some(None));
+        assert_eq!(field(text.clone(), true).parse(""), None);
+        assert_eq!(field(text, false).parse(""), Some(None));
         let preset = json!({ "type": "integer", "default": 5 });
-        assert_eq!(field(preset, true).understand(""), Some(Some(json!(5))));
+        assert_eq!(field(preset, true).parse(""), Some(Some(json!(5))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use loomd_client::{Client, Input, Thread, Turn, resume};
 use crate::find::find;
 
 /// A turn as a command line describes it. What is `None` is the configuration's choice, or the thread's.
-pub struct Wanted {
+pub struct TurnRequest {
     pub task: Task,
     /// The thread to go on with, as [`find`] takes it; a new one without.
     pub resume: Option<String>,
@@ -28,7 +28,7 @@ pub enum Task {
     Review(ReviewTarget),
 }
 
-impl Wanted {
+impl TurnRequest {
     pub async fn open(&self, client: &Client) -> Result<Thread> {
         let Some(name) = &self.resume else {
             let params = ThreadStartParams {

@@ -1,11 +1,11 @@
-//! A question of the server, and what a typed line means for it. Who asks it is left to [`asker`](super::asker), how it
+//! A question of the server, and what a typed line means for it. Who asks it is left to [`prompt_handler`](super::asker), how it
 //! looks to [`show`](crate::show).
 
 use loomd_client::protocol::{Secret, ToolRequestUserInputOption};
 use tokio::sync::oneshot;
 
-use super::form::{Entry, Field};
-use crate::show::Asked;
+use super::form::{FieldValue, Field};
+use crate::show::QuestionView;
 
 /// One question that one line answers.
 pub struct Question {
@@ -13,11 +13,11 @@ pub struct Question {
     pub details: Vec<String>,
     pub reason: Option<String>,
     pub item_id: Option<String>,
-    pub answers: Answers,
+    pub answers: AnswerKind,
     pub reply: oneshot::Sender<Answer>,
 }
 
-pub enum Answers {
+pub enum AnswerKind {
     /// Whether something may be done.
     Permission(Vec<Choice>),
     /// One of these, or words of one's own; a secret must not be seen while it is typed.
@@ -40,26 +40,26 @@ pub enum Answer {
     Choice(Choice),
     /// Whatever is typed may be a secret.
     Words(Secret),
-    Entry(Entry),
+    FieldValue(FieldValue),
     Refused,
 }
 
 impl Question {
     /// Whether what is typed must not be seen.
     pub fn is_secret(&self) -> bool {
-        matches!(self.answers, Answers::Words { secret: true, .. })
+        matches!(self.answers, AnswerKind::Words { secret: true, .. })
     }
 
     /// Gives it to be shown.
-    pub fn show<R>(&self, show: impl FnOnce(&Asked<'_>) -> R) -> R {
+    pub fn show<R>(&self, show: impl FnOnce(&QuestionView<'_>) -> R) -> R {
         let choices: Vec<String> = match &self.answers {
-            Answers::Permission(choices) => choices.iter().map(|choice| choice.line().to_owned()).collect(),
-            Answers::Words { options, .. } => {
+            AnswerKind::Permission(choices) => choices.iter().map(|choice| choice.line().to_owned()).collect(),
+            AnswerKind::Words { options, .. } => {
                 options.iter().zip(1..).map(|(option, number)| line(number, option)).collect()
             }
-            Answers::Field(field) => field.choices(),
+            AnswerKind::Field(field) => field.choices(),
         };
-        show(&Asked {
+        show(&QuestionView {
             title: &self.title,
             details: &self.details,
             reason: self.reason.as_deref(),
@@ -71,12 +71,12 @@ impl Question {
     /// For whoever typed something else.
     pub fn hint(&self) -> String {
         match &self.answers {
-            Answers::Permission(choices) => {
+            AnswerKind::Permission(choices) => {
                 let keys: Vec<_> = choices.iter().map(|choice| choice.names()[0]).collect();
                 format!("Please type one of {}.", keys.join(", "))
             }
-            Answers::Words { .. } => "Please type an answer.".to_owned(),
-            Answers::Field(_) => "That does not fit.".to_owned(),
+            AnswerKind::Words { .. } => "Please type an answer.".to_owned(),
+            AnswerKind::Field(_) => "That does not fit.".to_owned(),
         }
     }
 
@@ -84,27 +84,27 @@ impl Question {
     pub fn refusal(&self) -> String {
         let about = self.details.first().and_then(|detail| detail.lines().next()).unwrap_or_default();
         let hint = match self.answers {
-            Answers::Permission(_) => "; see --ask and --sandbox",
-            Answers::Words { .. } | Answers::Field(_) => "",
+            AnswerKind::Permission(_) => "; see --ask and --sandbox",
+            AnswerKind::Words { .. } | AnswerKind::Field(_) => "",
         };
         let what = format!("{} {about}", self.title);
         format!("{} (there is nobody to ask{hint})", what.trim_end())
     }
 
     /// What a typed line means; `None` when it means nothing. The end of the input is no line.
-    pub fn understand(&self, line: Option<&str>) -> Option<Answer> {
+    pub fn parse(&self, line: Option<&str>) -> Option<Answer> {
         let Some(line) = line.map(str::trim) else { return Some(Answer::Refused) };
         match &self.answers {
-            Answers::Permission(choices) => {
+            AnswerKind::Permission(choices) => {
                 let named = |choice: &&Choice| choice.names().contains(&line.to_lowercase().as_str());
                 choices.iter().find(named).map(|choice| Answer::Choice(*choice))
             }
-            Answers::Words { options, .. } => {
+            AnswerKind::Words { options, .. } => {
                 let option = line.parse().ok().and_then(|number: usize| options.get(number.checked_sub(1)?));
                 let words = option.map_or(line, |option| option.label.as_str());
                 (!words.is_empty()).then(|| Answer::Words(words.to_owned().into()))
             }
-            Answers::Field(field) => field.understand(line).map(Answer::Entry),
+            AnswerKind::Field(field) => field.parse(line).map(Answer::FieldValue),
         }
     }
 
@@ -114,7 +114,7 @@ impl Question {
     }
 
     /// Resolves when nobody waits for the answer any more.
-    pub async fn withdrawn(&mut self) {
+    pub async fn resolved(&mut self) {
         self.reply.closed().await;
     }
 }
@@ -159,7 +159,7 @@ fn line(number: usize, option: &ToolRequestUserInputOption) -> String {
 mod tests {
     use super::*;
 
-    fn question(answers: Answers) -> Question {
+    fn question(answers: AnswerKind) -> Question {
         let (reply, _) = oneshot::channel();
         let title = "May it?".to_owned();
         Question { title, details: vec!["rm x\nrm y".into()], reason: None, item_id: None, answers, reply }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_typed_line_is_an_answer_or_means_nothing() {
         let choices = vec![Choice::Accept, Choice::AcceptForSession, Choice::AcceptAlways, Choice::Decline];
-        let may = question(Answers::Permission(choices));
+        let may = question(AnswerKind::Permission(choices));
         for (line, meant) in [
             (Some("y"), Some(Answer::Choice(Choice::Accept))),
             (Some(" Yes "), Some(Answer::Choice(Choice::Accept))),
@@ -180,7 +180,7 @@ mod tests {
             (Some("yesterday"), None),
             (None, Some(Answer::Refused)),
         ] {
-            assert_eq!(may.understand(line), meant, "{line:?}");
+            assert_eq!(may.parse(line), meant, "{line:?}");
         }
         assert_eq!(may.refusal(), "May it? rm x (there is nobody to ask; see --ask and --sandbox)");
     }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_question_for_words_takes_a_number_or_words() {
         let option = |label: &str| ToolRequestUserInputOption { label: label.into(), description: String::new() };
-        let which = question(Answers::Words { options: vec![option("red"), option("blue — dark")], secret: false });
+        let which = question(AnswerKind::Words { options: vec![option("red"), option("blue — dark")], secret: false });
         let words = |text: &str| Some(Answer::Words(text.to_owned().into()));
         for (line, meant) in [
             ("1", words("red")),
@@ -197,7 +197,7 @@ mod tests {
             ("green", words("green")),
             (" ", None),
         ] {
-            assert_eq!(which.understand(Some(line)), meant, "{line:?}");
+            assert_eq!(which.parse(Some(line)), meant, "{line:?}");
         }
         assert_eq!(which.refusal(), "May it? rm x (there is nobody to ask)");
     }

@@ -88,7 +88,7 @@ impl Screen {
     }
 
     /// Somebody pressed the enter key, which the terminal showed.
-    pub fn entered(&mut self) {
+    pub fn line_entered(&mut self) {
         self.fresh = true;
     }
 

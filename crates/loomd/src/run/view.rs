@@ -17,22 +17,22 @@ pub trait View {
     fn warn(&mut self, word: &str, text: &str) -> io::Result<()>;
 
     /// Shows a question. Only asked of those who [can ask](Self::can_ask).
-    fn ask(&mut self, _question: &Question) -> io::Result<()> {
+    fn show_question(&mut self, _question: &Question) -> io::Result<()> {
         Ok(())
     }
 
     /// Says that what was typed is no answer, and waits for another.
-    fn ask_again(&mut self, _question: &Question) -> io::Result<()> {
+    fn show_hint(&mut self, _question: &Question) -> io::Result<()> {
         Ok(())
     }
 
     /// Whether somebody could answer.
-    fn can_ask(&self) -> bool {
+    fn is_interactive(&self) -> bool {
         false
     }
 
     /// Somebody pressed the enter key.
-    fn entered(&mut self) {}
+    fn line_entered(&mut self) {}
 
     /// Called many times a second while nothing else happens.
     fn tick(&mut self) -> io::Result<()> {
@@ -41,17 +41,17 @@ pub trait View {
 }
 
 /// A line of JSON per notification, as the server sends it. Other words go to stderr.
-pub struct JsonLines<W> {
+pub struct JsonView<W> {
     out: W,
 }
 
-impl<W: Write> JsonLines<W> {
+impl<W: Write> JsonView<W> {
     pub fn new(out: W) -> Self {
         Self { out }
     }
 }
 
-impl<W: Write> View for JsonLines<W> {
+impl<W: Write> View for JsonView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut line = match &event.kind {
             EventKind::Notification(notification) => notification.encode()?,
@@ -70,7 +70,7 @@ impl<W: Write> View for JsonLines<W> {
 
 /// Text for people. At a terminal all of it goes to stdout. Where stdout is a pipe or a file, it gets the last message
 /// of the agent and nothing else, and the rest goes to stderr.
-pub struct People {
+pub struct TextView {
     thread_id: String,
     screen: Screen,
     renderer: Renderer,
@@ -80,7 +80,7 @@ pub struct People {
     held: Option<Event>,
 }
 
-impl People {
+impl TextView {
     pub fn new(thread: &Thread, color: Color) -> Self {
         let stdout = Screen::stdout(color);
         let (screen, answer): (_, Option<Box<dyn Write>>) = match stdout.is_terminal() {
@@ -121,7 +121,7 @@ impl People {
     }
 }
 
-impl View for People {
+impl View for TextView {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.fit();
         // What agents that this one started say is theirs.
@@ -168,22 +168,22 @@ impl View for People {
         self.screen.print(&text)
     }
 
-    fn ask(&mut self, question: &Question) -> io::Result<()> {
+    fn show_question(&mut self, question: &Question) -> io::Result<()> {
         self.release()?;
-        let text = question.show(|asked| self.renderer.ask(asked));
+        let text = question.show(|asked| self.renderer.question(asked));
         self.screen.print(&text)
     }
 
-    fn ask_again(&mut self, question: &Question) -> io::Result<()> {
+    fn show_hint(&mut self, question: &Question) -> io::Result<()> {
         self.screen.print(&format!("  {}\n> ", question.hint()))
     }
 
-    fn can_ask(&self) -> bool {
+    fn is_interactive(&self) -> bool {
         self.screen.is_terminal()
     }
 
-    fn entered(&mut self) {
-        self.screen.entered();
+    fn line_entered(&mut self) {
+        self.screen.line_entered();
     }
 
     fn tick(&mut self) -> io::Result<()> {
@@ -193,7 +193,7 @@ impl View for People {
 }
 
 /// Nobody is left with half a line.
-impl Drop for People {
+impl Drop for TextView {
     fn drop(&mut self) {
         _ = self.screen.rest();
     }

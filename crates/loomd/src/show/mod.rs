@@ -12,6 +12,6 @@ mod tests;
 mod wrap;
 
 pub use clean::lines;
-pub use question::Asked;
+pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};

@@ -4,7 +4,7 @@
 use super::clean::visible;
 use super::style::{Paint, Style};
 
-pub struct Asked<'a> {
+pub struct QuestionView<'a> {
     pub title: &'a str,
     /// What it is about, in full.
     pub details: &'a [String],
@@ -15,7 +15,7 @@ pub struct Asked<'a> {
     pub item_id: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl QuestionView<'_> {
     pub(super) fn text(&self, style: Style) -> String {
         let mut text =
             format!("{} {}\n", style.paint(Paint::Yellow, "?"), style.paint(Paint::Bold, &plain(self.title)));

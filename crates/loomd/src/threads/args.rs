@@ -9,14 +9,14 @@ use crate::cli::Overrides;
 #[derive(Args)]
 pub struct Threads {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: ThreadsCommand,
     #[command(flatten)]
     pub overrides: Overrides,
 }
 
 /// A thread is meant by its id, the beginning of its id, its name, or `last`.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum ThreadsCommand {
     /// List threads, the last used first
     List {
         /// Those of every folder, not only of this one

@@ -17,12 +17,12 @@ use loomd_client::protocol::{
 };
 
 pub use args::Threads;
-use args::{Command, Format};
+use args::{ThreadsCommand, Format};
 
-use crate::cli::{TopOverrides, Usage};
+use crate::cli::{TopOverrides, UsageError};
 use crate::find::{find, list, newest};
 use crate::run::{self, Color, Screen};
-use crate::setup::{Setup, block_on, leave};
+use crate::setup::{Setup, block_on, close_client};
 use crate::show::{Paint, Renderer};
 
 pub fn run(top: TopOverrides, arguments: Threads) -> Result<ExitCode> {
@@ -32,39 +32,39 @@ pub fn run(top: TopOverrides, arguments: Threads) -> Result<ExitCode> {
         let (client, events) = setup.connect(run::options("loomd-threads")).await?;
         // Nobody reads them.
         drop(events);
-        let done = carry_out(&client, arguments.command, &cwd).await;
-        leave(&client).await;
+        let done = execute(&client, arguments.command, &cwd).await;
+        close_client(&client).await;
         done.map(|()| ExitCode::SUCCESS)
     })
 }
 
-async fn carry_out(client: &Client, command: Command, cwd: &str) -> Result<()> {
+async fn execute(client: &Client, command: ThreadsCommand, cwd: &str) -> Result<()> {
     match command {
-        Command::List { all, archived, search, limit, json } => {
+        ThreadsCommand::List { all, archived, search, limit, json } => {
             let query =
                 ThreadListParams { archived: Some(archived), search_term: search, ..newest((!all).then_some(cwd)) };
             let threads = list(client, query, Some(limit)).await?;
             if json { print_json(&threads) } else { print_list(&threads, all) }
         }
-        Command::Show { thread } => show(&read(client, &thread, cwd).await?),
-        Command::Rename { thread, name } => {
+        ThreadsCommand::Show { thread } => show(&read(client, &thread, cwd).await?),
+        ThreadsCommand::Rename { thread, name } => {
             let thread_id = find(client, &thread, Some(cwd)).await?;
             client.thread_name_set(ThreadSetNameParams { thread_id, name }).await?;
             Ok(())
         }
-        Command::Archive { threads } => {
+        ThreadsCommand::Archive { threads } => {
             for id in find_all(client, &threads, cwd).await? {
                 client.archive_thread(&id).await?;
             }
             Ok(())
         }
-        Command::Unarchive { threads } => {
+        ThreadsCommand::Unarchive { threads } => {
             for thread_id in find_all(client, &threads, cwd).await? {
                 client.thread_unarchive(ThreadUnarchiveParams { thread_id }).await?;
             }
             Ok(())
         }
-        Command::Delete { threads, yes } => {
+        ThreadsCommand::Delete { threads, yes } => {
             let ids = find_all(client, &threads, cwd).await?;
             if !yes && !confirmed(&ids)? {
                 bail!("nothing was deleted");
@@ -74,7 +74,7 @@ async fn carry_out(client: &Client, command: Command, cwd: &str) -> Result<()> {
             }
             Ok(())
         }
-        Command::Export { thread, format, output } => {
+        ThreadsCommand::Export { thread, format, output } => {
             export(&read(client, &thread, cwd).await?, format, output.as_deref())
         }
     }
@@ -157,7 +157,7 @@ fn words(content: &[UserInput]) -> String {
 
 fn confirmed(ids: &[String]) -> Result<bool> {
     if !stdin().is_terminal() {
-        return Err(Usage::new("deleting needs --yes where nobody can be asked"));
+        return Err(UsageError::new("deleting needs --yes where nobody can be asked"));
     }
     let mut out = stdout();
     for id in ids {

@@ -9,7 +9,7 @@ use loomd_client::protocol::{
     ServerNotification, ThreadItem, ThreadStartParams, TurnPlanStepStatus, TurnStartParams, TurnStatus,
 };
 use loomd_client::{
-    AcceptEverything, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume,
+    AcceptAll, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume,
 };
 use loomd_testkit::model::{function_call, message, shell, status, streamed};
 use loomd_testkit::{Gate, Home, ScriptedModel};
@@ -291,7 +291,7 @@ async fn a_turn_survives_the_loss_of_its_connection(server: Server) {
     let home = Home::new(&model).with(r#"sandbox_mode = "danger-full-access""#);
     let listener = server.launch().websocket(&home).await;
     let proxy = Proxy::to(listener.port()).await;
-    let options = Options::default().handler(AcceptEverything).reconnect(Backoff::default());
+    let options = Options::default().handler(AcceptAll).reconnect(Backoff::default());
     let client = Client::connect(Endpoint::websocket(proxy.url()), options).await.unwrap();
     let thread = client.start_thread(ThreadStartParams::default()).await.unwrap();
     let gate = Gate::new();

@@ -12,14 +12,14 @@ use super::view::View;
 use crate::cli::Overrides;
 use crate::setup::Setup;
 
-const SAID: &str = "no model is configured, so the built-in stand-in answers. For a real one set OPENAI_API_KEY, or name a \
+const REHEARSAL_NOTICE: &str = "no model is configured, so the built-in stand-in answers. For a real one set OPENAI_API_KEY, or name a \
 provider and a model; `loomd models` lists what is in reach.";
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
 /// How a model is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ModelAccess {
     /// As the configuration says, or with the account of the usual provider.
     Configured,
     /// With the key in this variable, at this address.
@@ -29,20 +29,20 @@ pub enum Reach {
 }
 
 /// What a command line gives, with a model to talk to.
-pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, Reach)> {
+pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, ModelAccess)> {
     let setup = Setup::new(&overrides)?;
-    let reach = if provider.is_some() { Reach::Configured } else { Reach::find(&setup, cwd) };
-    if reach == Reach::Configured {
+    let reach = if provider.is_some() { ModelAccess::Configured } else { ModelAccess::find(&setup, cwd) };
+    if reach == ModelAccess::Configured {
         return Ok((setup, reach));
     }
     overrides.config.extend(reach.overrides());
     Ok((Setup::new(&overrides)?, reach))
 }
 
-impl Reach {
+impl ModelAccess {
     /// Nobody should take a rehearsal for the real thing.
     pub fn announce(&self, view: &mut impl View) -> io::Result<()> {
-        if *self == Self::Rehearsal { view.warn("rehearsal", SAID) } else { Ok(()) }
+        if *self == Self::Rehearsal { view.warn("rehearsal", REHEARSAL_NOTICE) } else { Ok(()) }
     }
 
     /// A configuration that makes no sense is left to the server to complain about.
@@ -90,20 +90,20 @@ mod tests {
 
     #[test]
     fn the_nearest_model_is_taken() {
-        let check = |provider, base_url, account, keys: &[&str], expected: Reach| {
-            let chosen = Reach::choose(provider, base_url, account, |name| keys.contains(&name));
+        let check = |provider, base_url, account, keys: &[&str], expected: ModelAccess| {
+            let chosen = ModelAccess::choose(provider, base_url, account, |name| keys.contains(&name));
             assert_eq!(chosen, expected, "{provider:?} {base_url:?} {account} {keys:?}");
         };
-        let key = |variable, base_url: &str| Reach::Key { variable, base_url: base_url.to_owned() };
-        check(None, None, false, &[], Reach::Rehearsal);
-        check(None, None, true, &[], Reach::Configured);
+        let key = |variable, base_url: &str| ModelAccess::Key { variable, base_url: base_url.to_owned() };
+        check(None, None, false, &[], ModelAccess::Rehearsal);
+        check(None, None, true, &[], ModelAccess::Configured);
         check(None, None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
-        check(None, None, true, &["OPENAI_API_KEY"], Reach::Configured);
+        check(None, None, true, &["OPENAI_API_KEY"], ModelAccess::Configured);
         check(None, None, true, &["CODEX_API_KEY"], key("CODEX_API_KEY", OPENAI));
         check(None, Some("http://x"), false, &["CODEX_API_KEY"], key("CODEX_API_KEY", "http://x"));
-        check(None, Some("http://x"), false, &[], Reach::Configured);
-        check(Some("openai"), None, false, &[], Reach::Configured);
+        check(None, Some("http://x"), false, &[], ModelAccess::Configured);
+        check(Some("openai"), None, false, &[], ModelAccess::Configured);
         check(Some("openai"), None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
-        check(Some("mine"), None, false, &["CODEX_API_KEY", "OPENAI_API_KEY"], Reach::Configured);
+        check(Some("mine"), None, false, &["CODEX_API_KEY", "OPENAI_API_KEY"], ModelAccess::Configured);
     }
 }

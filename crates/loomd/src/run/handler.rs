@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::form::{Field, fields};
-use super::question::{Answer, Answers, Choice, Question};
+use super::question::{Answer, AnswerKind, Choice, Question};
 
 /// Questions that wait while another is being answered.
 const WAITING: usize = 64;
@@ -25,16 +25,16 @@ const WAITING: usize = 64;
 pub type Questions = mpsc::Receiver<Question>;
 
 /// An asker, and where its questions come out.
-pub fn asker() -> (Asker, Questions) {
+pub fn prompt_handler() -> (PromptHandler, Questions) {
     let (sender, questions) = mpsc::channel(WAITING);
-    (Asker(sender), questions)
+    (PromptHandler(sender), questions)
 }
 
-pub struct Asker(mpsc::Sender<Question>);
+pub struct PromptHandler(mpsc::Sender<Question>);
 
 const USUAL: [Choice; 4] = [Choice::Accept, Choice::AcceptForSession, Choice::Decline, Choice::Cancel];
 
-impl Asker {
+impl PromptHandler {
     async fn ask(&self, question: impl FnOnce(oneshot::Sender<Answer>) -> Question) -> Answer {
         let (reply, answer) = oneshot::channel();
         if self.0.send(question(reply)).await.is_err() {
@@ -46,7 +46,7 @@ impl Asker {
     async fn choose(&self, question: impl FnOnce(oneshot::Sender<Answer>) -> Question) -> Choice {
         match self.ask(question).await {
             Answer::Choice(choice) => choice,
-            Answer::Words(_) | Answer::Entry(_) | Answer::Refused => Choice::Decline,
+            Answer::Words(_) | Answer::FieldValue(_) | Answer::Refused => Choice::Decline,
         }
     }
 
@@ -56,8 +56,8 @@ impl Asker {
         for field in fields(schema) {
             let name = field.name.clone();
             match self.ask(|reply| field_question(server, field, reply)).await {
-                Answer::Entry(Some(value)) => _ = content.insert(name, value),
-                Answer::Entry(None) => {}
+                Answer::FieldValue(Some(value)) => _ = content.insert(name, value),
+                Answer::FieldValue(None) => {}
                 Answer::Choice(_) | Answer::Words(_) | Answer::Refused => return None,
             }
         }
@@ -65,7 +65,7 @@ impl Asker {
     }
 }
 
-impl Handler for Asker {
+impl Handler for PromptHandler {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
@@ -85,7 +85,7 @@ impl Handler for Asker {
             details: details.into_iter().collect(),
             reason: request.reason,
             item_id: Some(request.item_id),
-            answers: Answers::Permission(USUAL.into()),
+            answers: AnswerKind::Permission(USUAL.into()),
             reply,
         });
         match choice.await {
@@ -106,7 +106,7 @@ impl Handler for Asker {
             details: permission_lines(&request.permissions),
             reason: request.reason,
             item_id: None,
-            answers: Answers::Permission(vec![Choice::Accept, Choice::AcceptForSession, Choice::Decline]),
+            answers: AnswerKind::Permission(vec![Choice::Accept, Choice::AcceptForSession, Choice::Decline]),
             reply,
         });
         let (granted, scope) = match choice.await {
@@ -177,7 +177,7 @@ fn command_question(request: CommandExecutionRequestApprovalParams, reply: onesh
         reason: request.reason,
         item_id: Some(request.item_id),
         // Servers propose fewer, and take all of them.
-        answers: Answers::Permission(USUAL.into()),
+        answers: AnswerKind::Permission(USUAL.into()),
         reply,
     }
 }
@@ -189,7 +189,7 @@ fn words_question(question: ToolRequestUserInputQuestion, reply: oneshot::Sender
         details: Vec::new(),
         reason: None,
         item_id: None,
-        answers: Answers::Words { options, secret: question.is_secret },
+        answers: AnswerKind::Words { options, secret: question.is_secret },
         reply,
     }
 }
@@ -223,7 +223,7 @@ fn elicitation_question(
         details,
         reason: reason.map(str::to_owned),
         item_id: None,
-        answers: Answers::Permission(choices),
+        answers: AnswerKind::Permission(choices),
         reply,
     }
 }
@@ -244,18 +244,18 @@ fn field_question(server: &str, field: Field, reply: oneshot::Sender<Answer>) ->
         details: field.details(),
         reason: None,
         item_id: None,
-        answers: Answers::Field(field),
+        answers: AnswerKind::Field(field),
         reply,
     }
 }
 
-fn permission_lines(wanted: &RequestPermissionProfile) -> Vec<String> {
-    let network = wanted.network.as_ref().is_some_and(|network| network.enabled != Some(false));
+fn permission_lines(request: &RequestPermissionProfile) -> Vec<String> {
+    let network = request.network.as_ref().is_some_and(|network| network.enabled != Some(false));
     let paths = |word: &str, paths: Option<&Vec<_>>| -> Vec<String> {
         let path = |path: &loomd_protocol::AbsolutePathBuf| format!("{word} {}", path.display());
         paths.into_iter().flatten().map(path).collect()
     };
-    let files = wanted.file_system.as_ref();
+    let files = request.file_system.as_ref();
     let mut lines = paths("read", files.and_then(|files| files.read.as_ref()));
     lines.extend(paths("write", files.and_then(|files| files.write.as_ref())));
     lines.extend(network.then(|| "the network".to_owned()));
@@ -270,18 +270,18 @@ mod tests {
     async fn elicit(request: JsonValue, lines: &[&str]) -> (McpServerElicitationRequestResponse, Vec<String>) {
         let mut params = json!({ "threadId": "t", "turnId": "u", "serverName": "alpha", "_meta": null });
         params.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-        let (asker, mut questions) = asker();
+        let (prompt_handler, mut questions) = prompt_handler();
         let mut lines = lines.iter();
         let answering = async {
             let mut asked = Vec::new();
             while let Some(question) = questions.recv().await {
                 asked.push(question.show(|shown| format!("{} {:?} {:?}", shown.title, shown.details, shown.choices)));
-                let answer = question.understand(lines.next().copied()).expect("the line is an answer");
+                let answer = question.parse(lines.next().copied()).expect("the line is an answer");
                 question.answer(answer);
             }
             asked
         };
-        let asking = async move { asker.answer_elicitation(serde_json::from_value(params).unwrap()).await };
+        let asking = async move { prompt_handler.answer_elicitation(serde_json::from_value(params).unwrap()).await };
         tokio::join!(asking, answering)
     }
 
@@ -334,10 +334,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_nobody_takes_is_refused() {
-        let (asker, questions) = asker();
+        let (prompt_handler, questions) = prompt_handler();
         drop(questions);
         let form = json!({ "threadId": "t", "turnId": null, "serverName": "s", "mode": "url", "message": "m",
             "url": "u", "elicitationId": "e", "_meta": null });
-        assert_eq!(asker.answer_elicitation(serde_json::from_value(form).unwrap()).await, refused());
+        assert_eq!(prompt_handler.answer_elicitation(serde_json::from_value(form).unwrap()).await, refused());
     }
 }
