@@ -1,4 +1,4 @@
-//! What the configuration says, and where it says it.
+//! Checks of the configuration: files, trust, provider, account, proxies.
 
 use std::env;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Finding::{self, Fail, Pass, Warn};
 use crate::run::ModelAccess;
 use crate::setup::Setup;
 
-/// Through which calls to models go.
+/// Environment variables with a proxy for model calls.
 const PROXIES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 
 pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
@@ -27,7 +27,7 @@ pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
             findings.push(match loaded.trust {
                 Some(TrustLevel::Trusted) => Pass(format!("{cwd} is trusted")),
                 Some(TrustLevel::Untrusted) => Warn(format!("{cwd} is not trusted")),
-                None => Pass(format!("{cwd} was not said to be trusted, so its own configuration does not count")),
+                None => Pass(format!("{cwd} has no trust level, so its own configuration is ignored")),
             });
             let provider = settings.config.model_provider();
             let key = settings.provider.env_key.as_deref();
@@ -35,31 +35,35 @@ pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
                 (Some(key), _) if !is_set(key) => Fail(format!("provider {provider} needs {key} in the environment")),
                 (Some(key), _) => Pass(format!("provider {provider}, with the key in {key}")),
                 (None, ModelAccess::Configured) => Pass(format!("provider {provider}")),
-                (None, ModelAccess::Key { variable, base_url }) => Pass(format!("{base_url}, with the key in {variable}")),
-                (None, ModelAccess::Rehearsal) => Warn("no provider and no key: the built-in rehearsal answers".to_owned()),
+                (None, ModelAccess::Key { variable, base_url }) => {
+                    Pass(format!("{base_url}, with the key in {variable}"))
+                }
+                (None, ModelAccess::Rehearsal) => {
+                    Warn("no provider and no key: the built-in rehearsal model answers".to_owned())
+                }
             });
         }
     }
     findings.push(if home.join("auth.json").exists() {
-        Pass("logged in to an OpenAI account (auth.json)".to_owned())
+        Pass("signed in to an OpenAI account (auth.json)".to_owned())
     } else {
-        Pass("not logged in to an OpenAI account, which only its own provider needs".to_owned())
+        Pass("not signed in to an OpenAI account, which only the OpenAI provider needs".to_owned())
     });
-    // Their values may hold a password.
+    // Only the names: values may hold a password.
     let proxies = PROXIES.into_iter().filter(|name| is_set(name) || is_set(&name.to_lowercase()));
     findings.extend(proxies.map(|name| Warn(format!("calls go through the proxy in {name}"))));
     findings
 }
 
 fn file(path: &Path) -> Finding {
-    let there = if path.exists() { "" } else { " is not there, so the defaults hold" };
+    let there = if path.exists() { "" } else { " does not exist; defaults are used" };
     Pass(format!("{}{there}", path.display()))
 }
 
 fn writable(home: &Path) -> Finding {
     match tempfile::Builder::new().prefix(".loomd-doctor-").tempfile_in(home) {
         Ok(_) => Pass(format!("home {}", home.display())),
-        Err(error) => Fail(format!("nothing can be kept in the home {}: {error}", home.display())),
+        Err(error) => Fail(format!("home {} is not writable: {error}", home.display())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether the model answers: the smallest turn that there is, in a thread that leaves nothing behind.
+//! Checks whether the model answers, with a minimal turn in an ephemeral thread.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::Finding::{self, Fail, Pass, Warn};
 
-/// A model that takes longer for one word is no help.
+/// How long the model may take for its one-word answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROMPT: &str = "Reply with the one word: ready. Use no tools.";
@@ -23,7 +23,7 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
     };
     let thread = match client.start_thread(params).await {
         Ok(thread) => thread,
-        Err(error) => return vec![Fail(format!("no thread can be started: {error}"))],
+        Err(error) => return vec![Fail(format!("cannot start a thread: {error}"))],
     };
     let settings = thread.settings();
     let which = format!("{} of {}", settings.model, settings.model_provider);
@@ -39,9 +39,9 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
         }
         Ok(Err(Error::TurnFailed(done))) => {
             let error = done.turn.error.map(|error| error.message).unwrap_or_default();
-            Fail(format!("it does not answer: {error}"))
+            Fail(format!("the turn failed: {error}"))
         }
-        Ok(Err(error)) => Fail(format!("it does not answer: {error}")),
+        Ok(Err(error)) => Fail(format!("the turn failed: {error}")),
         Err(_) => Fail(format!("no answer within {TIMEOUT:?}")),
     };
     vec![Pass(which), answer]

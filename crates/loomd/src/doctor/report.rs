@@ -1,4 +1,4 @@
-//! What was found, section by section.
+//! The result of `loomd doctor`, section by section.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use crate::show::Paint;
 
 pub enum Finding {
     Pass(String),
-    /// Works, but somebody may want to know.
+    /// Works, but may be unintended.
     Warn(String),
-    /// No turn can run like this.
+    /// Prevents every turn.
     Fail(String),
 }
 
@@ -40,7 +40,7 @@ impl DoctorReport {
         self.screen.print(&text)
     }
 
-    /// Whether nothing bad was found.
+    /// Whether no check failed.
     pub fn passed(&self) -> bool {
         self.well
     }

@@ -1,4 +1,4 @@
-//! What the sandbox can enforce here, found out by trying: commands that must work, and commands that must not.
+//! Checks what the sandbox enforces here, by running commands that must succeed and commands that must fail.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::Finding::{self, Fail, Pass, Warn};
 pub async fn findings() -> Vec<Finding> {
     match attempts().await {
         Ok(findings) => findings,
-        Err(error) => vec![Fail(format!("the sandbox cannot be tried: {error}"))],
+        Err(error) => vec![Fail(format!("cannot test the sandbox: {error}"))],
     }
 }
 
@@ -28,13 +28,21 @@ async fn attempts() -> Result<Vec<Finding>> {
     let port = listener.local_addr()?.port();
     let write = |path: &Path| format!("echo x > {}", path.display());
     if !works(&work, &write(&work.join("file"))).await? {
-        return Ok(vec![Fail("no command can be confined here; only --sandbox danger-full-access runs any".to_owned())]);
+        return Ok(vec![Fail(
+            "no sandbox is available here; commands run only with --sandbox danger-full-access".to_owned(),
+        )]);
     }
     let means = Report::make(None).await?;
-    let mut findings =
-        vec![Pass(format!("commands are confined by {means}")), Pass("they run, and write where they may".to_owned())];
+    let mut findings = vec![
+        Pass(format!("commands are sandboxed by {means}")),
+        Pass("they run, and can write to the workspace".to_owned()),
+    ];
     for (attempt, good, bad) in [
-        (write(&outside.join("file")), "they cannot write elsewhere", "they can write elsewhere"),
+        (
+            write(&outside.join("file")),
+            "they cannot write outside the workspace",
+            "they can write outside the workspace",
+        ),
         (
             write(&work.join(".git/config")),
             "they cannot change .git and .codex in the workspace",
@@ -48,7 +56,7 @@ async fn attempts() -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Whether a script succeeds where only this folder may be written to.
+/// Whether a script succeeds in a sandbox in which only `work` is writable.
 async fn works(work: &Path, script: &str) -> Result<bool> {
     let policy = SandboxPolicy::WorkspaceWrite {
         writable_roots: Vec::new(),

@@ -1,5 +1,5 @@
-//! `loomd exec`: one turn or review for a program, with the command line and the events that the TypeScript SDK knows.
-//! Like `loomd run`, but nobody is ever asked.
+//! `loomd exec`: one turn or review for a program, with the command line and the events of the TypeScript SDK. Like
+//! `loomd run`, but without a keyboard: approvals are declined.
 
 mod args;
 mod events;
@@ -19,10 +19,10 @@ use translate::Translator;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::find::{LAST, LAST_ANYWHERE};
-use crate::run::{self, TextView, TurnContext, Task, View, TurnRequest, prompt_handler, drive};
+use crate::run::{self, Task, TextView, TurnContext, TurnRequest, View, drive, prompt_handler};
 use crate::setup::{Setup, block_on, close_client};
 
-/// Who the program that starts us says it is.
+/// The variable with the client name of the calling program.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
@@ -37,7 +37,7 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         None => (answer(prompt, &before)?, None, before),
         Some(ExecCommand::Resume { id, prompt: later, last, all, common }) => {
             let common = before.with(common);
-            // With `--last` the one word that is there is the prompt.
+            // With `--last` a single positional argument is the prompt.
             let (id, later) = if last { (None, id.or(later)) } else { (id, later) };
             let name = if all { LAST_ANYWHERE } else { LAST };
             (answer(later.or(prompt), &common)?, Some(id.unwrap_or_else(|| name.to_owned())), common)
@@ -88,7 +88,7 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
     })
 }
 
-/// A line per event.
+/// Prints one SDK event per line.
 struct SdkView<W> {
     out: W,
     thread_id: String,
@@ -124,7 +124,7 @@ impl<W: Write> View for SdkView<W> {
     }
 }
 
-/// Nobody can be asked, so nothing is, unless the command line says otherwise.
+/// The approval and sandbox settings: approval `never` unless the command line has another.
 fn permissions(
     top: &TopOverrides,
     common: &Common,
@@ -148,7 +148,7 @@ fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> 
     })
 }
 
-/// The prompt, with stdin below it where there is both.
+/// The prompt, followed by stdin if both exist.
 fn with_stdin(argument: Option<String>) -> Result<String> {
     match argument {
         Some(text) if text != "-" && !stdin().is_terminal() => {
@@ -160,7 +160,7 @@ fn with_stdin(argument: Option<String>) -> Result<String> {
     }
 }
 
-/// Adds folders to those that the configuration lets commands write to.
+/// Adds folders to the configured writable roots.
 fn with_folders(mut overrides: Overrides, folders: &[std::path::PathBuf]) -> Result<Overrides> {
     if folders.is_empty() {
         return Ok(overrides);

@@ -1,5 +1,5 @@
-//! `loomd replay`: runs a stored thread again, in a folder of its own, with what the model answered and what tools
-//! gave back taken from its file, and reports where the agent now does something else.
+//! `loomd replay`: runs a stored thread again in a temporary home, with the model's answers and the tools' results
+//! taken from its rollout, and reports the first difference.
 
 mod report;
 
@@ -24,27 +24,29 @@ use crate::run::{self, Color, Screen};
 use crate::setup::{Setup, block_on, close_client};
 use report::ReplayReport;
 
-/// A replayed turn waits for nothing but itself, and for the pauses between failed calls of a recording.
+/// Longest time without an event. A replayed turn waits only for itself and for the pauses between failed calls of a
+/// recording.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How often an answer that broke off is asked for again, where the thread's own file does not say how often it was.
+/// Retries of a broken stream, if the rollout does not record their number.
 const RETRIES: u64 = 100;
 
-/// What holds in every project; the replay reads it where it works.
+/// Instructions for all projects; copied to the replay's home.
 const HOME_DOCS: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
 #[derive(Args)]
-#[command(after_help = "Exit status: 0 when nothing differs, 1 when something does, 2 when it cannot be replayed.")]
+#[command(after_help = "Exit status: 0 if nothing differs, 1 if something does, 2 if the thread cannot be replayed.")]
 pub struct Replay {
-    /// The thread: its id, the beginning of its id, its name, or `last`
+    /// The thread: its id, a prefix of its id, its name, or `last`
     pub thread: String,
-    /// Take the model's answers from a recording of the thread (see LOOMD_RECORD), which has more of them
+    /// Take the model's answers from a recording of the thread (see LOOMD_RECORD), which is more complete than the
+    /// rollout
     #[arg(long, value_name = "FILE")]
     pub recording: Option<PathBuf>,
-    /// Leave aside what the model is told of its situation: permissions, the folder, AGENTS.md
+    /// Do not compare the context messages about permissions, the folder and AGENTS.md
     #[arg(long)]
     pub without_situation: bool,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -83,12 +85,12 @@ fn replay(top: TopOverrides, arguments: Replay) -> Result<ReplayReport> {
         let replay = loomd_server::Replay {
             home: replay_home.home.clone(),
             replayed: replayed.clone(),
-            scenario: scenario.map_err(|problem| UsageError::new(format!("the recording cannot be played: {problem}")))?,
+            scenario: scenario.map_err(|problem| UsageError::new(format!("invalid recording: {problem}")))?,
             retries: recording.is_none().then_some(RETRIES),
         };
         let options = run::options("loomd-replay").experimental_api(true);
         let (client, events) = setup.replay(replay, options).await?;
-        // Nobody reads them.
+        // Without a reader, the queue of events would grow.
         drop(events);
         let report = play(&client, script, &replayed, &replay_home, &aside).await;
         close_client(&client).await;
@@ -96,21 +98,21 @@ fn replay(top: TopOverrides, arguments: Replay) -> Result<ReplayReport> {
     })
 }
 
-/// The file of a thread.
+/// Returns the path of a thread's rollout.
 async fn rollout_path(setup: Setup, name: &str, cwd: &str) -> Result<PathBuf> {
     let (client, events) = setup.connect(run::options("loomd-replay")).await?;
     drop(events);
     let found = async {
         let id = find(&client, name, Some(cwd)).await?;
         let thread = client.read_thread(&id, false).await?;
-        thread.path.map(PathBuf::from).context("this thread has no file")
+        thread.path.map(PathBuf::from).context("this thread has no rollout")
     };
     let found = found.await;
     close_client(&client).await;
     found
 }
 
-/// Where a replay takes place: a home that is gone afterwards, and the thread's file in it.
+/// The temporary home of a replay, with the rollout of the replayed thread.
 struct ReplayHome {
     home: PathBuf,
     file: PathBuf,
@@ -119,14 +121,14 @@ struct ReplayHome {
 
 impl ReplayHome {
     fn new(home: &Path, rollout: &Path) -> Result<Self> {
-        let folder = TempDir::with_prefix("loomd-replay-").context("no temporary folder can be made")?;
+        let folder = TempDir::with_prefix("loomd-replay-").context("cannot create a temporary folder")?;
         let replay_home = folder.path().canonicalize()?;
         for name in HOME_DOCS {
             if home.join(name).is_file() {
                 fs::copy(home.join(name), replay_home.join(name))?;
             }
         }
-        let file = replay_home.join(rollout.file_name().context("a rollout has a name")?);
+        let file = replay_home.join(rollout.file_name().context("the rollout has no file name")?);
         Ok(Self { home: replay_home, file, _folder: folder })
     }
 
@@ -173,7 +175,8 @@ async fn play(
     let now = fs::read(&replay_home.file)?;
     let number = |id: &str| numbers.iter().find(|(known, _)| known == id).map(|(_, number)| *number);
     let shown = compare(script.meta.id, script.rollout(), &now, aside, number);
-    // What is told is noticed at once; what is shown only in the end, but it may have come before.
+    // A difference in the context is found at once, one in the items only at the end, but the latter may be of an
+    // earlier turn.
     report.difference = match (report.difference.take(), shown) {
         (Some(told), Some(shown)) => Some(if shown.turn < told.turn { shown } else { told }),
         (told, shown) => told.or(shown),
@@ -181,7 +184,7 @@ async fn play(
     Ok(report)
 }
 
-/// Takes up what has been copied so far.
+/// Resumes the thread from the part copied so far.
 async fn open(client: &Client, script: &Script, replay_home: &ReplayHome, first: &Turn) -> Result<(Thread, Events)> {
     let meta = &script.meta;
     let params = |provider: Option<String>| ThreadResumeParams {
@@ -194,7 +197,7 @@ async fn open(client: &Client, script: &Script, replay_home: &ReplayHome, first:
     };
     let thread = match client.resume_thread(params(meta.model_provider.clone())).await {
         Ok(thread) => thread,
-        // Its provider may be configured no more, and is not called anyway.
+        // Its provider may no longer be configured, and is not called anyway.
         Err(_) => client.resume_thread(params(None)).await?,
     };
     let events = thread.events();
@@ -206,7 +209,7 @@ async fn run_turn(thread: &Thread, events: &mut Events, replayed: &Replayed, tur
     replayed.begin(turn);
     match params {
         Some(params) => _ = thread.client().turn_start(params).await?,
-        // The only other thing that is replayed.
+        // Compaction is the only other task that is replayed.
         None => thread.compact().await?,
     }
     loop {
@@ -216,8 +219,8 @@ async fn run_turn(thread: &Thread, events: &mut Events, replayed: &Replayed, tur
                     return Ok(());
                 }
             }
-            Ok(None) => bail!("the server is gone"),
-            Err(_) => bail!("turn {number} does not come to its end"),
+            Ok(None) => bail!("the connection to the server ended"),
+            Err(_) => bail!("turn {number} does not end"),
         }
     }
 }

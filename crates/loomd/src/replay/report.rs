@@ -1,4 +1,4 @@
-//! What came of a replay, for people and for programs.
+//! The result of a replay, as text or JSON.
 
 use std::io;
 
@@ -11,9 +11,9 @@ use crate::show::{Paint, lines};
 #[derive(Serialize)]
 pub struct ReplayReport {
     thread: String,
-    /// How many turns were run again.
+    /// Number of replayed turns.
     pub replayed: usize,
-    /// Those that could not be.
+    /// Turns that could not be replayed.
     copied: Vec<CopiedTurn>,
     pub difference: Option<Difference>,
 }
@@ -40,11 +40,11 @@ impl ReplayReport {
         let style = screen.style();
         let mut text = String::new();
         for CopiedTurn { turn, why } in &self.copied {
-            text += &format!("turn {turn} was copied and not replayed: {why}\n");
+            text += &format!("turn {turn} was not replayed: {why}\n");
         }
         let turns = |count: usize| if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") };
         match &self.difference {
-            None if self.replayed == 0 => text += "there is nothing to replay\n",
+            None if self.replayed == 0 => text += "nothing to replay\n",
             None => text += &format!("{} replayed, no difference\n", turns(self.replayed)),
             Some(Difference { turn, place, recorded, replayed }) => {
                 text += &format!("turn {turn} differs in {}\n", lines(place).join(" "));

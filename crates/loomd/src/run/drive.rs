@@ -1,4 +1,4 @@
-//! One turn from its start to its end: what happens is shown, what is asked is answered, and Ctrl-C stops it.
+//! Runs one turn to its end: shows events, asks questions, and interrupts the turn at Ctrl-C.
 
 use std::time::Duration;
 
@@ -14,34 +14,34 @@ use super::keyboard::Keyboard;
 use super::question::{Answer, Question};
 use super::view::View;
 
-/// How often the line that says what is going on moves.
+/// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How a turn ended, for scripts: each has an exit status.
+/// How a turn ended; each value has an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
     Done,
     Failed,
-    /// It was interrupted, or something that it asked for was refused.
+    /// Interrupted, or an approval was declined.
     Stopped,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnOutcome {
     pub exit: ExitReason,
     /// The agent's last message.
     pub message: Option<String>,
-    /// Somebody is in a hurry: nothing is waited for any more.
+    /// Ctrl-C was pressed twice: the program ends without closing the connection.
     pub at_once: bool,
 }
 
-/// Where the turn runs, and everything that the server says and asks.
+/// The connection that a turn runs on, and the source of answers.
 pub struct TurnContext<'a> {
     pub client: &'a Client,
     pub events: &'a mut Events,
     pub questions: &'a mut Questions,
-    /// Who answers; without one everything is refused.
+    /// Reads answers; without one every question is declined.
     pub keyboard: Option<Keyboard>,
 }
 
@@ -59,7 +59,7 @@ pub async fn drive(mut turn: Turn, stage: TurnContext<'_>, view: &mut impl View)
                     return Ok(TurnOutcome { exit: ExitReason::Stopped, message: None, at_once: true });
                 }
                 stopping = true;
-                view.warn("interrupting", "once more to end at once")?;
+                view.warn("interrupting", "press Ctrl-C again to quit at once")?;
                 interrupt(client, &turn);
             }
             Some(event) = events.next() => view.event(&event?)?,
@@ -90,14 +90,14 @@ pub async fn drive(mut turn: Turn, stage: TurnContext<'_>, view: &mut impl View)
             _ = ticks.tick(), if open.is_none() => view.tick()?,
         }
     }
-    // Both streams have the same events; what the turn ended with may still wait in the other one.
+    // Both streams have the same events; the other one may still have unread ones.
     while let Some(Some(event)) = events.next().now_or_never() {
         view.event(&event?)?;
     }
     outcome(turn, refused).await
 }
 
-/// Shows a question, for the first time or again. One that nobody can answer is refused, and `None`.
+/// Shows a question, for the first time or again. Without a terminal it is declined, and this returns `None`.
 fn open_question(
     question: Question,
     again: bool,
@@ -125,7 +125,7 @@ async fn next_line(keyboard: &mut Option<Keyboard>) -> Option<String> {
     keyboard.as_mut()?.line().await
 }
 
-/// Does not wait: the turn's end says whether it worked.
+/// Does not wait for the response: the end of the turn shows the result.
 fn interrupt(client: &Client, turn: &Turn) {
     let (client, thread_id, turn_id) = (client.clone(), turn.thread_id().to_owned(), turn.id().to_owned());
     tokio::spawn(async move { client.interrupt_turn(&thread_id, &turn_id).await });
@@ -138,7 +138,7 @@ async fn outcome(turn: Turn, refused: bool) -> Result<TurnOutcome> {
             let exit = if is_done { ExitReason::Done } else { ExitReason::Stopped };
             Ok(TurnOutcome { exit, message: done.agent_message, at_once: false })
         }
-        // It has been shown.
+        // The error has been shown.
         Err(Error::TurnFailed(done)) => {
             Ok(TurnOutcome { exit: ExitReason::Failed, message: done.agent_message, at_once: false })
         }
@@ -146,7 +146,7 @@ async fn outcome(turn: Turn, refused: bool) -> Result<TurnOutcome> {
     }
 }
 
-/// Ctrl-C, and whatever else asks a program to end.
+/// SIGINT and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

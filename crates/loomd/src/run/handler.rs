@@ -1,5 +1,5 @@
-//! The client's handler: turns what the server asks into questions for whoever can answer, and their answers into the
-//! server's words. A question that nobody answers is refused.
+//! [`PromptHandler`]: turns server requests into [`Question`]s for the terminal, and their answers into responses. A
+//! question that cannot be shown is declined.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::form::{Field, fields};
 use super::question::{Answer, AnswerKind, Choice, Question};
 
-/// Questions that wait while another is being answered.
+/// Capacity of the queue of questions.
 const WAITING: usize = 64;
 
-/// Where questions come out.
+/// The receiving end of the queue of questions.
 pub type Questions = mpsc::Receiver<Question>;
 
-/// An asker, and where its questions come out.
+/// Returns a handler and the queue of its questions.
 pub fn prompt_handler() -> (PromptHandler, Questions) {
     let (sender, questions) = mpsc::channel(WAITING);
     (PromptHandler(sender), questions)
@@ -50,7 +50,7 @@ impl PromptHandler {
         }
     }
 
-    /// The fields of a form, one after the other; `None` when somebody has enough of it.
+    /// Asks for the fields of a form one after the other; `None` if the user cancels.
     async fn fill_in(&self, server: &str, schema: McpElicitationSchema) -> Option<JsonValue> {
         let mut content = serde_json::Map::new();
         for field in fields(schema) {
@@ -176,7 +176,7 @@ fn command_question(request: CommandExecutionRequestApprovalParams, reply: onesh
         details,
         reason: request.reason,
         item_id: Some(request.item_id),
-        // Servers propose fewer, and take all of them.
+        // Servers offer fewer decisions, and accept all of these.
         answers: AnswerKind::Permission(USUAL.into()),
         reply,
     }
@@ -194,7 +194,8 @@ fn words_question(question: ToolRequestUserInputQuestion, reply: oneshot::Sender
     }
 }
 
-/// Whether somebody wants to answer at all. A form without fields is about a tool, and this is the whole question.
+/// The first question of an elicitation: whether to answer it. A form without fields is an approval of a tool call,
+/// and this is its only question.
 fn elicitation_question(
     server: &str,
     request: &McpServerElicitationRequest,
@@ -202,7 +203,7 @@ fn elicitation_question(
 ) -> Question {
     let (message, details, reason, meta) = match request {
         McpServerElicitationRequest::Url { message, url, meta, .. } => {
-            (message, vec![url.clone()], Some("Open the link, then say yes."), meta)
+            (message, vec![url.clone()], Some("Open the link, then type yes."), meta)
         }
         McpServerElicitationRequest::Form { message, requested_schema, meta } => {
             let fields: Vec<String> = fields(requested_schema.clone()).into_iter().map(|field| field.title).collect();
@@ -228,7 +229,7 @@ fn elicitation_question(
     }
 }
 
-/// What a tool that is asked about does, and what it would be called with.
+/// The description of a tool and its arguments.
 fn tool_lines(meta: Option<&JsonValue>) -> Vec<String> {
     let Some(meta) = meta else { return Vec::new() };
     let params = meta["tool_params_display"].as_array().into_iter().flatten().map(|param| {
@@ -266,7 +267,7 @@ fn permission_lines(request: &RequestPermissionProfile) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What the server gets when these lines are typed, and what was asked.
+    /// The response of the handler when these lines are typed, and the questions shown.
     async fn elicit(request: JsonValue, lines: &[&str]) -> (McpServerElicitationRequestResponse, Vec<String>) {
         let mut params = json!({ "threadId": "t", "turnId": "u", "serverName": "alpha", "_meta": null });
         params.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_is_shown_in_full() {
+    async fn links_are_shown_in_full() {
         let link = json!({ "mode": "url", "message": "Sign in.", "url": "https://x.test/a?b", "elicitationId": "e" });
         let (answer, asked) = elicit(link, &["y"]).await;
         assert_eq!(answer, accepted(None, None));
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_may_be_allowed_for_longer() {
+    async fn a_tool_call_can_be_accepted_for_longer() {
         let meta = json!({ "persist": ["session", "always"], "tool_description": "Wipes.",
             "tool_params_display": [{ "name": "p", "value": 1, "display_name": "p" }] });
         let schema = json!({ "type": "object", "properties": {} });
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_nobody_takes_is_refused() {
+    async fn a_question_without_receiver_is_declined() {
         let (prompt_handler, questions) = prompt_handler();
         drop(questions);
         let form = json!({ "threadId": "t", "turnId": null, "serverName": "s", "mode": "url", "message": "m",

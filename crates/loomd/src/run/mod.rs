@@ -1,14 +1,14 @@
-//! `loomd run`: one turn from the terminal, through a client of a server in this process.
+//! `loomd run`: one turn from the terminal, as a client of a server in this process.
 
 mod args;
-mod handler;
 mod drive;
 mod form;
+mod handler;
 mod input;
 mod keyboard;
+mod model_access;
 mod open;
 mod question;
-mod model_access;
 mod screen;
 mod view;
 
@@ -20,12 +20,12 @@ use anyhow::Result;
 use loomd_client::Options;
 
 pub use args::{EXIT_STATUS, Run, Sandbox};
-pub use handler::prompt_handler;
 pub use drive::{ExitReason, TurnContext, drive};
+pub use handler::prompt_handler;
 pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
-pub use open::{Task, TurnRequest};
 pub use model_access::{ModelAccess, setup_with_model};
+pub use open::{Task, TurnRequest};
 pub use screen::{Color, Screen};
 pub use view::{JsonView, TextView, View};
 
@@ -66,7 +66,7 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
             access.announce(&mut text)?;
             let ended = drive(request.start(&thread).await?, stage, &mut text).await?;
             if keep && !ended.at_once {
-                text.remark(&format!("thread {}\ngo on with `loomd run{elsewhere} --resume last`", thread.id()))?;
+                text.remark(&format!("thread {}\nresume with `loomd run{elsewhere} --resume last`", thread.id()))?;
             }
             ended
         };
@@ -77,13 +77,13 @@ pub fn run(mut top: TopOverrides, arguments: Run) -> Result<ExitCode> {
     })
 }
 
-/// As a shell reads it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     shlex::try_quote(&text).map_or_else(|_| text.to_string(), Into::into)
 }
 
-/// Nothing is given up because it is quiet: the server has a clock for whatever it waits for, and people have Ctrl-C.
+/// Options without timeouts: the server has a timeout for everything that it waits for, and users have Ctrl-C.
 pub fn options(name: &str) -> Options {
     Options::new(name, env!("CARGO_PKG_VERSION")).turn_timeout(None)
 }

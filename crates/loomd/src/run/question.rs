@@ -1,13 +1,13 @@
-//! A question of the server, and what a typed line means for it. Who asks it is left to [`prompt_handler`](super::asker), how it
-//! looks to [`show`](crate::show).
+//! [`Question`]: a server request as shown in the terminal, and how a typed line answers it.
+//! [`handler`](super::handler) makes questions, [`show`](crate::show) renders them.
 
 use loomd_client::protocol::{Secret, ToolRequestUserInputOption};
 use tokio::sync::oneshot;
 
-use super::form::{FieldValue, Field};
+use super::form::{Field, FieldValue};
 use crate::show::QuestionView;
 
-/// One question that one line answers.
+/// A question that is answered by one line.
 pub struct Question {
     pub title: String,
     pub details: Vec<String>,
@@ -18,11 +18,11 @@ pub struct Question {
 }
 
 pub enum AnswerKind {
-    /// Whether something may be done.
+    /// An approval.
     Permission(Vec<Choice>),
-    /// One of these, or words of one's own; a secret must not be seen while it is typed.
+    /// One of the options, or free text; a secret is not echoed.
     Words { options: Vec<ToolRequestUserInputOption>, secret: bool },
-    /// A value for a field of a form.
+    /// The value of a form's field.
     Field(Field),
 }
 
@@ -38,19 +38,19 @@ pub enum Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Choice(Choice),
-    /// Whatever is typed may be a secret.
+    /// Typed text, which may be a secret.
     Words(Secret),
     FieldValue(FieldValue),
     Refused,
 }
 
 impl Question {
-    /// Whether what is typed must not be seen.
+    /// Whether echo must be off for the answer.
     pub fn is_secret(&self) -> bool {
         matches!(self.answers, AnswerKind::Words { secret: true, .. })
     }
 
-    /// Gives it to be shown.
+    /// Calls `show` with the parts to render.
     pub fn show<R>(&self, show: impl FnOnce(&QuestionView<'_>) -> R) -> R {
         let choices: Vec<String> = match &self.answers {
             AnswerKind::Permission(choices) => choices.iter().map(|choice| choice.line().to_owned()).collect(),
@@ -68,7 +68,7 @@ impl Question {
         })
     }
 
-    /// For whoever typed something else.
+    /// Shown after an invalid line.
     pub fn hint(&self) -> String {
         match &self.answers {
             AnswerKind::Permission(choices) => {
@@ -76,11 +76,11 @@ impl Question {
                 format!("Please type one of {}.", keys.join(", "))
             }
             AnswerKind::Words { .. } => "Please type an answer.".to_owned(),
-            AnswerKind::Field(_) => "That does not fit.".to_owned(),
+            AnswerKind::Field(_) => "Invalid value.".to_owned(),
         }
     }
 
-    /// What it is about and why it is not asked, on one line: for a refusal.
+    /// A one-line message for a question that cannot be asked.
     pub fn refusal(&self) -> String {
         let about = self.details.first().and_then(|detail| detail.lines().next()).unwrap_or_default();
         let hint = match self.answers {
@@ -88,10 +88,11 @@ impl Question {
             AnswerKind::Words { .. } | AnswerKind::Field(_) => "",
         };
         let what = format!("{} {about}", self.title);
-        format!("{} (there is nobody to ask{hint})", what.trim_end())
+        format!("{} (no terminal for approval{hint})", what.trim_end())
     }
 
-    /// What a typed line means; `None` when it means nothing. The end of the input is no line.
+    /// Returns the answer of a typed line, or of the end of the input (`None`). Returns `None` if the line is
+    /// invalid.
     pub fn parse(&self, line: Option<&str>) -> Option<Answer> {
         let Some(line) = line.map(str::trim) else { return Some(Answer::Refused) };
         match &self.answers {
@@ -109,18 +110,18 @@ impl Question {
     }
 
     pub fn answer(self, answer: Answer) {
-        // The server may have withdrawn it.
+        // The server may have resolved the request.
         _ = self.reply.send(answer);
     }
 
-    /// Resolves when nobody waits for the answer any more.
+    /// Resolves when the server has resolved the request.
     pub async fn resolved(&mut self) {
         self.reply.closed().await;
     }
 }
 
 impl Answer {
-    /// Whether the agent does not get what it asked for.
+    /// Whether the request is declined.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused | Self::Choice(Choice::Decline | Choice::Cancel))
     }
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_line_is_an_answer_or_means_nothing() {
+    fn approvals_take_their_choices_and_reject_other_lines() {
         let choices = vec![Choice::Accept, Choice::AcceptForSession, Choice::AcceptAlways, Choice::Decline];
         let may = question(AnswerKind::Permission(choices));
         for (line, meant) in [
@@ -182,13 +183,14 @@ mod tests {
         ] {
             assert_eq!(may.parse(line), meant, "{line:?}");
         }
-        assert_eq!(may.refusal(), "May it? rm x (there is nobody to ask; see --ask and --sandbox)");
+        assert_eq!(may.refusal(), "May it? rm x (no terminal for approval; see --ask and --sandbox)");
     }
 
     #[test]
-    fn a_question_for_words_takes_a_number_or_words() {
+    fn questions_take_an_option_number_or_free_text() {
         let option = |label: &str| ToolRequestUserInputOption { label: label.into(), description: String::new() };
-        let which = question(AnswerKind::Words { options: vec![option("red"), option("blue — dark")], secret: false });
+        let which =
+            question(AnswerKind::Words { options: vec![option("red"), option("blue — dark")], secret: false });
         let words = |text: &str| Some(Answer::Words(text.to_owned().into()));
         for (line, meant) in [
             ("1", words("red")),
@@ -199,6 +201,6 @@ mod tests {
         ] {
             assert_eq!(which.parse(Some(line)), meant, "{line:?}");
         }
-        assert_eq!(which.refusal(), "May it? rm x (there is nobody to ask)");
+        assert_eq!(which.refusal(), "May it? rm x (no terminal for approval)");
     }
 }

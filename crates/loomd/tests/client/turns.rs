@@ -8,9 +8,7 @@ use loomd_client::protocol::{
     DynamicTool, DynamicToolCallParams, DynamicToolCallResponse, DynamicToolSpec, ModelListParams, ReviewTarget,
     ServerNotification, ThreadItem, ThreadStartParams, TurnPlanStepStatus, TurnStartParams, TurnStatus,
 };
-use loomd_client::{
-    AcceptAll, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume,
-};
+use loomd_client::{AcceptAll, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume};
 use loomd_testkit::model::{function_call, message, shell, status, streamed};
 use loomd_testkit::{Gate, Home, ScriptedModel};
 use serde_json::json;

@@ -44,7 +44,7 @@ async fn what_is_in_the_way_is_named() {
     let model = ScriptedModel::start().await;
     model.reply(error(401, "invalid", "wrong key"));
     let (code, report) = doctor(&home(&model), &[]).await;
-    check(&report, &["✗ it does not answer: "]);
+    check(&report, &["✗ the turn failed: "]);
     assert_eq!(code, Some(1), "{report}");
 
     let home = home(&model).with(r#"model_providers.scripted.env_key = "NO_SUCH_KEY_FOR_A_TEST""#);

@@ -51,7 +51,7 @@ async fn a_command_line_that_makes_no_sense_is_exit_status_2() {
         (vec![], "the prompt is empty"),
         (vec![" "], "the prompt is empty"),
         (vec!["go", "--output-schema", "missing.json"], "missing.json: No such file"),
-        (vec!["go", "--output-schema", list.to_str().unwrap()], "it is no JSON object"),
+        (vec!["go", "--output-schema", list.to_str().unwrap()], "expected a JSON object"),
         (vec!["go", "--output-schema", text.to_str().unwrap()], "expected value"),
         (vec!["go", "--image", "missing.png"], "no such image: missing.png"),
         (vec!["go", "--cd", "missing"], "missing: No such file"),
@@ -74,7 +74,7 @@ async fn what_nobody_can_be_asked_about_is_refused() {
     let refusal = ended.stderr.lines().find(|line| line.starts_with("refused: Run this command? "));
     let refusal = refusal.unwrap_or_else(|| panic!("no refusal in {}", ended.stderr));
     assert!(
-        refusal.contains("touch made") && refusal.ends_with("(there is nobody to ask; see --ask and --sandbox)"),
+        refusal.contains("touch made") && refusal.ends_with("(no terminal for approval; see --ask and --sandbox)"),
         "{refusal}"
     );
     assert!(!home.work().join("made").exists());
@@ -89,7 +89,7 @@ async fn a_question_that_nobody_can_answer_is_told() {
     let home = home(&model).with("features.default_mode_request_user_input = true");
     let ended = run(&home, &["paint"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "Well.\n"), "{}", ended.stderr);
-    let told = "refused: Colour: Which one? (there is nobody to ask)";
+    let told = "refused: Colour: Which one? (no terminal for approval)";
     assert!(ended.stderr.lines().any(|line| line == told), "{}", ended.stderr);
 }
 

@@ -58,13 +58,13 @@ async fn threads_are_listed_and_tidied_up() {
     let refused = threads(&home, &["delete", first]).await;
     assert_eq!(
         (refused.code, refused.stderr.as_str()),
-        (Some(2), "error: deleting needs --yes where nobody can be asked\n")
+        (Some(2), "error: deleting needs --yes without a terminal\n")
     );
     done(&home, &["delete", "--yes", first, first]).await;
     assert_eq!(listed(&done(&home, &["list", "--all"]).await), [second]);
     let gone = threads(&home, &["show", "the first"]).await;
     assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.starts_with("Error: no thread has"), "{}", gone.stderr);
+    assert!(gone.stderr.starts_with("Error: unknown thread"), "{}", gone.stderr);
 }
 
 #[tokio::test]

@@ -291,7 +291,7 @@ async fn what_cannot_be_replayed_is_said() {
     let home = Home::empty();
     let ended = run(&home, &["replay", "nobody"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("no thread has an id that begins with `nobody`"), "{ended:?}");
+    assert!(ended.stderr.contains("no id starts with `nobody`"), "{ended:?}");
     let ended = run(&home, &["replay", "last", "--recording", "/nowhere"]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("cannot read /nowhere"), "{ended:?}");
 }
