@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::files::{File, Files, FilesMut, MAX_FILE_BYTES, missing};
-use crate::place::Place;
+use crate::path_at::PathAt;
 
 /// The files of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +45,7 @@ impl Files for Disk {
 
 impl FilesMut for Disk {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let place = Place::of(path)?;
+        let place = PathAt::of(path)?;
         // A link is replaced like nothing: it was not there, or led nowhere, when the path was resolved.
         let old = place.existing()?.filter(|old| !old.is_symlink());
         if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -63,20 +63,20 @@ impl FilesMut for Disk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.unlink(AtFlags::empty())
+        PathAt::of(path)?.unlink(AtFlags::empty())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.create_dir()
+        PathAt::of(path)?.create_dir()
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.unlink(AtFlags::REMOVEDIR)
+        PathAt::of(path)?.unlink(AtFlags::REMOVEDIR)
     }
 }
 
 /// Writes into the file that is there, if it still is `old`. Never through a link, and never into a pipe.
-fn overwrite(place: &Place, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+fn overwrite(place: &PathAt, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
     let mut file = place.open(OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
     let now = file.metadata()?;
     if !now.is_file() || old.map(identity) != Some(identity(&now)) {
@@ -93,12 +93,12 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
 /// A finished file beside the old one. `None` when the old one has other names or another owner, which a
 /// new file would not have.
 fn replacement<'a>(
-    place: &'a Place,
+    place: &'a PathAt,
     bytes: &[u8],
     mode: Option<u32>,
     old: Option<&fs::Metadata>,
-) -> io::Result<Option<Draft<'a>>> {
-    let (mut file, draft) = Draft::create(place)?;
+) -> io::Result<Option<TempFile<'a>>> {
+    let (mut file, draft) = TempFile::create(place)?;
     let owner = |it: &fs::Metadata| (it.uid(), it.gid());
     if let Some(old) = old
         && (old.nlink() > 1 || owner(old) != owner(&file.metadata()?))
@@ -113,14 +113,14 @@ fn replacement<'a>(
 }
 
 /// A file that is going to take the name of its place. Removed when dropped before.
-struct Draft<'a> {
-    place: &'a Place,
+struct TempFile<'a> {
+    place: &'a PathAt,
     /// `None` once it has its final name.
     name: Option<String>,
 }
 
-impl<'a> Draft<'a> {
-    fn create(place: &'a Place) -> io::Result<(fs::File, Self)> {
+impl<'a> TempFile<'a> {
+    fn create(place: &'a PathAt) -> io::Result<(fs::File, Self)> {
         let mut attempts = 0;
         loop {
             let name = format!(".loomd-{:016x}.tmp", fastrand::u64(..));
@@ -143,7 +143,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             _ = self.place.sibling(name).unlink(AtFlags::empty());
@@ -244,7 +244,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         assert_eq!(Disk.read(&pipe).unwrap_err().to_string(), "is not a regular file");
         let old = fs::metadata(folder.path()).unwrap();
-        assert!(overwrite(&Place::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
+        assert!(overwrite(&PathAt::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         fs::write(&two, "two").unwrap();
         let old = fs::metadata(&one).unwrap();
         fs::rename(&two, &one).unwrap();
-        let error = overwrite(&Place::of(&one).unwrap(), b"new", Some(&old)).unwrap_err();
+        let error = overwrite(&PathAt::of(&one).unwrap(), b"new", Some(&old)).unwrap_err();
         assert_eq!(error.to_string(), "it was replaced while the patch was applied");
         assert_eq!(fs::read(&one).unwrap(), b"two");
     }

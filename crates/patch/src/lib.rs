@@ -11,7 +11,7 @@ mod files;
 mod intercept;
 mod lines;
 mod parse;
-mod place;
+mod path_at;
 mod plan;
 mod print;
 mod turn_diff;
@@ -21,9 +21,9 @@ use std::path::Path;
 pub use apply::{ApplyError, Step};
 pub use disk::Disk;
 pub use files::{File, Files, FilesMut, MAX_FILE_BYTES};
-pub use intercept::{Intercepted, intercept};
+pub use intercept::{Interception, intercept};
 pub use parse::{Chunk, Hunk, HunkError, Line, ParseError, Patch, parse};
-pub use plan::{Plan, PlanError, Touched, plan};
+pub use plan::{Plan, PlanError, TouchedPath, plan};
 pub use turn_diff::{TurnDiff, diff_base};
 
 /// The grammar that a model with a freeform patch tool is held to, in Lark's syntax. The parser takes more

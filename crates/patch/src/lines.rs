@@ -8,7 +8,7 @@ use crate::parse::{Chunk, Line};
 
 /// Why a chunk has no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum NotFound {
     Context(String),
     /// The lines that were looked for.
     Lines(String),
@@ -18,7 +18,7 @@ pub(crate) enum Lost {
 ///
 /// Lines that a chunk keeps stay as the file has them, also where the chunk spells them differently, and
 /// new lines end the way that most lines of the file do.
-pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
+pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, NotFound> {
     let mut lines: Vec<_> = text.split('\n').collect();
     lines.pop_if(|last| last.is_empty());
     let file = Haystack::new(&lines);
@@ -29,10 +29,10 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
     for chunk in chunks {
         if let Some(context) = &chunk.context {
             let found = file.find(&[context], cursor, false);
-            cursor = found.ok_or_else(|| Lost::Context(context.clone()))? + 1;
+            cursor = found.ok_or_else(|| NotFound::Context(context.clone()))? + 1;
         }
-        let wanted: Vec<_> = chunk.lines.iter().map(Wanted::from).collect();
-        if !wanted.iter().any(Wanted::is_old) {
+        let wanted: Vec<_> = chunk.lines.iter().map(ChunkLine::from).collect();
+        if !wanted.iter().any(ChunkLine::is_old) {
             edits.push(Edit { start: lines.len(), lines: wanted });
             continue;
         }
@@ -55,9 +55,9 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
         copied = edit.start;
         for line in edit.lines {
             match line {
-                Wanted::Kept(_) => push(lines[copied], ""),
-                Wanted::New(text) => push(text, if text.ends_with('\r') { "" } else { ending }),
-                Wanted::Gone(_) => {}
+                ChunkLine::Kept(_) => push(lines[copied], ""),
+                ChunkLine::New(text) => push(text, if text.ends_with('\r') { "" } else { ending }),
+                ChunkLine::Gone(_) => {}
             }
             copied += usize::from(line.is_old());
         }
@@ -69,11 +69,11 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
 /// Where a chunk goes, and the lines of it that count there.
 fn place<'a>(
     file: &Haystack<'_>,
-    mut lines: Vec<Wanted<'a>>,
+    mut lines: Vec<ChunkLine<'a>>,
     from: usize,
     at_end: bool,
-) -> Result<(usize, Vec<Wanted<'a>>), Lost> {
-    let old: Vec<_> = lines.iter().filter_map(Wanted::old).collect();
+) -> Result<(usize, Vec<ChunkLine<'a>>), NotFound> {
+    let old: Vec<_> = lines.iter().filter_map(ChunkLine::old).collect();
     if let Some(start) = file.find(&old, from, at_end) {
         return Ok((start, lines));
     }
@@ -81,36 +81,36 @@ fn place<'a>(
     if let Some(("", shorter)) = old.split_last().map(|(last, rest)| (*last, rest))
         && let Some(start) = file.find(shorter, from, at_end)
     {
-        forget_last_old(&mut lines);
+        drop_last_old(&mut lines);
         return Ok((start, lines));
     }
-    Err(Lost::Lines(old.join("\n")))
+    Err(NotFound::Lines(old.join("\n")))
 }
 
 /// Takes the blank last old line out of a chunk, and a blank at its end that would replace it.
-fn forget_last_old(lines: &mut Vec<Wanted<'_>>) {
-    let Some(last) = lines.iter().rposition(Wanted::is_old) else { return };
-    if matches!(lines[last], Wanted::Kept(_)) && last + 1 < lines.len() {
-        lines[last] = Wanted::New("");
+fn drop_last_old(lines: &mut Vec<ChunkLine<'_>>) {
+    let Some(last) = lines.iter().rposition(ChunkLine::is_old) else { return };
+    if matches!(lines[last], ChunkLine::Kept(_)) && last + 1 < lines.len() {
+        lines[last] = ChunkLine::New("");
         return;
     }
     lines.remove(last);
-    lines.pop_if(|line| matches!(line, Wanted::New("")));
+    lines.pop_if(|line| matches!(line, ChunkLine::New("")));
 }
 
 struct Edit<'a> {
     start: usize,
-    lines: Vec<Wanted<'a>>,
+    lines: Vec<ChunkLine<'a>>,
 }
 
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum ChunkLine<'a> {
     Kept(&'a str),
     New(&'a str),
     Gone(&'a str),
 }
 
-impl<'a> From<&'a Line> for Wanted<'a> {
+impl<'a> From<&'a Line> for ChunkLine<'a> {
     fn from(line: &'a Line) -> Self {
         match line {
             Line::Context(text) => Self::Kept(text),
@@ -120,7 +120,7 @@ impl<'a> From<&'a Line> for Wanted<'a> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ChunkLine<'a> {
     /// The line that the file must have.
     fn old(&self) -> Option<&'a str> {
         match self {
@@ -134,10 +134,10 @@ impl<'a> Wanted<'a> {
     }
 }
 
-type Form = for<'a> fn(&'a str) -> Cow<'a, str>;
+type Normalizer = for<'a> fn(&'a str) -> Cow<'a, str>;
 
 /// Lines are the same if one of these makes them equal; earlier forms first.
-const FORMS: [Form; 4] =
+const NORMALIZERS: [Normalizer; 4] =
     [|line| line.into(), |line| line.trim_end().into(), |line| line.trim().into(), |line| plain(line).into()];
 
 /// Without typography: dashes, quotes and spaces as a keyboard has them.
@@ -158,7 +158,7 @@ fn plain(line: &str) -> String {
 /// The lines of a file in all forms, each made once when it is first needed.
 struct Haystack<'a> {
     lines: &'a [&'a str],
-    forms: [OnceCell<Vec<Cow<'a, str>>>; FORMS.len()],
+    forms: [OnceCell<Vec<Cow<'a, str>>>; NORMALIZERS.len()],
 }
 
 impl<'a> Haystack<'a> {
@@ -170,7 +170,7 @@ impl<'a> Haystack<'a> {
     fn find(&self, needle: &[&str], from: usize, at_end: bool) -> Option<usize> {
         let last = self.lines.len().checked_sub(needle.len())?;
         let from = if at_end { from.max(last) } else { from };
-        FORMS.iter().zip(&self.forms).find_map(|(form, cell)| {
+        NORMALIZERS.iter().zip(&self.forms).find_map(|(form, cell)| {
             let lines = cell.get_or_init(|| self.lines.iter().map(|line| form(line)).collect());
             let needle: Vec<_> = needle.iter().map(|line| form(line)).collect();
             Some(from + position(lines.get(from..)?, &needle)?)

@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         };
         self.next += 1;
         Ok(match start {
-            Start::Add(path) => {
+            HunkHeader::Add(path) => {
                 let mut content = String::new();
                 while let Some(line) = self.take(|line| line.strip_prefix('+')) {
                     content.push_str(line);
@@ -137,8 +137,8 @@ impl<'a> Parser<'a> {
                 }
                 Hunk::Add { path: path.into(), content }
             }
-            Start::Delete(path) => Hunk::Delete { path: path.into() },
-            Start::Update(path) => {
+            HunkHeader::Delete(path) => Hunk::Delete { path: path.into() },
+            HunkHeader::Update(path) => {
                 let move_to = self.take(|line| line.strip_prefix(MOVE)).map(|path| path.trim_end().to_owned());
                 let header = self.next - 1 - usize::from(move_to.is_some());
                 let chunks = self.chunks()?;
@@ -187,16 +187,16 @@ impl<'a> Parser<'a> {
     }
 }
 
-enum Start<'a> {
+enum HunkHeader<'a> {
     Add(&'a str),
     Delete(&'a str),
     Update(&'a str),
 }
 
-fn start(header: &str) -> Option<Start<'_>> {
-    let add = || header.strip_prefix(ADD).map(Start::Add);
-    let delete = || header.strip_prefix(DELETE).map(Start::Delete);
-    let update = || header.strip_prefix(UPDATE).map(Start::Update);
+fn start(header: &str) -> Option<HunkHeader<'_>> {
+    let add = || header.strip_prefix(ADD).map(HunkHeader::Add);
+    let delete = || header.strip_prefix(DELETE).map(HunkHeader::Delete);
+    let update = || header.strip_prefix(UPDATE).map(HunkHeader::Update);
     add().or_else(delete).or_else(update)
 }
 

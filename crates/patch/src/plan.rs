@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use loomd_protocol::{AbsolutePathBuf, FileUpdateChange, PatchChangeKind};
 
 use crate::files::missing;
-use crate::lines::{Lost, patched};
+use crate::lines::{NotFound, patched};
 use crate::parse::{Hunk, Patch};
 use crate::{File, Files, diff};
 
@@ -52,7 +52,7 @@ pub enum PlanError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Every path that is touched.
-    pub(crate) files: BTreeMap<PathBuf, Net>,
+    pub(crate) files: BTreeMap<PathBuf, NetChange>,
     /// What clients are shown.
     changes: Vec<Change>,
     /// Where files went, in order.
@@ -64,7 +64,7 @@ pub struct Plan {
 
 /// A path that a plan would write or remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched<'a> {
+pub struct TouchedPath<'a> {
     /// As the patch means it: absolute and without `..`.
     pub path: &'a Path,
     /// Where that leads when links are followed; this is what gets written or removed.
@@ -73,9 +73,9 @@ pub struct Touched<'a> {
 
 /// One path before and after the whole patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Net {
+pub(crate) struct NetChange {
     pub before: Option<File>,
-    pub after: Option<After>,
+    pub after: Option<NewContent>,
     /// As the patch wrote it the last time.
     pub shown: String,
     /// Gone because the file was moved, and not because it was deleted.
@@ -84,7 +84,7 @@ pub(crate) struct Net {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct After {
+pub(crate) struct NewContent {
     pub text: String,
     /// Only for a file that brings its mode from elsewhere.
     pub mode: Option<u32>,
@@ -118,8 +118,8 @@ impl Plan {
     }
 
     /// Every path that would be written or removed, sorted; targets of moves included.
-    pub fn touched(&self) -> impl Iterator<Item = Touched<'_>> {
-        self.files.iter().map(|(path, net)| Touched { path, target: &net.target })
+    pub fn touched(&self) -> impl Iterator<Item = TouchedPath<'_>> {
+        self.files.iter().map(|(path, net)| TouchedPath { path, target: &net.target })
     }
 
     /// What the model is told when the plan was applied.
@@ -137,7 +137,7 @@ impl Plan {
     }
 
     fn add(&mut self, path: &Path, shown: &str, content: &str, files: &dyn Files) -> Result<(), PlanError> {
-        self.net(path, shown, files)?.after = Some(After { text: content.into(), mode: None });
+        self.net(path, shown, files)?.after = Some(NewContent { text: content.into(), mode: None });
         self.added.push(shown.into());
         let change =
             Change { path: path.into(), kind: Kind::Add, moved_to: None, before: String::new(), after: content.into() };
@@ -182,13 +182,13 @@ impl Plan {
         shown: &str,
         target: Option<(PathBuf, &str)>,
         files: &dyn Files,
-        patched: impl FnOnce(&str) -> Result<String, Lost>,
+        patched: impl FnOnce(&str) -> Result<String, NotFound>,
     ) -> Result<(), PlanError> {
         let read = |source| PlanError::ReadUpdated { path: path.into(), source };
         let (before, mode) = self.text(path, files).map_err(read)?;
         let after = patched(&before).map_err(|lost| match lost {
-            Lost::Context(context) => PlanError::Context { context, path: path.into() },
-            Lost::Lines(lines) => PlanError::Lines { path: path.into(), lines },
+            NotFound::Context(context) => PlanError::Context { context, path: path.into() },
+            NotFound::Lines(lines) => PlanError::Lines { path: path.into(), lines },
         })?;
         let at = match self.changes.iter().rposition(|change| change.location() == path) {
             Some(at) => at,
@@ -211,13 +211,13 @@ impl Plan {
                 let source = self.net(path, shown, files)?;
                 source.after = None;
                 source.moved = true;
-                self.net(&target, target_shown, files)?.after = Some(After { text: after, mode: Some(mode) });
+                self.net(&target, target_shown, files)?.after = Some(NewContent { text: after, mode: Some(mode) });
                 self.moves.push((path.into(), target));
             }
             _ => {
                 let net = self.net(path, shown, files)?;
                 let mode = net.after.as_ref().and_then(|after| after.mode);
-                net.after = Some(After { text: after, mode });
+                net.after = Some(NewContent { text: after, mode });
             }
         }
         Ok(())
@@ -226,12 +226,12 @@ impl Plan {
     /// The text of a file as the hunks so far leave it, and its mode.
     fn text(&self, path: &Path, files: &dyn Files) -> io::Result<(String, u32)> {
         let file = match self.files.get(path) {
-            Some(Net { after: Some(after), before, .. }) => {
+            Some(NetChange { after: Some(after), before, .. }) => {
                 let mode = after.mode.or(before.as_ref().map(|file| file.mode));
                 return Ok((after.text.clone(), mode.unwrap_or(NEW_FILE)));
             }
             // The words are those for a file that was never there.
-            Some(Net { after: None, .. }) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
+            Some(NetChange { after: None, .. }) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
             None => files.read(path)?,
         };
         let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
@@ -239,7 +239,7 @@ impl Plan {
     }
 
     /// The net change of a path, which so far may be none.
-    fn net(&mut self, path: &Path, shown: &str, files: &dyn Files) -> Result<&mut Net, PlanError> {
+    fn net(&mut self, path: &Path, shown: &str, files: &dyn Files) -> Result<&mut NetChange, PlanError> {
         let net = match self.files.entry(path.into()) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
@@ -250,7 +250,7 @@ impl Plan {
                     Err(source) => return Err(PlanError::Read { path: path.into(), source }),
                 };
                 let target = PathBuf::new();
-                entry.insert(Net { before, after: None, shown: String::new(), moved: false, target })
+                entry.insert(NetChange { before, after: None, shown: String::new(), moved: false, target })
             }
         };
         shown.clone_into(&mut net.shown);

@@ -20,7 +20,7 @@ pub fn diff_base(cwd: &Path, files: &dyn Files) -> PathBuf {
 pub struct TurnDiff {
     base: PathBuf,
     /// Each touched path as it was before.
-    baseline: BTreeMap<PathBuf, Option<Side>>,
+    baseline: BTreeMap<PathBuf, Option<DiffSide>>,
     /// New paths, and where the files there came from.
     origins: BTreeMap<PathBuf, PathBuf>,
 }
@@ -40,7 +40,7 @@ impl TurnDiff {
     /// applied, in their order.
     pub fn note(&mut self, plan: &Plan) {
         for (path, net) in &plan.files {
-            self.baseline.entry(path.clone()).or_insert_with(|| net.before.as_ref().map(Side::new));
+            self.baseline.entry(path.clone()).or_insert_with(|| net.before.as_ref().map(DiffSide::new));
         }
         for (from, to) in &plan.moves {
             let origin = self.origins.remove(from).unwrap_or_else(|| from.clone());
@@ -50,7 +50,7 @@ impl TurnDiff {
 
     /// The diff against the files as they are now. Empty when they are what they were.
     pub fn unified(&self, files: &dyn Files) -> String {
-        let now = |path: &PathBuf| files.read(path).ok().as_ref().map(Side::new);
+        let now = |path: &PathBuf| files.read(path).ok().as_ref().map(DiffSide::new);
         let mut states: BTreeMap<_, _> =
             self.baseline.iter().map(|(path, before)| (path, (before.as_ref(), now(path)))).collect();
 
@@ -85,7 +85,7 @@ impl TurnDiff {
     }
 }
 
-fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: Option<&Side>) -> std::fmt::Result {
+fn entry(text: &mut String, from: &str, to: &str, before: Option<&DiffSide>, after: Option<&DiffSide>) -> std::fmt::Result {
     let [old_name, new_name] = [quoted("a/", from), quoted("b/", to)];
     writeln!(text, "diff --git {old_name} {new_name}")?;
     match (before, after) {
@@ -102,7 +102,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: 
         writeln!(text, "similarity index {}%", old.similarity(new))?;
         writeln!(text, "rename from {}\nrename to {}", quoted("", from), quoted("", to))?;
     }
-    let id = |side: Option<&Side>| side.map_or("0".repeat(40), |side| side.id.clone());
+    let id = |side: Option<&DiffSide>| side.map_or("0".repeat(40), |side| side.id.clone());
     let [old_id, new_id] = [before, after].map(id);
     if old_id == new_id {
         return Ok(());
@@ -110,7 +110,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: 
     writeln!(text, "index {old_id}..{new_id}")?;
     let old_name = if before.is_some() { old_name } else { "/dev/null".into() };
     let new_name = if after.is_some() { new_name } else { "/dev/null".into() };
-    let lines = |side: Option<&Side>| side.map_or(Some(String::new()), |side| side.text.clone());
+    let lines = |side: Option<&DiffSide>| side.map_or(Some(String::new()), |side| side.text.clone());
     match (lines(before), lines(after)) {
         (Some(old), Some(new)) => {
             let hunks = diff::unified(&old, &new, CONTEXT);
@@ -145,7 +145,7 @@ fn quoted<'a>(prefix: &str, path: &'a str) -> Cow<'a, str> {
 
 /// A file as it stands on one side of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Side {
+struct DiffSide {
     /// What git calls the content.
     id: String,
     executable: bool,
@@ -154,7 +154,7 @@ struct Side {
     text: Option<String>,
 }
 
-impl Side {
+impl DiffSide {
     fn new(file: &File) -> Self {
         let size = file.bytes.len();
         let hash = Sha1::new().chain_update(format!("blob {size}\0")).chain_update(&file.bytes).finalize();

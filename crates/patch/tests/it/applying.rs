@@ -2,14 +2,14 @@
 
 use loomd_patch::{ApplyError, Disk, Step, TurnDiff};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::plan;
 
 const HUNKS: &str = "*** Update File: a\n-1\n+one\n*** Add File: deep/er/new\n+n\n*** Delete File: d\n*** Update File: m\n\
                      *** Move to: moved\n-3\n+three";
 
-fn files() -> Memory {
-    let files = Memory::new(&[("a", "1\n"), ("d", "2\n")]);
+fn files() -> MemoryFiles {
+    let files = MemoryFiles::new(&[("a", "1\n"), ("d", "2\n")]);
     files.put("m", b"3\n", 0o750);
     files
 }
@@ -76,21 +76,21 @@ fn a_file_that_changed_after_the_plan_was_made_is_not_overwritten() {
 
 #[test]
 fn a_file_can_make_way_for_a_folder() {
-    let files = Memory::new(&[("d", "x\n")]);
+    let files = MemoryFiles::new(&[("d", "x\n")]);
     plan(&files, "*** Update File: d\n*** Move to: d/inside\n@@\n x").apply(&files).unwrap();
     assert_eq!(files.all(), owned(&[("d/inside", "x\n")]));
 }
 
 #[test]
 fn a_file_moved_to_where_it_is_stays() {
-    let files = Memory::new(&[("f", "a\n")]);
+    let files = MemoryFiles::new(&[("f", "a\n")]);
     plan(&files, "*** Update File: f\n*** Move to: ./f\n-a\n+b").apply(&files).unwrap();
     assert_eq!(files.all(), owned(&[("f", "b\n")]));
 }
 
 #[test]
 fn a_folder_or_file_in_the_way_is_reported() {
-    let files = Memory::new(&[("d/x", "1\n")]);
+    let files = MemoryFiles::new(&[("d/x", "1\n")]);
     let fail = |hunks: &str| plan(&files, hunks).apply(&files).unwrap_err().to_string();
     assert_eq!(fail("*** Add File: d\n+2"), "Failed to write file d: is a directory");
     assert_eq!(fail("*** Add File: d/x/y\n+2"), "Failed to create parent directories for d/x/y: not a directory");

@@ -2,7 +2,7 @@
 
 use loomd_patch::{Chunk, Hunk, Line, Patch, parse};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{patch, refusal};
 
 fn add(path: &str, content: &str) -> Hunk {
@@ -108,11 +108,11 @@ fn every_mistake_is_explained() {
         ),
     ] {
         let expected = format!("apply_patch verification failed: {expected}");
-        assert_eq!(refusal(&Memory::new(&[("f", "a\n")]), &text), expected, "{text}");
+        assert_eq!(refusal(&MemoryFiles::new(&[("f", "a\n")]), &text), expected, "{text}");
     }
 }
 
 #[test]
 fn a_patch_without_hunks_is_refused() {
-    assert_eq!(refusal(&Memory::new(&[]), "*** Begin Patch\n*** End Patch"), "patch rejected: empty patch");
+    assert_eq!(refusal(&MemoryFiles::new(&[]), "*** Begin Patch\n*** End Patch"), "patch rejected: empty patch");
 }

@@ -10,7 +10,7 @@ use loomd_patch::{File, Files, FilesMut};
 use crate::CWD;
 
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryFiles {
     files: RefCell<BTreeMap<PathBuf, File>>,
     folders: RefCell<BTreeSet<PathBuf>>,
     /// Links from one path to another.
@@ -19,7 +19,7 @@ pub struct Memory {
     pub broken: BTreeSet<PathBuf>,
 }
 
-impl Memory {
+impl MemoryFiles {
     /// Files in the working folder, by name and content.
     pub fn new(files: &[(&str, &str)]) -> Self {
         let memory = Self::default();
@@ -56,7 +56,7 @@ impl Memory {
     }
 }
 
-impl Files for Memory {
+impl Files for MemoryFiles {
     fn read(&self, path: &Path) -> io::Result<File> {
         let path = self.resolve(path, true)?;
         if self.folders.borrow().contains(&path) {
@@ -81,7 +81,7 @@ impl Files for Memory {
     }
 }
 
-impl FilesMut for Memory {
+impl FilesMut for MemoryFiles {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         self.check(path)?;
         if self.folders.borrow().contains(path) {

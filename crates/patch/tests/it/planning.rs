@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use loomd_patch::Touched;
+use loomd_patch::TouchedPath;
 use loomd_protocol::{FileUpdateChange, PatchChangeKind};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{patch, plan, refusal};
 
 /// The content of `f` after a patch of it.
 fn check(before: &str, chunks: &str, after: &str) {
-    let files = Memory::new(&[("f", before)]);
+    let files = MemoryFiles::new(&[("f", before)]);
     plan(&files, &format!("*** Update File: f\n{chunks}")).apply(&files).unwrap();
     assert_eq!(files.all(), [("f".to_owned(), after.to_owned())], "{chunks}");
 }
 
 fn check_lost(before: &str, chunks: &str, error: &str) {
-    let files = Memory::new(&[("f", before)]);
+    let files = MemoryFiles::new(&[("f", before)]);
     let text = patch(&format!("*** Update File: f\n{chunks}"));
     assert_eq!(refusal(&files, &text), format!("apply_patch verification failed: {error}"), "{chunks}");
 }
@@ -74,7 +74,7 @@ fn a_chunk_without_a_place_is_explained() {
 
 #[test]
 fn files_that_cannot_be_read_are_named() {
-    let files = Memory::new(&[("d/x", "")]);
+    let files = MemoryFiles::new(&[("d/x", "")]);
     files.put("binary", b"\xff\n", 0o644);
     for (hunk, error) in [
         ("*** Update File: gone\n-x", "Failed to read file to update /w/gone: No such file or directory (os error 2)"),
@@ -100,7 +100,7 @@ fn update(move_path: Option<&str>) -> PatchChangeKind {
 }
 
 fn check_changes(hunks: &str, expected: &[FileUpdateChange], summary: &str) {
-    let files = Memory::new(&[("b", "one\ntwo\nthree\nfour\n"), ("e", "bye\n"), ("f", "f\n")]);
+    let files = MemoryFiles::new(&[("b", "one\ntwo\nthree\nfour\n"), ("e", "bye\n"), ("f", "f\n")]);
     let plan = plan(&files, hunks);
     assert_eq!(plan.changes(), expected, "{hunks}");
     assert_eq!(plan.summary(), format!("Success. Updated the following files:\n{summary}"), "{hunks}");
@@ -167,18 +167,18 @@ fn hunks_see_what_the_hunks_before_them_did() {
 
 #[test]
 fn everything_that_would_change_is_named_with_the_place_that_links_lead_to() {
-    let mut files = Memory::new(&[("f", "a\n"), ("old", "o\n")]);
+    let mut files = MemoryFiles::new(&[("f", "a\n"), ("old", "o\n")]);
     files.links.insert("/w/f".into(), "/elsewhere/f".into());
     files.put("/elsewhere/f", b"a\n", 0o644);
     let plan = plan(&files, "*** Update File: f\n-a\n+b\n*** Update File: old\n*** Move to: new\n-o\n+n");
     let touched: Vec<_> = plan.touched().collect();
     let expected = [("/w/f", "/elsewhere/f"), ("/w/new", "/w/new"), ("/w/old", "/w/old")];
-    assert_eq!(touched, expected.map(|(path, target)| Touched { path: Path::new(path), target: Path::new(target) }));
+    assert_eq!(touched, expected.map(|(path, target)| TouchedPath { path: Path::new(path), target: Path::new(target) }));
 }
 
 #[test]
 fn one_file_under_two_names_is_refused() {
-    let mut files = Memory::new(&[("f", "a\n"), ("link", "a\n")]);
+    let mut files = MemoryFiles::new(&[("f", "a\n"), ("link", "a\n")]);
     files.links.insert("/w/link".into(), "/w/f".into());
     assert_eq!(
         refusal(&files, &patch("*** Update File: f\n-a\n+b\n*** Update File: link\n-a\n+c")),

@@ -6,7 +6,7 @@ use loomd_patch::{Chunk, Hunk, Line, Patch, intercept, parse, plan, prepare};
 use proptest::prelude::*;
 
 use crate::CWD;
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 
 /// Text of one line, with what could be taken for something else.
 fn text() -> impl Strategy<Value = String> {
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn a_patch_made_from_two_versions_leads_from_one_to_the_other(before in file(), after in file()) {
         prop_assume!(!before.is_empty() || !after.is_empty());
-        let files = Memory::new(&[("f", &joined(&before))]);
+        let files = MemoryFiles::new(&[("f", &joined(&before))]);
         let patch = patch_between(&before, &after);
         let patch = parse(&patch.to_string()).unwrap();
         plan(&patch, Path::new(CWD), &files).unwrap().apply(&files).unwrap();
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn any_patch_to_any_files_is_done_whole_or_refused(patch in patch(), contents in prop::collection::vec(file(), 0..4)) {
-        let files = Memory::new(&[]);
+        let files = MemoryFiles::new(&[]);
         for (number, content) in contents.iter().enumerate() {
             files.put(["a", "b", "d/b", "c"][number], joined(content).as_bytes(), 0o644);
         }
@@ -103,7 +103,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in r"(\*\*\* (Begin Patch|End Patch|Add File: |Update File: |Move to: |End of File)?|@@ ?|[-+ ]|a|\n|<<'?EOF'?|apply_patch |cd |&& |\r|\PC){0,40}") {
-        let files = Memory::new(&[("a", "a\n\na\n")]);
+        let files = MemoryFiles::new(&[("a", "a\n\na\n")]);
         let _ = prepare(&text, Path::new(CWD), &files);
         let _ = prepare(&format!("*** Begin Patch\n*** Update File: a\n{text}\n*** End Patch"), Path::new(CWD), &files);
         intercept(&["bash", "-c", &text]);

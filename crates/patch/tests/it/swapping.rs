@@ -12,9 +12,9 @@ use loomd_patch::{Disk, File, Files, FilesMut};
 use crate::patch;
 
 /// The disk, with something that happens right before the first change.
-struct Swapping<'a>(RefCell<Option<Box<dyn FnOnce() + 'a>>>);
+struct SwapBeforeWrite<'a>(RefCell<Option<Box<dyn FnOnce() + 'a>>>);
 
-impl Swapping<'_> {
+impl SwapBeforeWrite<'_> {
     fn now(&self) {
         if let Some(swap) = self.0.take() {
             swap();
@@ -22,7 +22,7 @@ impl Swapping<'_> {
     }
 }
 
-impl Files for Swapping<'_> {
+impl Files for SwapBeforeWrite<'_> {
     fn read(&self, path: &Path) -> io::Result<File> {
         Disk.read(path)
     }
@@ -40,7 +40,7 @@ impl Files for Swapping<'_> {
     }
 }
 
-impl FilesMut for Swapping<'_> {
+impl FilesMut for SwapBeforeWrite<'_> {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         self.now();
         Disk.write(path, bytes, mode)
@@ -71,7 +71,7 @@ fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
         fs::write(folder.join("file"), "old\n").unwrap();
     }
     let plan = loomd_patch::prepare(&patch(hunks), &workspace, &Disk).unwrap();
-    let files = Swapping(RefCell::new(Some(Box::new(|| swap(&workspace, &outside)))));
+    let files = SwapBeforeWrite(RefCell::new(Some(Box::new(|| swap(&workspace, &outside)))));
     let applied = plan.apply(&files);
     assert!(files.0.borrow().is_none(), "nothing was swapped: {hunks}");
     let left: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();

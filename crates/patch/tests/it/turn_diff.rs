@@ -4,11 +4,11 @@ use std::path::Path;
 
 use loomd_patch::{TurnDiff, diff_base};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{CWD, plan};
 
 /// Applies the patches one after the other.
-fn diff(files: &Memory, patches: &[&str]) -> String {
+fn diff(files: &MemoryFiles, patches: &[&str]) -> String {
     let mut diff = TurnDiff::new(diff_base(Path::new(CWD), files));
     for hunks in patches {
         let plan = plan(files, hunks);
@@ -18,8 +18,8 @@ fn diff(files: &Memory, patches: &[&str]) -> String {
     diff.unified(files)
 }
 
-fn files() -> Memory {
-    Memory::new(&[("sub/f", "a\nb\nc\nd\n"), ("g", "g\n")])
+fn files() -> MemoryFiles {
+    MemoryFiles::new(&[("sub/f", "a\nb\nc\nd\n"), ("g", "g\n")])
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn paths_are_relative_to_the_repository_and_quoted_when_they_must_be() {
     files.put("/.git/HEAD", b"", 0o644);
     let first = |hunks: &str| diff(&files, &[hunks]).lines().next().unwrap().to_owned();
     assert_eq!(first("*** Update File: g\n-g\n+h"), "diff --git a/w/g b/w/g");
-    let outside = Memory::new(&[]);
+    let outside = MemoryFiles::new(&[]);
     let text = diff(&outside, &["*** Add File: /etc/x\n+1\n*** Add File: say \"hi\"\n+1"]);
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("diff ")).collect();
     assert_eq!(heads, ["diff --git a/etc/x b/etc/x", "diff --git \"a/say \\\"hi\\\"\" \"b/say \\\"hi\\\"\""]);

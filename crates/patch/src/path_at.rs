@@ -12,12 +12,12 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-pub(crate) struct Place {
+pub(crate) struct PathAt {
     folder: OwnedFd,
     name: OsString,
 }
 
-impl Place {
+impl PathAt {
     /// The place of an absolute path without `..` and without links in its folders.
     pub fn of(path: &Path) -> io::Result<Self> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -38,12 +38,12 @@ impl Place {
     }
 
     /// Another name in the same folder.
-    pub fn sibling<'a>(&'a self, name: &'a str) -> Name<'a> {
-        Name { folder: self.folder.as_fd(), name: name.as_ref() }
+    pub fn sibling<'a>(&'a self, name: &'a str) -> NameAt<'a> {
+        NameAt { folder: self.folder.as_fd(), name: name.as_ref() }
     }
 
-    fn name(&self) -> Name<'_> {
-        Name { folder: self.folder.as_fd(), name: &self.name }
+    fn name(&self) -> NameAt<'_> {
+        NameAt { folder: self.folder.as_fd(), name: &self.name }
     }
 
     /// What has the name, a link as a link; `None` when nothing has it.
@@ -75,12 +75,12 @@ impl Place {
 }
 
 /// A name in an open folder.
-pub(crate) struct Name<'a> {
+pub(crate) struct NameAt<'a> {
     folder: BorrowedFd<'a>,
     name: &'a OsStr,
 }
 
-impl Name<'_> {
+impl NameAt<'_> {
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         let opened = openat(self.folder, self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode);
         match opened {
