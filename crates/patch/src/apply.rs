@@ -1,4 +1,4 @@
-//! Carrying out a plan: all of it, or nothing. What was done before a step failed is undone.
+//! Applies a plan, all of it or nothing: the steps before a failed one are undone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::plan::{NetChange, Plan};
 use crate::{File, FilesMut};
 
-/// Why a plan was not carried out, in the words that the model gets.
+/// Why a plan was not applied. The text is for the model.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to {step} {shown}: {source}{}", left_behind(left))]
 pub struct ApplyError {
@@ -14,13 +14,13 @@ pub struct ApplyError {
     /// The path as the patch has it.
     pub shown: String,
     pub source: io::Error,
-    /// What could not be put back as it was.
+    /// Paths that could not be restored.
     pub left: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The file is not what it was when the plan was made. Making a new plan may help.
+    /// The file has changed since the plan was made. A new plan may succeed.
     Compare,
     CreateParents,
     Write,
@@ -77,9 +77,11 @@ impl Plan {
     ) -> Result<(), (Step, &'a NetChange, io::Error)> {
         let writes = || self.files.values().filter_map(|net| Some((net, net.after.as_ref()?)));
         let removals = || self.files.values().filter(|net| net.after.is_none() && net.before.is_some());
-        // A file can have to make way for a folder. All others go last, when what is in them is safe.
-        let in_the_way =
-            |net: &NetChange| writes().any(|(other, _)| other.target != net.target && other.target.starts_with(&net.target));
+        // Files in place of a new folder are removed first. All others are removed last, after their content is
+        // written elsewhere.
+        let in_the_way = |net: &NetChange| {
+            writes().any(|(other, _)| other.target != net.target && other.target.starts_with(&net.target))
+        };
         for net in removals().filter(|net| in_the_way(net)) {
             remove(net, files, done)?;
         }
@@ -95,7 +97,11 @@ impl Plan {
     }
 }
 
-fn remove<'a>(net: &'a NetChange, files: &dyn FilesMut, done: &mut Vec<UndoStep<'a>>) -> Result<(), (Step, &'a NetChange, io::Error)> {
+fn remove<'a>(
+    net: &'a NetChange,
+    files: &dyn FilesMut,
+    done: &mut Vec<UndoStep<'a>>,
+) -> Result<(), (Step, &'a NetChange, io::Error)> {
     let step = if net.moved { Step::RemoveOriginal } else { Step::Delete };
     files.remove(&net.target).map_err(|error| (step, net, error))?;
     done.push(UndoStep::Removed(net));
@@ -118,7 +124,7 @@ enum UndoStep<'a> {
 }
 
 impl UndoStep<'_> {
-    /// Gives back what could not be undone.
+    /// Returns the path if it could not be restored.
     fn undo(self, files: &dyn FilesMut) -> Option<PathBuf> {
         let (path, result) = match self {
             Self::Created(folder) => (folder, files.remove_dir(folder)),

@@ -1,5 +1,4 @@
-//! The files of this machine. Changes are made so that a file is never half written and that a link put
-//! in the way leads nowhere.
+//! [`Files`] on this machine. A file is never half written, and a symbolic link created meanwhile is not followed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -46,14 +45,14 @@ impl Files for Disk {
 impl FilesMut for Disk {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         let place = PathAt::of(path)?;
-        // A link is replaced like nothing: it was not there, or led nowhere, when the path was resolved.
+        // A link is replaced like a missing file: when the path was resolved it did not exist, or was dangling.
         let old = place.existing()?.filter(|old| !old.is_symlink());
         if old.as_ref().is_some_and(|old| !old.is_file()) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         match replacement(&place, bytes, mode, old.as_ref()) {
             Ok(Some(draft)) => draft.persist(),
-            // Replacing the file would lose something about it, or is not allowed where writing to it is.
+            // Renaming would lose links or the owner of the file, or is not permitted where writing is.
             Ok(None) => overwrite(&place, bytes, old.as_ref()),
             Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
                 overwrite(&place, bytes, old.as_ref())
@@ -75,7 +74,7 @@ impl FilesMut for Disk {
     }
 }
 
-/// Writes into the file that is there, if it still is `old`. Never through a link, and never into a pipe.
+/// Overwrites the existing file, if it is still `old`. Never through a link, and never into a FIFO.
 fn overwrite(place: &PathAt, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
     let mut file = place.open(OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
     let now = file.metadata()?;
@@ -90,8 +89,8 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// A finished file beside the old one. `None` when the old one has other names or another owner, which a
-/// new file would not have.
+/// A complete file beside the old one. `None` if the old one has several names or another owner, which a new file
+/// would not have.
 fn replacement<'a>(
     place: &'a PathAt,
     bytes: &[u8],
@@ -112,7 +111,7 @@ fn replacement<'a>(
     Ok(Some(draft))
 }
 
-/// A file that is going to take the name of its place. Removed when dropped before.
+/// A temporary file, to be renamed to its final name. Removed when dropped before.
 struct TempFile<'a> {
     place: &'a PathAt,
     /// `None` once it has its final name.
@@ -133,7 +132,7 @@ impl<'a> TempFile<'a> {
         }
     }
 
-    /// Takes the name of the place, whatever has it, a link included.
+    /// Renames the file to its final name, replacing whatever has it, also a link.
     fn persist(mut self) -> io::Result<()> {
         if let Some(name) = &self.name {
             self.place.take_name_of(name)?;
@@ -151,10 +150,10 @@ impl Drop for TempFile<'_> {
     }
 }
 
-/// Names that are tried for a draft.
+/// Names that are tried for a temporary file.
 const ATTEMPTS: usize = 16;
 
-/// What a program asks for when it makes an ordinary file; the umask takes from it.
+/// The usual mode for a new file, from which the umask takes bits.
 const NEW_FILE: u32 = 0o666;
 
 fn mode(metadata: &fs::Metadata) -> u32 {
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it() {
+    fn a_replaced_file_keeps_its_mode_and_no_temporary_file_remains() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.sh");
         fs::write(&path, "old").unwrap();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_has_the_mode_that_any_program_would_give_it() {
+    fn a_new_file_has_the_default_mode() {
         let folder = tempfile::tempdir().unwrap();
         let [ours, plain] = ["ours", "plain"].map(|name| folder.path().join(name));
         Disk.write(&ours, b"", None).unwrap();
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_as_far_as_there_are_files() {
+    fn links_are_resolved_up_to_missing_components() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir(root.join("real")).unwrap();
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_appears_after_the_path_was_resolved_is_not_followed() {
+    fn a_link_created_after_resolving_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let [outside, inside] = ["outside", "inside"].map(|name| root.join(name));
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_is_neither_read_nor_written() {
+    fn a_fifo_is_neither_read_nor_written() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().canonicalize().unwrap().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_file_that_was_looked_at_is_overwritten() {
+    fn a_file_replaced_after_the_check_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| folder.path().canonicalize().unwrap().join(name));
         fs::write(&one, "one").unwrap();
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ordinary_files_are_read() {
+    fn only_regular_files_are_read() {
         let error = Disk.read(Path::new("/dev/null")).unwrap_err();
         assert_eq!(error.to_string(), "is not a regular file");
         let error = Disk.read(Path::new("/")).unwrap_err();

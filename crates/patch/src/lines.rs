@@ -1,23 +1,23 @@
-//! Finding the place of a chunk in a file, and the file with the chunk in it. Models misremember blanks
-//! and typography, so places are looked for exactly first, and then with ever more forgiveness.
+//! Finds the position of a chunk in a file, and applies it. Models misremember white space and typography, so the
+//! position is searched exactly first, then with increasing tolerance.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use crate::parse::{Chunk, Line};
 
-/// Why a chunk has no place.
+/// Why a chunk has no position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotFound {
     Context(String),
-    /// The lines that were looked for.
+    /// The lines that were searched for.
     Lines(String),
 }
 
-/// The text with all chunks in it. It ends with a line break unless it is empty.
+/// The text with all chunks applied. It ends with a line break unless it is empty.
 ///
-/// Lines that a chunk keeps stay as the file has them, also where the chunk spells them differently, and
-/// new lines end the way that most lines of the file do.
+/// Context lines stay as the file has them, also where the chunk differs in white space or typography. New lines get
+/// the most frequent line ending of the file.
 pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, NotFound> {
     let mut lines: Vec<_> = text.split('\n').collect();
     lines.pop_if(|last| last.is_empty());
@@ -40,7 +40,7 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, NotFound> 
         cursor = start + lines.iter().filter(|line| line.is_old()).count();
         edits.push(Edit { start, lines });
     }
-    // Only additions to the end can be out of order, and those keep theirs.
+    // Only additions at the end can be out of order, and those keep their order.
     edits.sort_by_key(|edit| edit.start);
 
     let mut result = String::with_capacity(text.len());
@@ -66,7 +66,7 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, NotFound> 
     Ok(result)
 }
 
-/// Where a chunk goes, and the lines of it that count there.
+/// The position of a chunk, and its lines that apply there.
 fn place<'a>(
     file: &Haystack<'_>,
     mut lines: Vec<ChunkLine<'a>>,
@@ -77,7 +77,7 @@ fn place<'a>(
     if let Some(start) = file.find(&old, from, at_end) {
         return Ok((start, lines));
     }
-    // A blank line at the end of a chunk is often not meant to be there.
+    // A blank line at the end of a chunk is often unintended.
     if let Some(("", shorter)) = old.split_last().map(|(last, rest)| (*last, rest))
         && let Some(start) = file.find(shorter, from, at_end)
     {
@@ -87,7 +87,7 @@ fn place<'a>(
     Err(NotFound::Lines(old.join("\n")))
 }
 
-/// Takes the blank last old line out of a chunk, and a blank at its end that would replace it.
+/// Removes the blank last old line of a chunk, and a blank line that would replace it.
 fn drop_last_old(lines: &mut Vec<ChunkLine<'_>>) {
     let Some(last) = lines.iter().rposition(ChunkLine::is_old) else { return };
     if matches!(lines[last], ChunkLine::Kept(_)) && last + 1 < lines.len() {
@@ -136,11 +136,11 @@ impl<'a> ChunkLine<'a> {
 
 type Normalizer = for<'a> fn(&'a str) -> Cow<'a, str>;
 
-/// Lines are the same if one of these makes them equal; earlier forms first.
+/// Lines are equal if one of these makes them equal; earlier ones are tried first.
 const NORMALIZERS: [Normalizer; 4] =
     [|line| line.into(), |line| line.trim_end().into(), |line| line.trim().into(), |line| plain(line).into()];
 
-/// Without typography: dashes, quotes and spaces as a keyboard has them.
+/// Replaces typographic dashes, quotes and spaces by ASCII.
 fn plain(line: &str) -> String {
     let plain: String = line
         .chars()
@@ -155,7 +155,7 @@ fn plain(line: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// The lines of a file in all forms, each made once when it is first needed.
+/// The lines of a file, normalized by each function when first needed.
 struct Haystack<'a> {
     lines: &'a [&'a str],
     forms: [OnceCell<Vec<Cow<'a, str>>>; NORMALIZERS.len()],
@@ -166,7 +166,7 @@ impl<'a> Haystack<'a> {
         Self { lines, forms: Default::default() }
     }
 
-    /// The first place of the lines at or after `from`, or only at the end.
+    /// The first position of the lines at or after `from`, or only at the end.
     fn find(&self, needle: &[&str], from: usize, at_end: bool) -> Option<usize> {
         let last = self.lines.len().checked_sub(needle.len())?;
         let from = if at_end { from.max(last) } else { from };
@@ -178,9 +178,9 @@ impl<'a> Haystack<'a> {
     }
 }
 
-/// Where `needle` first occurs, in time that grows with the lengths and not with their product.
+/// The first position of `needle`, in linear time (Knuth-Morris-Pratt).
 fn position<T: PartialEq>(haystack: &[T], needle: &[T]) -> Option<usize> {
-    // For each prefix of the needle, how much of its start is also its end.
+    // For each prefix of the needle, the length of its longest border.
     let mut borders = vec![0; needle.len()];
     for end in 1..needle.len() {
         borders[end] = advance(needle, &borders, borders[end - 1], &needle[end]);
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_is_the_first_window_that_is_equal(
+        fn position_is_the_first_equal_window(
             haystack in prop::collection::vec(0..3u8, 0..40),
             needle in prop::collection::vec(0..3u8, 0..6),
         ) {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn typography_is_spelled_plainly() {
+    fn typography_becomes_ascii() {
         assert_eq!(plain("\u{3000}\u{201c}a\u{201d} \u{2013}\u{a0}\u{2018}b\u{2019}\u{2212} "), "\"a\" - 'b'-");
     }
 }

@@ -1,5 +1,5 @@
-//! The net change of a turn: one diff, in git's form, of all files that its patches touched against what
-//! they were before the turn first touched them.
+//! [`TurnDiff`]: the net change of a turn as one git diff of all files that its patches touched, against their
+//! content before the first of them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use sha1::{Digest, Sha1};
 
 use crate::{File, Files, Plan, diff};
 
-/// What paths in a turn's diff are relative to: the repository around the folder, else the folder.
+/// The folder that paths in a turn's diff are relative to: the root of the repository, or else `cwd`.
 pub fn diff_base(cwd: &Path, files: &dyn Files) -> PathBuf {
     cwd.ancestors().find(|folder| files.exists(&folder.join(".git"))).unwrap_or(cwd).to_owned()
 }
 
-/// Collects what a turn's patches touch.
+/// Collects the files that a turn's patches touch.
 #[derive(Clone, Debug)]
 pub struct TurnDiff {
     base: PathBuf,
-    /// Each touched path as it was before.
+    /// Each touched path before the turn.
     baseline: BTreeMap<PathBuf, Option<DiffSide>>,
-    /// New paths, and where the files there came from.
+    /// The original path of each moved file.
     origins: BTreeMap<PathBuf, PathBuf>,
 }
 
-/// Larger files are named, and not shown line by line.
+/// Larger files are listed without their lines.
 const MAX_SHOWN_BYTES: usize = 4 << 20;
 
-/// Lines of context, as git has it.
+/// Lines of context, as in git.
 const CONTEXT: u32 = 3;
 
 impl TurnDiff {
@@ -36,8 +36,7 @@ impl TurnDiff {
         Self { base, baseline: BTreeMap::new(), origins: BTreeMap::new() }
     }
 
-    /// Remembers what the files of a plan were before it was applied. Call it for each plan that was
-    /// applied, in their order.
+    /// Records the files of a plan as they were before it. To be called for each applied plan, in order.
     pub fn note(&mut self, plan: &Plan) {
         for (path, net) in &plan.files {
             self.baseline.entry(path.clone()).or_insert_with(|| net.before.as_ref().map(DiffSide::new));
@@ -48,13 +47,13 @@ impl TurnDiff {
         }
     }
 
-    /// The diff against the files as they are now. Empty when they are what they were.
+    /// The diff against the current files. Empty if they are unchanged.
     pub fn unified(&self, files: &dyn Files) -> String {
         let now = |path: &PathBuf| files.read(path).ok().as_ref().map(DiffSide::new);
         let mut states: BTreeMap<_, _> =
             self.baseline.iter().map(|(path, before)| (path, (before.as_ref(), now(path)))).collect();
 
-        // A file that is gone and another that is new are shown as one if the first became the second.
+        // A deleted and a new file form one entry if the first was moved to the second.
         let mut renamed = BTreeMap::new();
         for (to, from) in &self.origins {
             if let Some((None, Some(_))) = states.get(to)
@@ -78,14 +77,20 @@ impl TurnDiff {
         text
     }
 
-    /// Relative to the base. A path outside of it loses its first slash, so that `a/` can stand before it.
+    /// The path relative to the base. A path outside of it loses its first slash, as `a/` is put before it.
     fn name(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         relative.to_string_lossy().into_owned()
     }
 }
 
-fn entry(text: &mut String, from: &str, to: &str, before: Option<&DiffSide>, after: Option<&DiffSide>) -> std::fmt::Result {
+fn entry(
+    text: &mut String,
+    from: &str,
+    to: &str,
+    before: Option<&DiffSide>,
+    after: Option<&DiffSide>,
+) -> std::fmt::Result {
     let [old_name, new_name] = [quoted("a/", from), quoted("b/", to)];
     writeln!(text, "diff --git {old_name} {new_name}")?;
     match (before, after) {
@@ -124,7 +129,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&DiffSide>, aft
     }
 }
 
-/// A path as git writes it: in quotes when it has characters that would be misread.
+/// A path in git's notation: quoted if it has special characters.
 fn quoted<'a>(prefix: &str, path: &'a str) -> Cow<'a, str> {
     if !path.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
         return format!("{prefix}{path}").into();
@@ -143,14 +148,14 @@ fn quoted<'a>(prefix: &str, path: &'a str) -> Cow<'a, str> {
     text.into()
 }
 
-/// A file as it stands on one side of a diff.
+/// A file on one side of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DiffSide {
-    /// What git calls the content.
+    /// The git object id of the content.
     id: String,
     executable: bool,
     size: usize,
-    /// `None` for what is no text, and for very large files.
+    /// `None` for binary and very large files.
     text: Option<String>,
 }
 
@@ -171,7 +176,7 @@ impl DiffSide {
         if self.executable { "100755" } else { "100644" }
     }
 
-    /// In percent, of the larger one.
+    /// Percentage of the larger file.
     fn similarity(&self, other: &Self) -> usize {
         let kept = match (&self.text, &other.text) {
             _ if self.id == other.id => return 100,

@@ -1,4 +1,4 @@
-//! Which commands are patches.
+//! Commands that contain a patch.
 
 use loomd_patch::{Interception, intercept};
 
@@ -29,7 +29,7 @@ fn a_single_call_with_a_heredoc_is_a_patch() {
 }
 
 #[test]
-fn everything_else_is_left_to_the_shell() {
+fn other_scripts_are_left_to_the_shell() {
     for text in [
         "apply_patch <<'EOF'\nPATCH\nEOF\necho hi",
         "apply_patch <<'EOF' && echo hi\nPATCH\nEOF",
@@ -68,7 +68,7 @@ fn a_patch_can_be_an_argument() {
 }
 
 #[test]
-fn a_patch_that_nobody_calls_for_is_told_apart() {
+fn a_patch_without_a_call_is_recognised() {
     assert_eq!(intercept(&[PATCH]), Some(Interception::NotCalled));
     assert_eq!(intercept(&["bash", "-c", PATCH]), Some(Interception::NotCalled));
     assert_eq!(intercept(&["fish", "-c", PATCH]), None);

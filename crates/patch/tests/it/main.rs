@@ -1,4 +1,4 @@
-//! Patches from text to files, over files in memory.
+//! Patches from text to files, on files in memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn plan(files: &MemoryFiles, hunks: &str) -> Plan {
     loomd_patch::prepare(&patch(hunks), Path::new(CWD), files).unwrap_or_else(|error| panic!("{hunks}: {error}"))
 }
 
-/// What the model is told about a patch that is not tried.
+/// The error for the model about a patch that is not applied.
 fn refusal(files: &MemoryFiles, text: &str) -> String {
     match loomd_patch::prepare(text, Path::new(CWD), files) {
         Ok(plan) => panic!("not refused: {plan:?}"),

@@ -1,4 +1,4 @@
-//! Files in memory, which can be told to fail.
+//! Files in memory, with injected failures.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ pub struct MemoryFiles {
     folders: RefCell<BTreeSet<PathBuf>>,
     /// Links from one path to another.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Changes to these paths are refused.
+    /// Paths whose changes fail.
     pub broken: BTreeSet<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl MemoryFiles {
         self.files.borrow()[&Path::new(CWD).join(name)].mode
     }
 
-    /// All files and contents, relative to the working folder where they are below it.
+    /// All files and contents, with paths relative to the working directory.
     pub fn all(&self) -> Vec<(String, String)> {
         let files = self.files.borrow();
         let name = |path: &Path| path.strip_prefix(CWD).unwrap_or(path).to_string_lossy().into_owned();

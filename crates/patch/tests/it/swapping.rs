@@ -1,5 +1,5 @@
-//! Files that somebody replaces by links between the check of a plan and its changes, as a command in a sandbox could:
-//! the plan is carried out by a process that no sandbox holds back.
+//! Files replaced by links between the check and the application of a plan, as a sandboxed command could do: the plan
+//! is applied outside of any sandbox.
 
 use std::cell::RefCell;
 use std::fs;
@@ -11,7 +11,7 @@ use loomd_patch::{Disk, File, Files, FilesMut};
 
 use crate::patch;
 
-/// The disk, with something that happens right before the first change.
+/// The disk, with a callback right before the first change.
 struct SwapBeforeWrite<'a>(RefCell<Option<Box<dyn FnOnce() + 'a>>>);
 
 impl SwapBeforeWrite<'_> {
@@ -61,7 +61,7 @@ impl FilesMut for SwapBeforeWrite<'_> {
     }
 }
 
-/// Plans the hunks in a workspace with `folder/file`, swaps, applies, and expects the files outside as they were.
+/// Plans the hunks in a workspace with `folder/file`, swaps, applies, and checks that files outside are unchanged.
 fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
@@ -80,7 +80,7 @@ fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
 }
 
 #[test]
-fn a_link_swapped_in_after_the_check_leads_no_change_outside() {
+fn a_link_swapped_in_after_the_check_is_not_followed() {
     let folder_for_link = |workspace: &Path, outside: &Path| {
         fs::rename(workspace.join("folder"), workspace.join("moved")).unwrap();
         symlink(outside, workspace.join("folder")).unwrap();
