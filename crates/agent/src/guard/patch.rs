@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use loomd_patch::{Plan, Touched};
+use loomd_patch::{Plan, TouchedPath};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams,
     FileChangeRequestApprovalResponse, ServerRequest,
@@ -106,7 +106,7 @@ fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
 
 /// What an approval for the session covers: the path, as long as it resolves to the same file. [`Plan::apply`]
 /// changes nothing once the path resolves to another one.
-fn key(touched: Touched<'_>) -> String {
+fn key(touched: TouchedPath<'_>) -> String {
     // Quoted, so that no path can pass for two.
     format!("file {:?} at {:?}", touched.path, touched.target)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use loomd_config::Feature;
 use loomd_model::{ApplyPatch as Form, ToolSpec};
-use loomd_patch::{Disk, Intercepted, Plan, Refusal};
+use loomd_patch::{Disk, Interception, Plan, Refusal};
 use loomd_protocol::{
     FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind, ServerNotification,
     ThreadItem, TurnDiffUpdatedNotification,
@@ -77,8 +77,8 @@ pub(super) fn is_free_form(turn: &TurnCx) -> bool {
 /// A patch in the disguise of a command is applied as what it is. `None` for any other command.
 pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<ToolResult> {
     let (text, folder) = match loomd_patch::intercept(argv)? {
-        Intercepted::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
-        Intercepted::Patch { text, folder } => (text, folder),
+        Interception::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
+        Interception::Patch { text, folder } => (text, folder),
     };
     let folder: PathBuf = folder.map_or_else(|| cwd.into(), |folder| cwd.join(folder));
     let note = format!(

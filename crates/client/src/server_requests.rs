@@ -1,5 +1,5 @@
-//! Requests of the server that are being answered: each in a task of its own, bounded in number, and dropped when
-//! the server no longer wants to know.
+//! Server requests in progress: each runs in a task of its own, bounded in number, and is aborted when the server
+//! withdraws it.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -11,66 +11,66 @@ use serde_json::value::RawValue;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tracing::{debug, error, warn};
 
-use crate::handler::{Answers, Asked};
+use crate::handler::{DecodedRequest, DynHandler};
 use crate::hub::Hub;
 use crate::link::Wire;
 
-/// A server asks once per running tool. This many at a time is no server that one should answer.
-const MAX_ASKED: usize = 1024;
+/// Server requests answered at the same time; more are refused. A server sends one per running tool call.
+const MAX_OPEN: usize = 1024;
 
-pub(crate) struct Requests {
+pub(crate) struct ServerRequests {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
-    handler: Arc<dyn Answers>,
-    /// When this is dropped, so is all work.
+    handler: Arc<dyn DynHandler>,
+    /// Dropping the set aborts all tasks.
     tasks: JoinSet<()>,
     by_id: HashMap<RequestId, AbortHandle>,
     by_task: HashMap<Id, RequestId>,
 }
 
-impl Requests {
-    pub(crate) fn new(wire: Arc<Wire>, hub: Arc<Hub>, handler: Arc<dyn Answers>) -> Self {
+impl ServerRequests {
+    pub(crate) fn new(wire: Arc<Wire>, hub: Arc<Hub>, handler: Arc<dyn DynHandler>) -> Self {
         Self { wire, hub, handler, tasks: JoinSet::new(), by_id: HashMap::new(), by_task: HashMap::new() }
     }
 
     pub(crate) fn start(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
         if self.by_id.contains_key(&id) {
-            // A thread that is resumed asks again what is still open.
+            // After `thread/resume` a server sends open requests again.
             return debug!(%id, "skipping a request that is being answered");
         }
-        if self.tasks.len() >= MAX_ASKED {
+        if self.tasks.len() >= MAX_OPEN {
             warn!(%id, "refusing a request: too many are being answered");
             return self.wire.refuse(&id, &RpcError::overloaded());
         }
         let value: JsonValue = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let thread_id = value["threadId"].as_str().map(str::to_owned);
-        let asked = match ServerRequest::decode(method, params) {
-            Ok(request) => Asked::Known(request.into()),
-            Err(_) => Asked::Other { method: method.to_owned(), params: value },
+        let request = match ServerRequest::decode(method, params) {
+            Ok(request) => DecodedRequest::Known(request.into()),
+            Err(_) => DecodedRequest::Other { method: method.to_owned(), params: value },
         };
-        let (wire, handler, request) = (Arc::clone(&self.wire), Arc::clone(&self.handler), id.clone());
-        let waiting = self.hub.asked(thread_id);
+        let (wire, handler, request_id) = (Arc::clone(&self.wire), Arc::clone(&self.handler), id.clone());
+        let waiting = self.hub.track_request(thread_id);
         let task = self.tasks.spawn(async move {
             let _waiting = waiting;
-            let answer = AssertUnwindSafe(handler.answer(asked)).catch_unwind().await;
+            let answer = AssertUnwindSafe(handler.answer(request)).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| {
                 error!("a handler panicked");
                 Err(RpcError::internal("the client failed to answer"))
             });
-            wire.respond(&request, answer).await;
+            wire.respond(&request_id, answer).await;
         });
         self.by_task.insert(task.id(), id.clone());
         self.by_id.insert(id, task);
     }
 
-    /// The server no longer wants to know.
+    /// Aborts the handler of a request that the server has resolved otherwise.
     pub(crate) fn withdraw(&mut self, id: &RequestId) {
         if let Some(task) = self.by_id.remove(id) {
             task.abort();
         }
     }
 
-    /// Waits until work on one of them is over; for ever when there is none.
+    /// Waits until one handler is done; never resolves while there is none.
     pub(crate) async fn next_done(&mut self) {
         let task = match self.tasks.join_next_with_id().await {
             Some(Ok((task, ()))) => task,

@@ -1,7 +1,6 @@
-//! A name in a folder that is held open. Changes are made by this process, which no sandbox holds back, while
-//! commands in a sandbox may be running: were one of them to put a link in the place of a folder that was looked at,
-//! we would write where it must not. So the folder is opened component by component, links are refused, and
-//! everything is done relative to its descriptor.
+//! [`PathAt`]: a name in a directory that is held open. Patches are applied by this process, outside of any sandbox,
+//! while sandboxed commands may run: one of them could replace a checked directory by a link. So the directory is
+//! opened component by component, links are refused, and all operations are relative to its descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,13 +11,13 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-pub(crate) struct Place {
+pub(crate) struct PathAt {
     folder: OwnedFd,
     name: OsString,
 }
 
-impl Place {
-    /// The place of an absolute path without `..` and without links in its folders.
+impl PathAt {
+    /// Opens the directory of an absolute path that has no `..` and no links in its directories.
     pub fn of(path: &Path) -> io::Result<Self> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -37,16 +36,16 @@ impl Place {
         Ok(Self { folder, name: name.to_owned() })
     }
 
-    /// Another name in the same folder.
-    pub fn sibling<'a>(&'a self, name: &'a str) -> Name<'a> {
-        Name { folder: self.folder.as_fd(), name: name.as_ref() }
+    /// Another name in the same directory.
+    pub fn sibling<'a>(&'a self, name: &'a str) -> NameAt<'a> {
+        NameAt { folder: self.folder.as_fd(), name: name.as_ref() }
     }
 
-    fn name(&self) -> Name<'_> {
-        Name { folder: self.folder.as_fd(), name: &self.name }
+    fn name(&self) -> NameAt<'_> {
+        NameAt { folder: self.folder.as_fd(), name: &self.name }
     }
 
-    /// What has the name, a link as a link; `None` when nothing has it.
+    /// The metadata of the entry, not following a link; `None` if there is none.
     pub fn existing(&self) -> io::Result<Option<fs::Metadata>> {
         match self.name().open(OFlags::PATH, Mode::empty()) {
             Ok(file) => Ok(Some(file.metadata()?)),
@@ -55,7 +54,7 @@ impl Place {
         }
     }
 
-    /// Opens what has the name; fails if that is a link.
+    /// Opens the entry; fails if it is a link.
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         self.name().open(flags, mode)
     }
@@ -68,19 +67,19 @@ impl Place {
         Ok(mkdirat(&self.folder, &self.name, Mode::from_raw_mode(NEW_FOLDER))?)
     }
 
-    /// Gives this place's name to the file that is called `sibling` so far, and removes what had it.
+    /// Renames `sibling` to this name, replacing the entry.
     pub fn take_name_of(&self, sibling: &str) -> io::Result<()> {
         Ok(renameat(&self.folder, sibling, &self.folder, &self.name)?)
     }
 }
 
-/// A name in an open folder.
-pub(crate) struct Name<'a> {
+/// A name in an open directory.
+pub(crate) struct NameAt<'a> {
     folder: BorrowedFd<'a>,
     name: &'a OsStr,
 }
 
-impl Name<'_> {
+impl NameAt<'_> {
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         let opened = openat(self.folder, self.name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode);
         match opened {
@@ -94,5 +93,5 @@ impl Name<'_> {
     }
 }
 
-/// What a program asks for when it makes a folder; the umask takes from it.
+/// The usual mode for a new directory, from which the umask takes bits.
 const NEW_FOLDER: u32 = 0o777;

@@ -1,5 +1,5 @@
-//! Which model there is, when the configuration names none. An account or a key in the environment will do. A newcomer
-//! has neither; the built-in rehearsal answers then, so that a first turn shows what a turn is.
+//! Which model is used if the configuration names none: that of an account or of a key in the environment, or else
+//! the built-in rehearsal model, so that a first turn works without any setup.
 
 use std::env;
 use std::io;
@@ -12,40 +12,40 @@ use super::view::View;
 use crate::cli::Overrides;
 use crate::setup::Setup;
 
-const SAID: &str = "no model is configured, so the built-in stand-in answers. For a real one set OPENAI_API_KEY, or name a \
-provider and a model; `loomd models` lists what is in reach.";
+const REHEARSAL_NOTICE: &str = "no model is configured, so the built-in rehearsal model answers. For a real model set OPENAI_API_KEY, or \
+name a provider and a model; `loomd models` lists the usable ones.";
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
-/// How a model is reached.
+/// How the model is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// As the configuration says, or with the account of the usual provider.
+pub enum ModelAccess {
+    /// As configured, or with the account of the default provider.
     Configured,
-    /// With the key in this variable, at this address.
+    /// With the key in this variable, at this URL.
     Key { variable: &'static str, base_url: String },
-    /// Not at all.
+    /// Not at all: the rehearsal model answers.
     Rehearsal,
 }
 
-/// What a command line gives, with a model to talk to.
-pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, Reach)> {
+/// The setup for a command line, with a provider chosen.
+pub fn setup_with_model(mut overrides: Overrides, provider: Option<&str>, cwd: &str) -> Result<(Setup, ModelAccess)> {
     let setup = Setup::new(&overrides)?;
-    let reach = if provider.is_some() { Reach::Configured } else { Reach::find(&setup, cwd) };
-    if reach == Reach::Configured {
+    let reach = if provider.is_some() { ModelAccess::Configured } else { ModelAccess::find(&setup, cwd) };
+    if reach == ModelAccess::Configured {
         return Ok((setup, reach));
     }
     overrides.config.extend(reach.overrides());
     Ok((Setup::new(&overrides)?, reach))
 }
 
-impl Reach {
-    /// Nobody should take a rehearsal for the real thing.
+impl ModelAccess {
+    /// Warns that the rehearsal model answers.
     pub fn announce(&self, view: &mut impl View) -> io::Result<()> {
-        if *self == Self::Rehearsal { view.warn("rehearsal", SAID) } else { Ok(()) }
+        if *self == Self::Rehearsal { view.warn("rehearsal", REHEARSAL_NOTICE) } else { Ok(()) }
     }
 
-    /// A configuration that makes no sense is left to the server to complain about.
+    /// Chooses a provider. An invalid configuration is left for the server to report.
     pub fn find(setup: &Setup, cwd: &str) -> Self {
         let cwd = AbsolutePathBuf::new(cwd);
         let request = LoadRequest { cwd: cwd.as_ref(), ..setup.sources.request() };
@@ -56,7 +56,8 @@ impl Reach {
         Self::choose(config.model_provider.as_deref(), config.openai_base_url.as_deref(), account, is_set)
     }
 
-    /// A key that was given for this very run comes before the account, and the account before any other key.
+    /// `CODEX_API_KEY`, which is set for a single run, comes before the account, and the account before any other
+    /// key.
     fn choose(provider: Option<&str>, base_url: Option<&str>, account: bool, is_set: impl Fn(&str) -> bool) -> Self {
         let key = |variable| Self::Key { variable, base_url: base_url.unwrap_or(OPENAI).to_owned() };
         match provider {
@@ -69,7 +70,7 @@ impl Reach {
         }
     }
 
-    /// Values for the configuration, as `-c` takes them.
+    /// Configuration overrides, in the format of `-c`.
     fn overrides(&self) -> Vec<String> {
         match self {
             Self::Configured => Vec::new(),
@@ -89,21 +90,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_model_is_taken() {
-        let check = |provider, base_url, account, keys: &[&str], expected: Reach| {
-            let chosen = Reach::choose(provider, base_url, account, |name| keys.contains(&name));
+    fn provider_choice_prefers_configuration_then_account_then_keys() {
+        let check = |provider, base_url, account, keys: &[&str], expected: ModelAccess| {
+            let chosen = ModelAccess::choose(provider, base_url, account, |name| keys.contains(&name));
             assert_eq!(chosen, expected, "{provider:?} {base_url:?} {account} {keys:?}");
         };
-        let key = |variable, base_url: &str| Reach::Key { variable, base_url: base_url.to_owned() };
-        check(None, None, false, &[], Reach::Rehearsal);
-        check(None, None, true, &[], Reach::Configured);
+        let key = |variable, base_url: &str| ModelAccess::Key { variable, base_url: base_url.to_owned() };
+        check(None, None, false, &[], ModelAccess::Rehearsal);
+        check(None, None, true, &[], ModelAccess::Configured);
         check(None, None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
-        check(None, None, true, &["OPENAI_API_KEY"], Reach::Configured);
+        check(None, None, true, &["OPENAI_API_KEY"], ModelAccess::Configured);
         check(None, None, true, &["CODEX_API_KEY"], key("CODEX_API_KEY", OPENAI));
         check(None, Some("http://x"), false, &["CODEX_API_KEY"], key("CODEX_API_KEY", "http://x"));
-        check(None, Some("http://x"), false, &[], Reach::Configured);
-        check(Some("openai"), None, false, &[], Reach::Configured);
+        check(None, Some("http://x"), false, &[], ModelAccess::Configured);
+        check(Some("openai"), None, false, &[], ModelAccess::Configured);
         check(Some("openai"), None, false, &["OPENAI_API_KEY"], key("OPENAI_API_KEY", OPENAI));
-        check(Some("mine"), None, false, &["CODEX_API_KEY", "OPENAI_API_KEY"], Reach::Configured);
+        check(Some("mine"), None, false, &["CODEX_API_KEY", "OPENAI_API_KEY"], ModelAccess::Configured);
     }
 }

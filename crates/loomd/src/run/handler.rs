@@ -1,5 +1,5 @@
-//! The client's handler: turns what the server asks into questions for whoever can answer, and their answers into the
-//! server's words. A question that nobody answers is refused.
+//! [`PromptHandler`]: turns server requests into [`Question`]s for the terminal, and their answers into responses. A
+//! question that cannot be shown is declined.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::form::{Field, fields};
-use super::question::{Answer, Answers, Choice, Question};
+use super::question::{Answer, AnswerKind, Choice, Question};
 
-/// Questions that wait while another is being answered.
+/// Capacity of the queue of questions.
 const WAITING: usize = 64;
 
-/// Where questions come out.
+/// The receiving end of the queue of questions.
 pub type Questions = mpsc::Receiver<Question>;
 
-/// An asker, and where its questions come out.
-pub fn asker() -> (Asker, Questions) {
+/// Returns a handler and the queue of its questions.
+pub fn prompt_handler() -> (PromptHandler, Questions) {
     let (sender, questions) = mpsc::channel(WAITING);
-    (Asker(sender), questions)
+    (PromptHandler(sender), questions)
 }
 
-pub struct Asker(mpsc::Sender<Question>);
+pub struct PromptHandler(mpsc::Sender<Question>);
 
 const USUAL: [Choice; 4] = [Choice::Accept, Choice::AcceptForSession, Choice::Decline, Choice::Cancel];
 
-impl Asker {
+impl PromptHandler {
     async fn ask(&self, question: impl FnOnce(oneshot::Sender<Answer>) -> Question) -> Answer {
         let (reply, answer) = oneshot::channel();
         if self.0.send(question(reply)).await.is_err() {
@@ -46,18 +46,18 @@ impl Asker {
     async fn choose(&self, question: impl FnOnce(oneshot::Sender<Answer>) -> Question) -> Choice {
         match self.ask(question).await {
             Answer::Choice(choice) => choice,
-            Answer::Words(_) | Answer::Entry(_) | Answer::Refused => Choice::Decline,
+            Answer::Words(_) | Answer::FieldValue(_) | Answer::Refused => Choice::Decline,
         }
     }
 
-    /// The fields of a form, one after the other; `None` when somebody has enough of it.
+    /// Asks for the fields of a form one after the other; `None` if the user cancels.
     async fn fill_in(&self, server: &str, schema: McpElicitationSchema) -> Option<JsonValue> {
         let mut content = serde_json::Map::new();
         for field in fields(schema) {
             let name = field.name.clone();
             match self.ask(|reply| field_question(server, field, reply)).await {
-                Answer::Entry(Some(value)) => _ = content.insert(name, value),
-                Answer::Entry(None) => {}
+                Answer::FieldValue(Some(value)) => _ = content.insert(name, value),
+                Answer::FieldValue(None) => {}
                 Answer::Choice(_) | Answer::Words(_) | Answer::Refused => return None,
             }
         }
@@ -65,7 +65,7 @@ impl Asker {
     }
 }
 
-impl Handler for Asker {
+impl Handler for PromptHandler {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
@@ -85,7 +85,7 @@ impl Handler for Asker {
             details: details.into_iter().collect(),
             reason: request.reason,
             item_id: Some(request.item_id),
-            answers: Answers::Permission(USUAL.into()),
+            answers: AnswerKind::Permission(USUAL.into()),
             reply,
         });
         match choice.await {
@@ -106,7 +106,7 @@ impl Handler for Asker {
             details: permission_lines(&request.permissions),
             reason: request.reason,
             item_id: None,
-            answers: Answers::Permission(vec![Choice::Accept, Choice::AcceptForSession, Choice::Decline]),
+            answers: AnswerKind::Permission(vec![Choice::Accept, Choice::AcceptForSession, Choice::Decline]),
             reply,
         });
         let (granted, scope) = match choice.await {
@@ -176,8 +176,8 @@ fn command_question(request: CommandExecutionRequestApprovalParams, reply: onesh
         details,
         reason: request.reason,
         item_id: Some(request.item_id),
-        // Servers propose fewer, and take all of them.
-        answers: Answers::Permission(USUAL.into()),
+        // Servers offer fewer decisions, and accept all of these.
+        answers: AnswerKind::Permission(USUAL.into()),
         reply,
     }
 }
@@ -189,12 +189,13 @@ fn words_question(question: ToolRequestUserInputQuestion, reply: oneshot::Sender
         details: Vec::new(),
         reason: None,
         item_id: None,
-        answers: Answers::Words { options, secret: question.is_secret },
+        answers: AnswerKind::Words { options, secret: question.is_secret },
         reply,
     }
 }
 
-/// Whether somebody wants to answer at all. A form without fields is about a tool, and this is the whole question.
+/// The first question of an elicitation: whether to answer it. A form without fields is an approval of a tool call,
+/// and this is its only question.
 fn elicitation_question(
     server: &str,
     request: &McpServerElicitationRequest,
@@ -202,7 +203,7 @@ fn elicitation_question(
 ) -> Question {
     let (message, details, reason, meta) = match request {
         McpServerElicitationRequest::Url { message, url, meta, .. } => {
-            (message, vec![url.clone()], Some("Open the link, then say yes."), meta)
+            (message, vec![url.clone()], Some("Open the link, then type yes."), meta)
         }
         McpServerElicitationRequest::Form { message, requested_schema, meta } => {
             let fields: Vec<String> = fields(requested_schema.clone()).into_iter().map(|field| field.title).collect();
@@ -223,12 +224,12 @@ fn elicitation_question(
         details,
         reason: reason.map(str::to_owned),
         item_id: None,
-        answers: Answers::Permission(choices),
+        answers: AnswerKind::Permission(choices),
         reply,
     }
 }
 
-/// What a tool that is asked about does, and what it would be called with.
+/// The description of a tool and its arguments.
 fn tool_lines(meta: Option<&JsonValue>) -> Vec<String> {
     let Some(meta) = meta else { return Vec::new() };
     let params = meta["tool_params_display"].as_array().into_iter().flatten().map(|param| {
@@ -244,18 +245,18 @@ fn field_question(server: &str, field: Field, reply: oneshot::Sender<Answer>) ->
         details: field.details(),
         reason: None,
         item_id: None,
-        answers: Answers::Field(field),
+        answers: AnswerKind::Field(field),
         reply,
     }
 }
 
-fn permission_lines(wanted: &RequestPermissionProfile) -> Vec<String> {
-    let network = wanted.network.as_ref().is_some_and(|network| network.enabled != Some(false));
+fn permission_lines(request: &RequestPermissionProfile) -> Vec<String> {
+    let network = request.network.as_ref().is_some_and(|network| network.enabled != Some(false));
     let paths = |word: &str, paths: Option<&Vec<_>>| -> Vec<String> {
         let path = |path: &loomd_protocol::AbsolutePathBuf| format!("{word} {}", path.display());
         paths.into_iter().flatten().map(path).collect()
     };
-    let files = wanted.file_system.as_ref();
+    let files = request.file_system.as_ref();
     let mut lines = paths("read", files.and_then(|files| files.read.as_ref()));
     lines.extend(paths("write", files.and_then(|files| files.write.as_ref())));
     lines.extend(network.then(|| "the network".to_owned()));
@@ -266,22 +267,22 @@ fn permission_lines(wanted: &RequestPermissionProfile) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What the server gets when these lines are typed, and what was asked.
+    /// The response of the handler when these lines are typed, and the questions shown.
     async fn elicit(request: JsonValue, lines: &[&str]) -> (McpServerElicitationRequestResponse, Vec<String>) {
         let mut params = json!({ "threadId": "t", "turnId": "u", "serverName": "alpha", "_meta": null });
         params.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-        let (asker, mut questions) = asker();
+        let (prompt_handler, mut questions) = prompt_handler();
         let mut lines = lines.iter();
         let answering = async {
             let mut asked = Vec::new();
             while let Some(question) = questions.recv().await {
                 asked.push(question.show(|shown| format!("{} {:?} {:?}", shown.title, shown.details, shown.choices)));
-                let answer = question.understand(lines.next().copied()).expect("the line is an answer");
+                let answer = question.parse(lines.next().copied()).expect("the line is an answer");
                 question.answer(answer);
             }
             asked
         };
-        let asking = async move { asker.answer_elicitation(serde_json::from_value(params).unwrap()).await };
+        let asking = async move { prompt_handler.answer_elicitation(serde_json::from_value(params).unwrap()).await };
         tokio::join!(asking, answering)
     }
 
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_is_shown_in_full() {
+    async fn links_are_shown_in_full() {
         let link = json!({ "mode": "url", "message": "Sign in.", "url": "https://x.test/a?b", "elicitationId": "e" });
         let (answer, asked) = elicit(link, &["y"]).await;
         assert_eq!(answer, accepted(None, None));
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_may_be_allowed_for_longer() {
+    async fn a_tool_call_can_be_accepted_for_longer() {
         let meta = json!({ "persist": ["session", "always"], "tool_description": "Wipes.",
             "tool_params_display": [{ "name": "p", "value": 1, "display_name": "p" }] });
         let schema = json!({ "type": "object", "properties": {} });
@@ -333,11 +334,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_nobody_takes_is_refused() {
-        let (asker, questions) = asker();
+    async fn a_question_without_receiver_is_declined() {
+        let (prompt_handler, questions) = prompt_handler();
         drop(questions);
         let form = json!({ "threadId": "t", "turnId": null, "serverName": "s", "mode": "url", "message": "m",
             "url": "u", "elicitationId": "e", "_meta": null });
-        assert_eq!(asker.answer_elicitation(serde_json::from_value(form).unwrap()).await, refused());
+        assert_eq!(prompt_handler.answer_elicitation(serde_json::from_value(form).unwrap()).await, refused());
     }
 }
