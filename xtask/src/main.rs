@@ -1,6 +1,7 @@
 //! Chores of the project. `cargo xtask` lists them.
 
 mod bench;
+mod cycles;
 mod inventory;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 cargo xtask bench [bench.py arguments]
     Builds release and runs the shared benchmark against the reference, which is installed from npm.
+cargo xtask cycles
+    Fails when modules of the agent or the server depend on each other in a circle.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.";
 
@@ -17,6 +20,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
+        Some((chore, [])) if chore == "cycles" => cycles::check(),
         Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
         None => {
             println!("{USAGE}");
