@@ -9,9 +9,8 @@ use loomd_protocol::{
     FileChangeRequestApprovalResponse, ServerRequest,
 };
 
-use super::command::{Denial, RETRY};
-use super::{reviewer, sandbox};
-use crate::tools::ToolCx;
+use super::denial::RETRY;
+use super::{ActionCx, Denial, reviewer, sandbox};
 
 /// What has to happen before a patch is applied.
 pub(crate) enum PatchClearance {
@@ -30,7 +29,7 @@ const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected 
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.
-pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
+pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
     let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched)));
@@ -54,7 +53,7 @@ pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
 }
 
 /// Asks about a patch that has been shown.
-pub(crate) async fn request_patch_approval(cx: &ToolCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
+pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent

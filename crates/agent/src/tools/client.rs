@@ -1,5 +1,6 @@
-//! Tools that the client brings: the call goes to it, and its answer to the model.
+//! Tools that the client brings: a call is sent to the client as a server request, and its response to the model.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use loomd_model::{ToolSpec, complete_schema};
@@ -10,38 +11,54 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{DynamicToolCallResponse as StoredResponse, Event};
 
-use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult};
-use crate::settings::Profile;
+use super::cx::ToolCx;
+use super::source::{ToolList, ToolSource};
+use super::tool::{Role, Tool, ToolFuture, ToolName, ToolScope};
+use crate::tool_call::{Call, Output, ToolResult};
 
-/// Stands for all tools of the client.
-pub(super) struct Dynamic;
+/// The tools of a thread's client.
+pub(crate) struct ClientTools(ToolList);
 
-/// The client's tools that the model is offered.
-pub(super) fn specs(profile: &Profile) -> impl Iterator<Item = ToolSpec> {
-    all(profile).filter(|tool| !tool.defer_loading).map(|tool| ToolSpec::Function {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        strict: false,
-        // One that cannot be completed was refused when it was brought, or comes from an older rollout.
-        parameters: complete_schema(&tool.input_schema).unwrap_or_else(|_| tool.input_schema.clone()),
-    })
+impl ClientTools {
+    pub fn new(specs: &[DynamicToolSpec]) -> Self {
+        let tool = |namespace: Option<&str>, tool: &DynamicTool| -> Arc<dyn Tool> {
+            Arc::new(ClientTool { namespace: namespace.map(Into::into), tool: tool.clone() })
+        };
+        let tools = specs.iter().flat_map(|spec| match spec {
+            DynamicToolSpec::Function(function) => vec![tool(None, function)],
+            DynamicToolSpec::Namespace(namespace) => {
+                namespace.tools.iter().map(|inner| tool(Some(&namespace.name), inner)).collect()
+            }
+        });
+        Self(tools.collect())
+    }
 }
 
-/// Whether the client has a tool of this name.
-pub(super) fn knows(profile: &Profile, name: &str) -> bool {
-    all(profile).any(|tool| tool.name == name)
+impl ToolSource for ClientTools {
+    fn snapshot(&self) -> ToolList {
+        Arc::clone(&self.0)
+    }
 }
 
-fn all(profile: &Profile) -> impl Iterator<Item = &DynamicTool> {
-    profile.dynamic_tools.iter().flat_map(|spec| match spec {
-        DynamicToolSpec::Function(tool) => std::slice::from_ref(tool),
-        DynamicToolSpec::Namespace(namespace) => &namespace.tools,
-    })
+struct ClientTool {
+    namespace: Option<String>,
+    tool: DynamicTool,
 }
 
-impl Tool for Dynamic {
-    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
-        None
+impl Tool for ClientTool {
+    fn name(&self) -> ToolName<'_> {
+        ToolName { namespace: self.namespace.as_deref(), name: &self.tool.name }
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let tool = &self.tool;
+        (scope.role == Role::Main && !tool.defer_loading).then(|| ToolSpec::Function {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            strict: false,
+            // A schema that cannot be completed comes from an older rollout: `thread/start` refuses it.
+            parameters: complete_schema(&tool.input_schema).unwrap_or_else(|_| tool.input_schema.clone()),
+        })
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -51,7 +68,7 @@ impl Tool for Dynamic {
 
 async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let arguments: JsonValue = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let begun = Instant::now();
     let item = |status, content_items: Option<Vec<Content>>, success| ThreadItem::DynamicToolCall {
         id: call.id.clone(),
@@ -99,7 +116,7 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     Ok(Output { body: body(response.content_items), notes: Vec::new() })
 }
 
-/// One text is sent as it is, anything else as its parts.
+/// A single text as a text, anything else as content items.
 fn body(items: Vec<Content>) -> FunctionCallOutputBody {
     match <[Content; 1]>::try_from(items) {
         Ok([Content::InputText { text }]) => FunctionCallOutputBody::Text(text),

@@ -1,152 +1,27 @@
-//! A loaded thread: one task, the only owner of its state. Everybody else sends it an [`Op`].
-//!
-//! The task answers and then tells the news, in that order, so that nobody hears of something before its
-//! cause is answered.
+//! The task of a loaded thread: it serves requests until the thread is unloaded.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loomd_hooks::SessionSource;
 use loomd_protocol::{
-    DeprecationNoticeNotification, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadItem,
-    ThreadNameUpdatedNotification, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification,
-    ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, TurnStatus, UserInput,
+    ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
+    ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, Turn as WireTurn,
+    TurnStatus,
 };
-use loomd_store::rollout::{
-    AgentStatus, Event, Record, SessionMeta, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo,
-};
+use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Store, ThreadId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::busy::Busy;
+use super::op::{Elicit, LoadReason, Op, Opened, Reply};
+use super::running_turn::RunningTurn;
+use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
-use crate::hub::Hub;
 use crate::refusal::Refusal;
-use crate::running::{Memory, Queued, RunningTurn, Unwritten};
-use crate::services::Services;
-use crate::settings::{Profile, Settings};
-use crate::threads::Place;
-use crate::tools::Kit;
-use crate::turn::{Work, usage};
+use crate::turn::usage;
 use crate::turns::interrupt_open;
-use crate::view::{Persistence, View};
-
-/// How an answer gets to whoever asked. It is called before any news that the answer causes.
-pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
-
-/// A thread that was opened for somebody.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
-    pub thread: WireThread,
-    pub settings: Settings,
-}
-
-/// What can be asked of a loaded thread.
-pub(crate) enum Op {
-    Join {
-        subscriber: Subscriber,
-        turns: bool,
-        reply: Reply<Opened>,
-    },
-    /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
-    Leave {
-        subscriber: Subscriber,
-        reply: Reply<ThreadUnsubscribeStatus>,
-        left: oneshot::Sender<()>,
-    },
-    Disconnected(Subscriber),
-    Rename {
-        name: String,
-        reply: Reply<()>,
-    },
-    RollBack {
-        turns: u32,
-        reply: Reply<WireThread>,
-    },
-    Elicit {
-        change: Elicit,
-        reply: Reply<u64>,
-    },
-    Show {
-        turns: bool,
-        reply: Reply<WireThread>,
-    },
-    StartTurn {
-        params: Box<TurnStartParams>,
-        reply: Reply<WireTurn>,
-    },
-    Steer {
-        expected: String,
-        input: Vec<UserInput>,
-        reply: Reply<String>,
-    },
-    /// `turn_id` is empty for whatever runs.
-    Interrupt {
-        turn_id: String,
-        reply: Reply<()>,
-    },
-    /// Work that takes the place of a running turn.
-    Replace {
-        work: Work,
-        reply: Reply<WireTurn>,
-    },
-    /// A command that went on without its turn has ended.
-    ItemEnded {
-        turn_id: String,
-        item: Box<ThreadItem>,
-        event: Box<Event>,
-        /// Done when it has been shown.
-        done: oneshot::Sender<()>,
-    },
-    /// Ends all commands in the background.
-    CleanTerminals(Reply<()>),
-    ShellCommand {
-        command: String,
-        reply: Reply<()>,
-    },
-    /// Notifications for the model are pending.
-    RecordNotifications,
-    /// The end, asked for by the server itself.
-    Close(oneshot::Sender<()>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Elicit {
-    Begin,
-    End,
-}
-
-/// How a thread came to be loaded, and what is told about it first.
-pub(crate) enum LoadReason {
-    Started {
-        notices: Vec<DeprecationNoticeNotification>,
-    },
-    Forked {
-        turns: Vec<loomd_protocol::Turn>,
-    },
-    Resumed {
-        turns: Vec<loomd_protocol::Turn>,
-    },
-    /// By another agent.
-    Spawned,
-}
-
-impl LoadReason {
-    pub fn has_turns(&self) -> bool {
-        matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
-    }
-
-    /// As hooks are told.
-    pub fn source(&self) -> SessionSource {
-        match self {
-            Self::Resumed { .. } => SessionSource::Resume,
-            Self::Started { .. } | Self::Forked { .. } | Self::Spawned => SessionSource::Startup,
-        }
-    }
-}
+use crate::view::Persistence;
 
 /// How long a thread that nobody uses remembers its conversation. It can be read again.
 const REMEMBERS: Duration = Duration::from_secs(300);
@@ -160,35 +35,6 @@ const STOPPING: Duration = Duration::from_secs(10);
 /// How long killed commands may take to end then.
 const ENDING: Duration = Duration::from_secs(2);
 
-pub(crate) struct Thread {
-    pub id: ThreadId,
-    pub settings: Settings,
-    pub profile: Arc<Profile>,
-    /// What it says of itself when its first record is written.
-    pub meta: Box<SessionMeta>,
-    /// What its tools share.
-    pub kit: Kit,
-    pub view: Arc<View>,
-    pub store: Arc<dyn Store>,
-    pub services: Arc<Services>,
-    pub hub: Arc<Hub>,
-    /// What the last turn left behind.
-    pub memory: Option<Box<Memory>>,
-    /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
-    /// model does, so that the provider can keep what it has cached.
-    pub instructions: Option<(String, Arc<str>)>,
-    pub running: Option<RunningTurn>,
-    /// What ended while the thread could not be written to.
-    pub unwritten: Vec<Unwritten>,
-    /// Turns that wait for the running one.
-    pub queued: VecDeque<Queued>,
-    pub busy: Arc<Busy>,
-    /// Questions to the user that other programs have open; tools do not time out meanwhile.
-    pub elicitations: u64,
-    /// Whoever waits for the thread to be unloaded. Dropped with it.
-    pub left: Option<oneshot::Sender<()>>,
-}
-
 /// Whether the thread stays loaded.
 #[derive(PartialEq, Eq)]
 enum Next {
@@ -199,7 +45,7 @@ enum Next {
 impl Thread {
     /// Tells how the thread came to be, then serves it until it is unloaded. `place` is given up before
     /// anybody is told that it was, and also if the task fails.
-    pub async fn run(mut self, first: LoadReason, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: Place) {
+    pub async fn run(mut self, first: LoadReason, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: impl Drop) {
         self.begin(first, reply).await;
         let mut closed = None;
         loop {
@@ -237,10 +83,8 @@ impl Thread {
             self.write_rest().await;
         }
         ops.close();
-        self.kit.agent_tree.set(self.id, AgentStatus::Shutdown);
-        if let Some(threads) = self.kit.threads.upgrade() {
-            threads.close_children(self.id, &self.kit.agent_tree).await;
-        }
+        self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
+        self.host.close_children(self.id, &self.tools.agent_tree).await;
         drop(place);
         self.store.release(self.id);
         self.view.change(&self.hub, |status| status.loaded = false).await;
@@ -326,13 +170,13 @@ impl Thread {
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
             Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
             Op::Replace { work, reply } => self.replace(work, reply).await,
-            Op::ItemEnded { turn_id, item, event, done } => {
-                self.item_ended(turn_id, *item, *event).await;
+            Op::ItemEnded { ended, done } => {
+                self.item_ended(*ended).await;
                 _ = done.send(());
             }
             Op::CleanTerminals(reply) => {
                 reply(Ok(()));
-                self.kit.terminals.sessions.terminate_all();
+                self.tools.terminals.sessions.terminate_all();
             }
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
@@ -369,7 +213,7 @@ impl Thread {
     /// Ends the commands in the background before the thread is unloaded. Whatever else is asked meanwhile is
     /// asked of a thread that is gone.
     async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
-        self.kit.terminals.sessions.terminate_all();
+        self.tools.terminals.sessions.terminate_all();
         let hub = Arc::clone(&self.hub);
         let ended = async {
             while hub.has_open_items()

@@ -1,132 +1,36 @@
-//! The turn that a thread runs: how it begins, what can be said to it, and what its end means.
+//! How a thread starts, steers and ends turns.
 
-use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use loomd_model::Session;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, NonSteerableTurnKind, RateLimitSnapshot,
-    ResponseItem, ServerNotification, ThreadItem, Turn as WireTurn, TurnCompletedNotification, TurnError,
-    TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
+    CodexErrorInfo, ErrorNotification, NonSteerableTurnKind, ServerNotification, ThreadItem, Turn as WireTurn,
+    TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
-use loomd_store::Durability;
-use loomd_store::rollout::{AgentStatus, Event, Record};
+use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use crate::busy::Working;
+use super::memory::Memory;
+use super::op::Reply;
+use super::running_turn::{Kind, Queued, RunningTurn};
+use super::state::Thread;
 use crate::context::Situation;
-use crate::conversation::{Conversation, message};
 use crate::given_up::given_up;
+use crate::guard::ActionCx;
+use crate::inbox::{Inbox, Input};
+use crate::message::message;
 use crate::prompts;
-use crate::recorder::Recorder;
 use crate::refusal::Refusal;
-use crate::services::Services;
-use crate::settings::Profile;
-use crate::thread::{Reply, Thread};
-use crate::tools::{Role, Toolbox};
-use crate::turn::{Ended, Inbox, Input, Outcome, Progress, Scope, TurnCx, TurnTask, Work, shell_command, usage};
+use crate::tools::{Role, ToolCx, Toolbox};
+use crate::turn::{Ended, Outcome, Progress, Scope, TurnTask, Work, shell_command};
+use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
 /// More turns than this do not wait for a running one: whoever asks for so many has lost count.
 const MAX_QUEUED: usize = 64;
-
-/// What a thread remembers between turns.
-pub(crate) struct Memory {
-    pub conversation: Option<Conversation>,
-    pub session: Session,
-    pub rate_limits: RateLimitSnapshot,
-}
-
-impl Memory {
-    pub fn new(profile: &Profile, services: &Services, conversation: Option<Conversation>) -> Self {
-        let (provider, http) = (Arc::clone(&profile.provider), Arc::clone(&services.http));
-        let session = Session::new(provider, http, profile.identity.clone());
-        Self { conversation, session, rate_limits: usage::no_limits() }
-    }
-}
-
-/// An item that ended and could not be written. It is shown when it has been.
-pub(crate) struct Unwritten {
-    turn_id: String,
-    item: ThreadItem,
-    record: Record,
-}
-
-/// A turn that waits for its time.
-pub(crate) struct Queued {
-    turn_id: String,
-    work: Work,
-    /// It takes the place of the running turn.
-    replaces: bool,
-}
-
-impl Queued {
-    pub fn into_turn_id(self) -> String {
-        self.turn_id
-    }
-}
-
-/// The turn that is running.
-pub(crate) struct RunningTurn {
-    turn_id: String,
-    kind: Kind,
-    cx: Arc<TurnCx>,
-    toolbox: Arc<Toolbox>,
-    inbox: Arc<Inbox>,
-    cancel: CancellationToken,
-    /// Something else takes its place.
-    replaced: Arc<AtomicBool>,
-    task: AbortOnDropHandle<Ended>,
-    /// Whoever wants to know that it was interrupted.
-    interrupts: Vec<Reply<()>>,
-    _working: Working,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Regular,
-    Review,
-    Compact,
-    ShellCommand,
-}
-
-impl Kind {
-    fn of(work: &Work) -> Self {
-        match work {
-            Work::Answer { .. } => Self::Regular,
-            Work::Compact => Self::Compact,
-            Work::Review { .. } => Self::Review,
-            Work::ShellCommand { .. } => Self::ShellCommand,
-        }
-    }
-}
-
-impl RunningTurn {
-    pub fn turn_id(&self) -> &str {
-        &self.turn_id
-    }
-
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
-    /// It was told to end and takes nothing more in.
-    fn is_stopping(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-
-    /// Resolves when the running turn is over; never when none is running.
-    pub async fn ended(running: &mut Option<Self>) -> Result<Ended, JoinError> {
-        match running {
-            Some(running) => (&mut running.task).await,
-            None => pending().await,
-        }
-    }
-}
 
 impl Thread {
     /// Begins a turn, or gives the input to the one that is running.
@@ -243,61 +147,13 @@ impl Thread {
         }
     }
 
-    /// Records the notifications that came while no turn took them. Does nothing while a turn is running: they
-    /// are recorded when it has ended.
-    pub(crate) async fn record_notifications(&mut self) {
-        if self.running.is_some() {
-            return;
-        }
-        for item in self.kit.agent_tree.take_pending(self.id) {
-            if let Err(refusal) = self.write_down(item).await {
-                tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
-            }
-        }
-    }
-
-    /// Records that a command in the background has ended, then publishes it. While it cannot be written, it
-    /// waits and is tried again.
-    pub(crate) async fn item_ended(&mut self, turn_id: String, item: ThreadItem, event: Event) {
-        let record = Record::EventMsg(event);
-        if let Some(running) = &self.running
-            && running.cx.record_while_open(std::slice::from_ref(&record)).await
-        {
-            return self.show_completed(item, turn_id).await;
-        }
-        self.unwritten.push(Unwritten { turn_id, item, record });
-        self.write_rest().await;
-    }
-
-    /// Writes what ended between turns. What cannot be written stays, and is not shown.
-    pub(crate) async fn write_rest(&mut self) {
-        match self.prepare().await {
-            Ok((_, memory)) => self.memory = Some(Box::new(memory)),
-            Err(refusal) => {
-                let waiting = self.unwritten.len();
-                tracing::warn!(thread = %self.id, %refusal, waiting, "the end of a command cannot be written yet");
-            }
-        }
-    }
-
-    async fn show_completed(&self, item: ThreadItem, turn_id: String) {
-        self.hub
-            .publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
-                item,
-                thread_id: self.id.to_string(),
-                turn_id,
-                completed_at_ms: jiff::Timestamp::now().as_millisecond(),
-            }))
-            .await;
-    }
-
     /// Runs a command of the user: beside a running turn, else as a turn of its own.
     pub(crate) async fn shell_command(&mut self, command: String, reply: Reply<()>) {
         if let Some(running) = self.running.as_ref().filter(|running| running.kind == Kind::Regular)
             && let Some(hold) = running.inbox.hold()
         {
             reply(Ok(()));
-            let tools = Arc::clone(running.toolbox.cx());
+            let tools = Arc::clone(&running.tools);
             tokio::spawn(async move {
                 let told = shell_command::run(&tools, command).await;
                 hold.put(Input::Injected(Box::new(told)));
@@ -343,11 +199,13 @@ impl Thread {
             cancel.clone(),
             recorder,
         ));
-        self.kit.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
+        self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         let kind = Kind::of(&work);
-        let toolbox = Arc::new(Toolbox::new(&cx, self.kit.clone()));
+        let action =
+            ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
+        let tools = Arc::new(ToolCx::new(action, Arc::clone(&self.tools)));
         let turn = TurnTask {
-            toolbox: Arc::clone(&toolbox),
+            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools))),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
             services: Arc::clone(&self.services),
@@ -372,7 +230,7 @@ impl Thread {
             turn_id,
             kind,
             cx,
-            toolbox,
+            tools,
             inbox,
             cancel,
             replaced,
@@ -380,62 +238,14 @@ impl Thread {
             interrupts: Vec::new(),
             _working: working,
         });
-        self.kit.agent_tree.set(self.id, AgentStatus::Running);
-        Ok(())
-    }
-
-    /// The right to write, and what the thread remembers, up to date.
-    async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
-        let persistence = self.view.persistence();
-        let lease = match persistence {
-            Persistence::Ephemeral => None,
-            _ => Some(self.store.lease(self.id).await?),
-        };
-        let mut memory = match self.memory.take() {
-            Some(memory) => *memory,
-            None => Memory::new(&self.profile, &self.services, None),
-        };
-        let mut len = 0;
-        if persistence == Persistence::Stored {
-            len = self.store.extent(self.id).await?.len;
-            // Another process may have added to it.
-            if memory.conversation.as_ref().is_none_or(|known| known.len != len) {
-                memory.conversation = Some(Conversation::load(&*self.store, self.id).await?);
-            }
-        }
-        let mut recorder = Recorder::new(Arc::clone(&self.store), lease, len);
-        if !self.unwritten.is_empty() && persistence != Persistence::Pending {
-            for unwritten in &self.unwritten {
-                recorder.note(&unwritten.record)?;
-            }
-            recorder.flush(Durability::Flushed).await?;
-            if let Some(conversation) = &mut memory.conversation {
-                conversation.len = recorder.len;
-            }
-            for Unwritten { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
-                self.show_completed(item, turn_id).await;
-            }
-        }
-        Ok((recorder, memory))
-    }
-
-    async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
-        let (mut recorder, mut memory) = self.prepare().await?;
-        recorder.note(&Record::ResponseItem(item.clone()))?;
-        if self.view.persistence() == Persistence::Stored {
-            recorder.flush(Durability::Flushed).await?;
-        }
-        let conversation = memory.conversation.get_or_insert_default();
-        conversation.push(&item);
-        conversation.len = recorder.len;
-        self.memory = Some(Box::new(memory));
+        self.tools.agent_tree.set(self.id, AgentStatus::Running);
         Ok(())
     }
 
     fn scope(&mut self, cx: &TurnCx) -> Scope {
         Scope {
             session_id: self.id.to_string(),
-            subagent: (self.kit.role == Role::Child).then(|| "collab_spawn".into()),
+            subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
             instructions: self.instructions(cx),
             shows_messages: true,
             records: true,
@@ -468,7 +278,7 @@ impl Thread {
     /// Tells how a turn ended, and begins the next if one waits.
     pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
         let Some(running) = self.running.take() else { return };
-        self.kit.agent_tree.set_inbox(self.id, None);
+        self.tools.agent_tree.set_inbox(self.id, None);
         let outcome = match ended {
             Ok(Ended { outcome, conversation, session, rate_limits }) => {
                 self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
@@ -533,21 +343,17 @@ impl Thread {
             Outcome::Interrupted => AgentStatus::Interrupted,
         };
         let Ok(text) = prompts::subagent_notification(&self.id.to_string(), &status) else {
-            return self.kit.agent_tree.set(self.id, status);
+            return self.tools.agent_tree.set(self.id, status);
         };
         let notification = Box::new(message("user", text));
-        let Some(parent) = self.kit.agent_tree.turn_ended(self.id, status, notification) else { return };
-        let threads = self.kit.threads.clone();
+        let Some(parent) = self.tools.agent_tree.turn_ended(self.id, status, notification) else { return };
+        let host = Arc::clone(&self.host);
         // An idle parent records it at once. Not waited for: the parent may be waiting for this thread.
-        tokio::spawn(async move {
-            if let Some(threads) = threads.upgrade() {
-                threads.record_notifications(parent).await;
-            }
-        });
+        tokio::spawn(async move { host.record_notifications(parent).await });
     }
 
     fn subagents(&self) -> Vec<(String, String)> {
-        let children = self.kit.agent_tree.children(self.id).into_iter();
+        let children = self.tools.agent_tree.children(self.id).into_iter();
         children.map(|(id, nickname)| (id.to_string(), nickname)).collect()
     }
 
@@ -582,7 +388,7 @@ impl Thread {
     /// background. Of a turn that could not be written, no item is shown as completed.
     async fn complete_open_items(&self, turn_id: &str, broken: bool) {
         for item in self.hub.open_items(turn_id) {
-            if self.kit.terminals.runs(item.id()) {
+            if self.tools.terminals.runs(item.id()) {
                 continue;
             }
             match broken {

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
@@ -15,11 +16,14 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::event_sink::PendingRequest;
-use crate::guard::Grants;
+use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
+
+/// How long a tool or a command may take to stop when its turn is interrupted.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// The surroundings of one turn.
 pub(crate) struct TurnCx {

@@ -15,9 +15,9 @@ use loomd_proxy::{Host, Protocol, Request};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use crate::guard::judge;
+use super::reviewer::judge;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 #[derive(Default)]
 pub(crate) struct Hosts(Mutex<State>);
@@ -40,7 +40,7 @@ fn key(request: &Request) -> Key {
 
 /// What came of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HostDecision {
+pub(crate) enum HostDecision {
     Yes,
     No,
     /// NoSubscribers answered, or somebody whose word the user does not stand behind.
@@ -49,19 +49,14 @@ pub(super) enum HostDecision {
 
 impl Hosts {
     /// What has been decided about a request before.
-    pub(super) fn known(&self, request: &Request) -> Option<bool> {
+    pub fn known(&self, request: &Request) -> Option<bool> {
         let state = self.lock();
         let rule = state.rules.get(&request.host).copied();
         rule.or_else(|| state.allowed.contains(&key(request)).then_some(true))
     }
 
     /// Asks, or waits for the answer to a question that is open. Whoever no longer waits need not be asked for.
-    pub(super) async fn ask(
-        self: Arc<Self>,
-        turn: &Arc<TurnCx>,
-        services: &Arc<Services>,
-        request: &Request,
-    ) -> HostDecision {
+    pub async fn ask(self: Arc<Self>, turn: &Arc<TurnCx>, services: &Arc<Services>, request: &Request) -> HostDecision {
         let mut answer = {
             let mut state = self.lock();
             match state.open.get(&key(request)) {
