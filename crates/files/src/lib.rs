@@ -17,7 +17,7 @@ mod write;
 pub use copy::copy;
 pub use error::FsError;
 pub use list::{metadata, read_directory};
-pub use order::{Access, Order, Turn};
+pub use order::{Access, Order, OrderGuard};
 pub use read::{MAX_READ, read_file};
 pub use remove::remove;
 pub use watch::{Deliver, Owner, Watches};

@@ -16,11 +16,11 @@ pub enum Access {
 /// Operations in progress, and those that wait for them.
 #[derive(Default)]
 pub struct Order {
-    entered: Arc<Mutex<Entered>>,
+    state: Arc<Mutex<OrderState>>,
 }
 
 #[derive(Default)]
-struct Entered {
+struct OrderState {
     next: u64,
     operations: Vec<Operation>,
 }
@@ -33,17 +33,17 @@ struct Operation {
 }
 
 /// The right to run an operation, until it is dropped.
-pub struct Turn {
+pub struct OrderGuard {
     number: u64,
-    entered: Arc<Mutex<Entered>>,
+    state: Arc<Mutex<OrderState>>,
     _over: watch::Sender<()>,
 }
 
 impl Order {
     /// Waits for the operations that were asked for before and touch the same paths. The place in the order is
     /// taken at the first poll.
-    pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> Turn {
-        let (before, turn) = self.take_place(touches);
+    pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> OrderGuard {
+        let (before, turn) = self.register(touches);
         for mut operation in before {
             // Nothing is ever sent; this ends when the sender is gone.
             while operation.changed().await.is_ok() {}
@@ -51,26 +51,26 @@ impl Order {
         turn
     }
 
-    fn take_place(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, Turn) {
-        let mut entered = lock(&self.entered);
-        let conflicts = entered.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
+    fn register(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, OrderGuard) {
+        let mut state = lock(&self.state);
+        let conflicts = state.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
         let before = conflicts.map(|operation| operation.over.clone()).collect();
         let (sender, over) = watch::channel(());
-        let number = entered.next;
-        entered.next += 1;
-        entered.operations.push(Operation { number, touches, over });
-        (before, Turn { number, entered: Arc::clone(&self.entered), _over: sender })
+        let number = state.next;
+        state.next += 1;
+        state.operations.push(Operation { number, touches, over });
+        (before, OrderGuard { number, state: Arc::clone(&self.state), _over: sender })
     }
 }
 
-impl Drop for Turn {
+impl Drop for OrderGuard {
     fn drop(&mut self) {
-        lock(&self.entered).operations.retain(|operation| operation.number != self.number);
+        lock(&self.state).operations.retain(|operation| operation.number != self.number);
     }
 }
 
-fn lock(entered: &Mutex<Entered>) -> MutexGuard<'_, Entered> {
-    entered.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<OrderState>) -> MutexGuard<'_, OrderState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn conflict(one: &[(PathBuf, Access)], other: &[(PathBuf, Access)]) -> bool {
@@ -131,6 +131,6 @@ mod tests {
             task.await.unwrap();
         }
         assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4]);
-        assert!(lock(&order.entered).operations.is_empty());
+        assert!(lock(&order.state).operations.is_empty());
     }
 }

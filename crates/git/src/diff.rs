@@ -28,7 +28,7 @@ pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<Remo
     let repository = Repository::find(cwd)?;
     let git = &Program::new(launcher, &repository, cwd).without_filters().await?;
     let sha = nearest_pushed(git).await?;
-    let mut diff = git.ask(&[&OPTIONS[..], &[&sha, "--"]].concat()).await?;
+    let mut diff = git.output(&[&OPTIONS[..], &[&sha, "--"]].concat()).await?;
     for file in untracked(git).await? {
         let answer = git.run(&[&OPTIONS[..], &["--binary", "--no-index", "--", "/dev/null", &file]].concat()).await?;
         // This kind of comparison says by 1 that there is a difference.
@@ -44,7 +44,7 @@ pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<Remo
 }
 
 async fn untracked<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
-    let list = git.ask(&["ls-files", "--others", "--exclude-standard", "-z"]).await?;
+    let list = git.output(&["ls-files", "--others", "--exclude-standard", "-z"]).await?;
     Some(list.split('\0').filter(|name| !name.is_empty()).take(MAX_UNTRACKED).map(str::to_owned).collect())
 }
 
@@ -54,7 +54,7 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
     for branch in candidates(git, &remotes).await {
         let Some(pushed) = pushed(git, &remotes, &branch).await else { continue };
         let range = format!("{pushed}..HEAD");
-        let Some(distance) = git.ask_line(&["rev-list", "--count", &range]).await else { continue };
+        let Some(distance) = git.first_line(&["rev-list", "--count", &range]).await else { continue };
         let Ok(distance) = distance.parse::<u64>() else { continue };
         if best.as_ref().is_none_or(|(nearest, _)| distance < *nearest) {
             best = Some((distance, pushed));
@@ -65,7 +65,7 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
 
 /// `origin` first.
 async fn remotes<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
-    let mut remotes: Vec<String> = git.ask(&["remote"]).await?.lines().map(str::to_owned).collect();
+    let mut remotes: Vec<String> = git.output(&["remote"]).await?.lines().map(str::to_owned).collect();
     remotes.sort_by_key(|remote| remote != "origin");
     (!remotes.is_empty()).then_some(remotes)
 }
@@ -80,11 +80,11 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
             branches.push(branch);
         }
     };
-    add(git.ask_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await);
+    add(git.first_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await);
     add(default_branch(git, remotes).await);
     for remote in remotes {
         let folder = format!("refs/remotes/{remote}");
-        let list = git.ask(&["for-each-ref", "--format=%(refname:short)", "--contains=HEAD", &folder]).await;
+        let list = git.output(&["for-each-ref", "--format=%(refname:short)", "--contains=HEAD", &folder]).await;
         for name in list.unwrap_or_default().lines() {
             add(name.strip_prefix(remote.as_str()).and_then(|name| name.strip_prefix('/')).map(str::to_owned));
         }
@@ -96,7 +96,7 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
 async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Option<String> {
     for remote in remotes {
         let head = format!("refs/remotes/{remote}/HEAD");
-        if let Some(name) = git.ask_line(&["symbolic-ref", "--quiet", &head]).await
+        if let Some(name) = git.first_line(&["symbolic-ref", "--quiet", &head]).await
             && let Some(branch) = name.strip_prefix(&format!("refs/remotes/{remote}/"))
         {
             return Some(branch.to_owned());
@@ -104,7 +104,7 @@ async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -
     }
     for branch in ["main", "master"] {
         let name = format!("refs/heads/{branch}");
-        if git.ask_line(&["rev-parse", "--verify", "--quiet", &name]).await.is_some() {
+        if git.first_line(&["rev-parse", "--verify", "--quiet", &name]).await.is_some() {
             return Some(branch.to_owned());
         }
     }
@@ -116,7 +116,7 @@ async fn pushed<L: Launcher>(git: &Program<'_, L>, remotes: &[String], branch: &
     for remote in remotes {
         let name = PathBuf::from("refs/remotes").join(remote).join(branch);
         let name = name.to_str()?;
-        if let Some(sha) = git.ask_line(&["rev-parse", "--verify", "--quiet", name]).await {
+        if let Some(sha) = git.first_line(&["rev-parse", "--verify", "--quiet", name]).await {
             return Some(sha);
         }
     }

@@ -41,16 +41,16 @@ pub async fn facts(folder: &Path, launcher: &impl Launcher) -> Option<Facts> {
     let head = match head {
         Head::At { commit_hash, branch } => (commit_hash, branch),
         Head::Unborn => return None,
-        Head::Unusual => {
-            let commit_hash = program.ask_line(&["rev-parse", "HEAD"]).await?;
-            let branch = program.ask_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await;
+        Head::Unsupported => {
+            let commit_hash = program.first_line(&["rev-parse", "HEAD"]).await?;
+            let branch = program.first_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await;
             // What git says when no branch is checked out.
             (commit_hash, branch.filter(|branch| branch != "HEAD"))
         }
     };
     let origin_url = match origin {
         Ok(url) => url,
-        Err(Unusual) => program.ask_line(&["remote", "get-url", "origin"]).await,
+        Err(Unsupported) => program.first_line(&["remote", "get-url", "origin"]).await,
     };
     Some(Facts { commit_hash: head.0, branch: head.1, origin_url })
 }
@@ -63,13 +63,13 @@ enum Head {
     },
     /// The branch has no commit yet, or there is no `HEAD` that can be read.
     Unborn,
-    Unusual,
+    Unsupported,
 }
 
 fn head(repository: &Repository) -> Head {
     // References in tables, which have files of a format of their own.
     if repository.common_dir.join("reftable").exists() {
-        return Head::Unusual;
+        return Head::Unsupported;
     }
     let text = match loomd_regular::read_to_string(&repository.git_dir.join("HEAD"), MAX_LINE_BYTES) {
         Ok(text) => text,
@@ -79,7 +79,7 @@ fn head(repository: &Repository) -> Head {
     let Some(mut name) = symbolic(&text) else {
         return match hash(&text) {
             Some(commit_hash) => Head::At { commit_hash, branch: None },
-            None => Head::Unusual,
+            None => Head::Unsupported,
         };
     };
     let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
@@ -89,11 +89,11 @@ fn head(repository: &Repository) -> Head {
             Some(text) => match (symbolic(&text), hash(&text)) {
                 (Some(other), _) => name = other,
                 (None, Some(commit_hash)) => return Head::At { commit_hash, branch },
-                (None, None) => return Head::Unusual,
+                (None, None) => return Head::Unsupported,
             },
         }
     }
-    Head::Unusual
+    Head::Unsupported
 }
 
 /// What a reference holds, in a file of its own or among the packed ones.
@@ -134,9 +134,9 @@ fn hash(text: &str) -> Option<String> {
 }
 
 /// The files say something that only git itself can work out.
-struct Unusual;
+struct Unsupported;
 
-fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
+fn origin(repository: &Repository) -> Result<Option<String>, Unsupported> {
     let read = |path: &Path| -> io::Result<String> { loomd_regular::read_to_string(path, MAX_CONFIG_BYTES) };
     let Ok(own) = read(&repository.common_dir.join("config")) else { return Ok(None) };
     let unusual = |text: &str| {
@@ -145,7 +145,7 @@ fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
     };
     let shared = shared_files().into_iter().filter_map(|file| read(&file).ok());
     if unusual(&own) || shared.into_iter().any(|text| unusual(&text)) {
-        return Err(Unusual);
+        return Err(Unsupported);
     }
     Ok(config::value(&own, "remote", "origin", "url").filter(|url| !url.is_empty()))
 }
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_left_to_git() {
-        check(&[("HEAD", "nonsense")], Head::Unusual);
-        check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unusual);
-        check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unusual);
+        check(&[("HEAD", "nonsense")], Head::Unsupported);
+        check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unsupported);
+        check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unsupported);
     }
 
     #[test]

@@ -15,5 +15,5 @@ mod repository;
 pub use branch::{is_repository, merge_base};
 pub use diff::{RemoteDiff, diff_to_remote};
 pub use facts::{Facts, facts};
-pub use program::{Answer, Invocation, Launcher};
+pub use program::{GitOutput, Invocation, Launcher};
 pub use repository::Repository;

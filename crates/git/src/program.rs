@@ -11,7 +11,7 @@ use crate::Repository;
 /// Starts the git program where it can change nothing and reach nobody.
 pub trait Launcher: Sync {
     /// `None` when the program cannot be run or cannot be confined, takes too long or says too much.
-    fn launch(&self, invocation: Invocation) -> impl Future<Output = Option<Answer>> + Send;
+    fn launch(&self, invocation: Invocation) -> impl Future<Output = Option<GitOutput>> + Send;
 }
 
 /// One run of the program.
@@ -29,7 +29,7 @@ pub struct Invocation {
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct GitOutput {
     pub code: i32,
     pub stdout: Vec<u8>,
 }
@@ -96,19 +96,19 @@ impl<'a, L: Launcher> Program<'a, L> {
     }
 
     /// Its standard output when it succeeds.
-    pub async fn ask(&self, arguments: &[&str]) -> Option<String> {
+    pub async fn output(&self, arguments: &[&str]) -> Option<String> {
         let answer = self.run(arguments).await?;
         (answer.code == 0).then(|| String::from_utf8_lossy(&answer.stdout).into_owned())
     }
 
     /// The first line of its answer, if there is something on it.
-    pub async fn ask_line(&self, arguments: &[&str]) -> Option<String> {
-        let answer = self.ask(arguments).await?;
+    pub async fn first_line(&self, arguments: &[&str]) -> Option<String> {
+        let answer = self.output(arguments).await?;
         let line = answer.lines().next()?.trim();
         (!line.is_empty()).then(|| line.to_owned())
     }
 
-    pub async fn run(&self, arguments: &[&str]) -> Option<Answer> {
+    pub async fn run(&self, arguments: &[&str]) -> Option<GitOutput> {
         self.launcher.launch(self.invocation(arguments)?).await
     }
 

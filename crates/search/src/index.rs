@@ -2,7 +2,7 @@
 
 /// An entry's path, relative to the folder, and whether it is a folder itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
+pub struct FoundPath {
     pub path: String,
     pub is_dir: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct PathRef<'a> {
 }
 
 impl Index {
-    pub fn new(mut found: Vec<Found>) -> Self {
+    pub fn new(mut found: Vec<FoundPath>) -> Self {
         found.sort_unstable();
         found.dedup_by(|one, other| one.path == other.path);
         let mut index = Self::default();
@@ -55,7 +55,7 @@ impl Index {
     }
 
     /// This index without the paths that `gone` names, and with `added`.
-    pub(crate) fn changed(&self, gone: impl Fn(&str) -> bool, mut added: Vec<Found>) -> Self {
+    pub(crate) fn changed(&self, gone: impl Fn(&str) -> bool, mut added: Vec<FoundPath>) -> Self {
         added.sort_unstable();
         added.dedup_by(|one, other| one.path == other.path);
         let mut index = Self::default();
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn found(paths: &[&str]) -> Vec<Found> {
-        paths.iter().map(|path| Found { path: (*path).into(), is_dir: false }).collect()
+    fn found(paths: &[&str]) -> Vec<FoundPath> {
+        paths.iter().map(|path| FoundPath { path: (*path).into(), is_dir: false }).collect()
     }
 
     fn all(index: &Index) -> Vec<&str> {
@@ -204,8 +204,8 @@ mod tests {
             gone in btree_set("[ab/.]{1,4}", 0..6),
             added in btree_set("[ab/.]{1,4}|\\.git/[ab]", 0..6),
         ) {
-            let list = |paths: &std::collections::BTreeSet<String>| -> Vec<Found> {
-                paths.iter().map(|path| Found { path: path.clone(), is_dir: false }).collect()
+            let list = |paths: &std::collections::BTreeSet<String>| -> Vec<FoundPath> {
+                paths.iter().map(|path| FoundPath { path: path.clone(), is_dir: false }).collect()
             };
             let changed = Index::new(list(&old)).changed(|path| gone.contains(path), list(&added));
             let expected = old.difference(&gone).chain(&added).cloned().collect();
@@ -215,7 +215,7 @@ mod tests {
 
         #[test]
         fn a_range_below_a_folder_is_exact(paths in btree_set("[ab/.-]{1,5}", 0..20), folder in "[ab]{1,2}") {
-            let found = paths.iter().map(|path| Found { path: path.clone(), is_dir: false }).collect();
+            let found = paths.iter().map(|path| FoundPath { path: path.clone(), is_dir: false }).collect();
             let index = Index::new(found);
             let below: Vec<_> = index.main.below(&folder).map(|path| path.text.to_owned()).collect();
             let prefix = format!("{folder}/");

@@ -18,7 +18,7 @@ mod watch;
 
 pub use index::Index;
 pub use query::Query;
-pub use sessions::{Deliver, News, SessionError, Sessions, User};
+pub use sessions::{Deliver, SessionEvent, SessionError, Sessions, SearchSubscriber};
 pub use trees::Trees;
 
 /// The most files in one answer.
@@ -36,14 +36,14 @@ pub mod bench {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use crate::index::{Found, Index};
+    use crate::index::{FoundPath, Index};
     use crate::roots::{Root, search};
 
     pub struct Keystrokes(Vec<(Root, Arc<Index>)>);
 
     impl Keystrokes {
         pub fn new(paths: impl Iterator<Item = String>) -> Self {
-            let index = Index::new(paths.map(|path| Found { path, is_dir: false }).collect());
+            let index = Index::new(paths.map(|path| FoundPath { path, is_dir: false }).collect());
             Self(vec![(Root { given: "/".into(), path: PathBuf::from("/") }, Arc::new(index))])
         }
 

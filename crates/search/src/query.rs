@@ -16,7 +16,7 @@ use crate::threads;
 const WORTH_A_THREAD: usize = 16 * 1024;
 
 /// How many paths are looked at before it is asked whether anybody still wants to know.
-const PATIENCE: usize = 1024;
+const CANCEL_CHECK: usize = 1024;
 
 /// The matcher gives each letter at most this, and the first of a word this much more.
 const BEST_LETTER: u32 = 25;
@@ -85,9 +85,9 @@ impl Query {
     ) -> Vec<Match> {
         let mut matcher = matcher();
         let mut characters = Vec::new();
-        let mut top = Top::default();
+        let mut top = TopMatches::default();
         for (count, at) in range.enumerate() {
-            if count % PATIENCE == 0 && cancelled.load(Ordering::Relaxed) {
+            if count % CANCEL_CHECK == 0 && cancelled.load(Ordering::Relaxed) {
                 break;
             }
             let path = paths.get(at);
@@ -127,13 +127,13 @@ fn matcher() -> Matcher {
 
 /// The best matches of those that were offered, in the order of their positions.
 #[derive(Default)]
-struct Top {
+struct TopMatches {
     matches: Vec<Match>,
     /// The position in `matches` of the worst, when there are enough.
     worst: Option<usize>,
 }
 
-impl Top {
+impl TopMatches {
     /// The score that must be beaten.
     fn worst(&self) -> Option<u32> {
         self.worst.map(|at| self.matches[at].score)
@@ -161,10 +161,10 @@ mod tests {
 
     use super::*;
     use crate::Index;
-    use crate::index::Found;
+    use crate::index::FoundPath;
 
     fn index(paths: impl IntoIterator<Item = impl Into<String>>) -> Index {
-        Index::new(paths.into_iter().map(|path| Found { path: path.into(), is_dir: false }).collect())
+        Index::new(paths.into_iter().map(|path| FoundPath { path: path.into(), is_dir: false }).collect())
     }
 
     fn check(query: &str, paths: &[&str], expected: &[(&str, u32)]) {

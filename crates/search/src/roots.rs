@@ -79,7 +79,7 @@ fn nested(root: &Root, roots: &[(Root, Arc<Index>)], paths: &Paths) -> Vec<Range
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Found;
+    use crate::index::FoundPath;
 
     fn check(query: &str, roots: &[(&str, &[&str])], expected: &[(&str, &str)]) {
         let given: Vec<_> = roots.iter().map(|(root, _)| (*root).to_owned()).collect();
@@ -88,7 +88,7 @@ mod tests {
             .into_iter()
             .map(|root| {
                 let paths = roots.iter().find(|(given, _)| *given == root.given).unwrap().1;
-                let found = paths.iter().map(|path| Found { path: (*path).into(), is_dir: false }).collect();
+                let found = paths.iter().map(|path| FoundPath { path: (*path).into(), is_dir: false }).collect();
                 (root, Arc::new(Index::new(found)))
             })
             .collect();

@@ -3,7 +3,7 @@
 //! Each session is a task. While it answers, what is typed meanwhile replaces what was typed before. A second
 //! task keeps the trees up to date and makes the session answer again when they changed.
 
-mod upkeep;
+mod refresh;
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
@@ -28,17 +28,17 @@ const MAX_SESSIONS: usize = 256;
 
 /// A client that uses a session: a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct User(pub u64);
+pub struct SearchSubscriber(pub u64);
 
 /// What a session tells its users.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum SessionEvent {
     Updated(Updated),
     Completed(Completed),
 }
 
 /// Takes news to clients.
-pub type Deliver = Box<dyn Fn(Vec<User>, News) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub type Deliver = Box<dyn Fn(Vec<SearchSubscriber>, SessionEvent) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SessionError {
@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// Starts a session. One with this id ends without a word.
-    pub fn start(&self, user: User, id: String, roots: &[String]) -> Result<(), SessionError> {
+    pub fn start(&self, subscriber: SearchSubscriber, id: String, roots: &[String]) -> Result<(), SessionError> {
         if id.is_empty() {
             return Err(SessionError::NoId);
         }
@@ -76,14 +76,14 @@ impl Sessions {
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
             return Err(SessionError::TooMany);
         }
-        self.trees.forget_later();
+        self.trees.start_eviction();
         let session = Arc::new(Session {
             id: id.clone(),
             trees: self.trees.open(roots),
             deliver: Arc::clone(&self.deliver),
-            state: Mutex::new(State { users: BTreeSet::from([user]), ..State::default() }),
+            state: Mutex::new(SessionState { subscribers: BTreeSet::from([subscriber]), ..SessionState::default() }),
             wake: Notify::new(),
-            speaking: tokio::sync::Mutex::new(()),
+            delivery: tokio::sync::Mutex::new(()),
             ended: CancellationToken::new(),
         });
         tokio::spawn(Arc::clone(&session).run());
@@ -93,12 +93,12 @@ impl Sessions {
         Ok(())
     }
 
-    /// What `ask` is called on when the request has been answered.
-    pub fn find(&self, user: User, id: &str) -> Result<Asking, SessionError> {
+    /// What `set_query` is called on when the request has been answered.
+    pub fn find(&self, subscriber: SearchSubscriber, id: &str) -> Result<SessionHandle, SessionError> {
         let session = lock(&self.sessions).get(id).cloned();
         let session = session.ok_or_else(|| SessionError::NotFound(id.to_owned()))?;
-        lock(&session.state).users.insert(user);
-        Ok(Asking(session))
+        lock(&session.state).subscribers.insert(subscriber);
+        Ok(SessionHandle(session))
     }
 
     /// Ends a session, if there is one. It says nothing more once this is done.
@@ -106,16 +106,16 @@ impl Sessions {
         let session = lock(&self.sessions).remove(id);
         if let Some(session) = session {
             session.end();
-            _ = session.speaking.lock().await;
+            _ = session.delivery.lock().await;
         }
     }
 
     /// A client is gone, and with it the sessions that nobody else uses.
-    pub fn disconnect(&self, user: User) {
+    pub fn disconnect(&self, subscriber: SearchSubscriber) {
         lock(&self.sessions).retain(|_, session| {
             let mut state = lock(&session.state);
-            state.users.remove(&user);
-            let used = !state.users.is_empty();
+            state.subscribers.remove(&subscriber);
+            let used = !state.subscribers.is_empty();
             drop(state);
             if !used {
                 session.end();
@@ -126,14 +126,14 @@ impl Sessions {
 }
 
 /// A session that can be asked.
-pub struct Asking(Arc<Session>);
+pub struct SessionHandle(Arc<Session>);
 
-impl Asking {
+impl SessionHandle {
     /// From now on, this is what the session looks for.
-    pub fn ask(self, query: String) {
+    pub fn set_query(self, query: String) {
         let mut state = lock(&self.0.state);
         state.query = query;
-        state.unanswered += 1;
+        state.pending += 1;
         state.searching.store(true, Ordering::Relaxed);
         drop(state);
         self.0.wake.notify_one();
@@ -144,20 +144,20 @@ struct Session {
     id: String,
     trees: Vec<(Root, Arc<SharedTree>)>,
     deliver: Arc<Deliver>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// There is something to answer, or the trees changed.
     wake: Notify,
     /// Held while something is delivered.
-    speaking: tokio::sync::Mutex<()>,
+    delivery: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
 
 #[derive(Default)]
-struct State {
-    users: BTreeSet<User>,
+struct SessionState {
+    subscribers: BTreeSet<SearchSubscriber>,
     query: String,
     /// Questions since the last answer.
-    unanswered: usize,
+    pending: usize,
     /// The trees are not what they were at the last answer.
     stale: bool,
     /// Set to make a search give up: there is a newer question.
@@ -169,8 +169,8 @@ impl Session {
         let work = async {
             self.read_trees().await;
             // The end of the walk is told, as if it had been asked for.
-            lock(&self.state).unanswered += 1;
-            tokio::spawn(Arc::clone(&self).keep_up());
+            lock(&self.state).pending += 1;
+            tokio::spawn(Arc::clone(&self).keep_current());
             loop {
                 self.answer().await;
                 self.wake.notified().await;
@@ -197,7 +197,7 @@ impl Session {
         loop {
             let (query, cancelled) = {
                 let mut state = lock(&self.state);
-                if state.unanswered == 0 && !state.stale {
+                if state.pending == 0 && !state.stale {
                     return;
                 }
                 state.stale = false;
@@ -210,12 +210,12 @@ impl Session {
                 if state.query != query {
                     continue;
                 }
-                std::mem::take(&mut state.unanswered).max(1)
+                std::mem::take(&mut state.pending).max(1)
             };
             let session_id = || self.id.clone();
-            self.tell(News::Updated(Updated { session_id: session_id(), query, files })).await;
+            self.publish(SessionEvent::Updated(Updated { session_id: session_id(), query, files })).await;
             for _ in 0..answered {
-                self.tell(News::Completed(Completed { session_id: session_id() })).await;
+                self.publish(SessionEvent::Completed(Completed { session_id: session_id() })).await;
             }
         }
     }
@@ -229,13 +229,13 @@ impl Session {
         found.await.unwrap_or_default()
     }
 
-    async fn tell(&self, news: News) {
-        let _speaking = self.speaking.lock().await;
+    async fn publish(&self, event: SessionEvent) {
+        let _delivery = self.delivery.lock().await;
         if self.ended.is_cancelled() {
             return;
         }
-        let users = lock(&self.state).users.iter().copied().collect();
-        (self.deliver)(users, news).await;
+        let subscribers = lock(&self.state).subscribers.iter().copied().collect();
+        (self.deliver)(subscribers, event).await;
     }
 
     fn end(&self) {

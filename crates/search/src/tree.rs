@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::index::{Found, Index};
+use crate::index::{FoundPath, Index};
 use crate::stamp::Stamp;
 use crate::threads;
-use crate::walk::{Listing, holds_rules, list, walk};
+use crate::walk::{Listing, is_rules_file, list, walk};
 
 /// When more folders than this changed, walking is faster than reading them one by one.
 const MAX_READ: usize = 256;
@@ -111,7 +111,7 @@ impl Tree {
             let old: Vec<_> = before.iter().filter(old).map(|(path, _)| (*path).to_owned()).collect();
             // With other rules, everything may be different.
             let names = new.iter().map(|(path, _)| path.as_str()).chain(old.iter().map(String::as_str));
-            if names.into_iter().any(|path| holds_rules(path) || path.rsplit('/').next() == Some(".git")) {
+            if names.into_iter().any(|path| is_rules_file(path) || path.rsplit('/').next() == Some(".git")) {
                 return self.walk(cancelled);
             }
             for (path, is_dir) in new {
@@ -121,7 +121,7 @@ impl Tree {
                     added.folders.extend(below.folders);
                     added.rules.extend(below.rules);
                 } else {
-                    added.found.push(Found { path: path.clone(), is_dir: false });
+                    added.found.push(FoundPath { path: path.clone(), is_dir: false });
                 }
             }
             gone.extend(old);
@@ -160,20 +160,20 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
+    struct TreeFixture {
         dir: tempfile::TempDir,
         tree: Tree,
     }
 
-    fn fixture(files: &[&str]) -> Fixture {
+    fn fixture(files: &[&str]) -> TreeFixture {
         let dir = tempfile::tempdir().unwrap();
         let tree = Tree::new(dir.path().into());
-        let fixture = Fixture { dir, tree };
+        let fixture = TreeFixture { dir, tree };
         files.iter().for_each(|file| fixture.put(file, ""));
         fixture
     }
 
-    impl Fixture {
+    impl TreeFixture {
         fn put(&self, file: &str, text: &str) {
             let path = self.dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn rules_that_would_block_are_not_opened() {
-        let fifo = |fixture: &Fixture, name: &str| {
+        let fifo = |fixture: &TreeFixture, name: &str| {
             let path = fixture.dir.path().join(name);
             assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
         };

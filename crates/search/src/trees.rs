@@ -14,19 +14,19 @@ use crate::roots::{Root, resolve, search};
 use crate::tree::Tree;
 
 /// Trees that are kept without being in use; each may be large.
-const MAX_KEPT: usize = 8;
+const MAX_IDLE: usize = 8;
 
 /// How long a tree is kept without being in use.
-const KEEP: Duration = Duration::from_secs(5 * 60);
+const IDLE_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// The trees of all clients.
 pub struct Trees {
     cwd: PathBuf,
-    kept: Mutex<HashMap<PathBuf, Kept>>,
-    forgetting: AtomicBool,
+    kept: Mutex<HashMap<PathBuf, CachedTree>>,
+    evicting: AtomicBool,
 }
 
-struct Kept {
+struct CachedTree {
     tree: Arc<SharedTree>,
     used: Instant,
 }
@@ -40,7 +40,7 @@ pub(crate) struct SharedTree {
 impl Trees {
     /// Relative folders start at `cwd`.
     pub fn new(cwd: PathBuf) -> Self {
-        Self { cwd, kept: Mutex::default(), forgetting: AtomicBool::new(false) }
+        Self { cwd, kept: Mutex::default(), evicting: AtomicBool::new(false) }
     }
 
     /// The files that match best, of those that are there now. Blocks.
@@ -61,11 +61,11 @@ impl Trees {
 
     pub(crate) fn open(&self, roots: &[String]) -> Vec<(Root, Arc<SharedTree>)> {
         let mut kept = lock(&self.kept);
-        forget(&mut kept);
+        evict(&mut kept);
         let used = Instant::now();
         let opened = resolve(roots, &self.cwd).into_iter().map(|root| {
             let entry = kept.entry(root.path.clone());
-            let kept = entry.or_insert_with(|| Kept { tree: Arc::new(SharedTree::new(root.path.clone())), used });
+            let kept = entry.or_insert_with(|| CachedTree { tree: Arc::new(SharedTree::new(root.path.clone())), used });
             kept.used = used;
             (root, Arc::clone(&kept.tree))
         });
@@ -73,18 +73,18 @@ impl Trees {
     }
 
     /// Forgets trees when their time is over, also when no more questions come.
-    pub fn forget_later(self: &Arc<Self>) {
-        if self.forgetting.swap(true, Ordering::Relaxed) {
+    pub fn start_eviction(self: &Arc<Self>) {
+        if self.evicting.swap(true, Ordering::Relaxed) {
             return;
         }
         let trees = Arc::clone(self);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(KEEP / 4).await;
+                tokio::time::sleep(IDLE_TIME / 4).await;
                 let mut kept = lock(&trees.kept);
-                forget(&mut kept);
+                evict(&mut kept);
                 if kept.is_empty() {
-                    trees.forgetting.store(false, Ordering::Relaxed);
+                    trees.evicting.store(false, Ordering::Relaxed);
                     return;
                 }
             }
@@ -92,10 +92,10 @@ impl Trees {
     }
 }
 
-fn forget(kept: &mut HashMap<PathBuf, Kept>) {
-    let is_free = |kept: &Kept| Arc::strong_count(&kept.tree) == 1;
-    kept.retain(|_, kept| !is_free(kept) || kept.used.elapsed() < KEEP);
-    while kept.len() >= MAX_KEPT {
+fn evict(kept: &mut HashMap<PathBuf, CachedTree>) {
+    let is_free = |kept: &CachedTree| Arc::strong_count(&kept.tree) == 1;
+    kept.retain(|_, kept| !is_free(kept) || kept.used.elapsed() < IDLE_TIME);
+    while kept.len() >= MAX_IDLE {
         let oldest = kept.iter().filter(|(_, kept)| is_free(kept)).min_by_key(|(_, kept)| kept.used);
         let Some(root) = oldest.map(|(root, _)| root.clone()) else { return };
         kept.remove(&root);
@@ -166,11 +166,11 @@ mod tests {
     fn only_some_trees_are_kept() {
         let trees = Trees::new("/".into());
         let in_use = trees.open(&["/none/used".into()]);
-        for number in 0..3 * MAX_KEPT {
+        for number in 0..3 * MAX_IDLE {
             trees.open(&[format!("/none/{number}")]);
         }
         let kept = lock(&trees.kept);
-        assert!(kept.len() <= MAX_KEPT);
+        assert!(kept.len() <= MAX_IDLE);
         assert!(kept.contains_key(&in_use[0].0.path));
     }
 }

@@ -7,38 +7,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::walk::holds_rules;
+use crate::walk::is_rules_file;
 
 /// More changed folders than this are told as "look everywhere".
 const MAX_CHANGED: usize = 256;
 
 /// Folders that are watched, and what was heard of them.
-pub(crate) struct Watched {
+pub(crate) struct FolderWatcher {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
-    heard: Arc<Mutex<Heard>>,
+    changes: Arc<Mutex<Changes>>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct Changes {
     pub folders: BTreeSet<PathBuf>,
     /// Something may have been missed.
     pub everything: bool,
 }
 
-impl Watched {
+impl FolderWatcher {
     /// `wake` is called when there is something to take.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Option<Self> {
-        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let changes: Arc<Mutex<Changes>> = Arc::default();
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
-        let (shared, tell) = (Arc::clone(&heard), Arc::clone(&wake));
+        let (shared, call_wake) = (Arc::clone(&changes), Arc::clone(&wake));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if shared.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
-                tell();
+            if shared.lock().unwrap_or_else(PoisonError::into_inner).record(event) {
+                call_wake();
             }
         });
-        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), heard, wake })
+        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), changes, wake })
     }
 
     /// Watches these folders and no others. What happened in a folder before it was watched was not heard, so those
@@ -57,20 +57,20 @@ impl Watched {
         let new: Vec<PathBuf> = wanted.difference(&self.folders).cloned().collect();
         self.folders = wanted;
         if !new.is_empty() {
-            self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(new);
+            self.changes.lock().unwrap_or_else(PoisonError::into_inner).add(new);
             (self.wake)();
         }
         true
     }
 
-    pub fn take(&self) -> Heard {
-        std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take(&self) -> Changes {
+        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Heard {
+impl Changes {
     /// Whether the event matters.
-    fn note(&mut self, event: notify::Result<Event>) -> bool {
+    fn record(&mut self, event: notify::Result<Event>) -> bool {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
             _ => {
@@ -83,7 +83,7 @@ impl Heard {
             EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => true,
             _ => false,
         };
-        let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(holds_rules);
+        let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(is_rules_file);
         let folders = event.paths.iter().filter(matters).filter_map(|path| path.parent());
         let changed: Vec<_> = folders.map(Path::to_path_buf).collect();
         let matters = !changed.is_empty();

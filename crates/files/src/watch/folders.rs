@@ -10,7 +10,7 @@ use std::time::Duration;
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{Config, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::keeper::{Change, Input};
+use super::thread::{Change, Input};
 
 /// Changes that wait to be looked at. Beyond this they are counted as "anything may have changed".
 const MAX_QUEUED: usize = 8 * 1024;
@@ -19,21 +19,21 @@ const MAX_QUEUED: usize = 8 * 1024;
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Folders {
-    sink: Sink,
+    sink: EventSink,
     system: Option<RecommendedWatcher>,
     /// Made when the operating system refuses a folder, for want of descriptors or on a strange file system.
     polling: Option<PollWatcher>,
-    watched: HashMap<PathBuf, Watched>,
+    watched: HashMap<PathBuf, WatchedFolder>,
 }
 
-struct Watched {
+struct WatchedFolder {
     users: usize,
     polled: bool,
 }
 
 impl Folders {
     pub fn new(inputs: &Sender<Input>, queued: Arc<AtomicUsize>) -> Self {
-        let sink = Sink { inputs: inputs.clone(), queued };
+        let sink = EventSink { inputs: inputs.clone(), queued };
         let system = notify::recommended_watcher(sink.clone().handler()).ok();
         Self { sink, system, polling: None, watched: HashMap::new() }
     }
@@ -48,7 +48,7 @@ impl Folders {
         if polled && let Some(polling) = self.polling() {
             _ = polling.watch(folder, RecursiveMode::NonRecursive);
         }
-        self.watched.insert(folder.into(), Watched { users: 1, polled });
+        self.watched.insert(folder.into(), WatchedFolder { users: 1, polled });
     }
 
     pub fn remove(&mut self, folder: &Path) {
@@ -88,12 +88,12 @@ impl Folders {
 
 /// Where the operating system's news go.
 #[derive(Clone)]
-struct Sink {
+struct EventSink {
     inputs: Sender<Input>,
     queued: Arc<AtomicUsize>,
 }
 
-impl Sink {
+impl EventSink {
     fn handler(self) -> impl FnMut(notify::Result<Event>) + Send + 'static {
         move |event| {
             let change = match event {

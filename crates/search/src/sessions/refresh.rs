@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::{Session, lock};
-use crate::watch::Watched;
+use crate::watch::FolderWatcher;
 
 /// Folders that a session may watch. The operating system has a limit for all programs together.
 const MAX_WATCHED: usize = 32 * 1024;
@@ -20,50 +20,50 @@ const MAX_WATCHED: usize = 32 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
 
 /// How often trees are looked through that are not watched, and how much of the time that may take.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-const LOOK_SHARE: u32 = 20;
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+const POLL_SHARE: u32 = 20;
 
 impl Session {
     /// Ends with the session.
-    pub(super) async fn keep_up(self: Arc<Self>) {
+    pub(super) async fn keep_current(self: Arc<Self>) {
         let ended = self.ended.clone();
         tokio::select! {
             () = ended.cancelled() => {}
-            () = self.keep_watching() => {}
+            () = self.refresh_on_changes() => {}
         }
     }
 
-    async fn keep_watching(self: Arc<Self>) {
-        let heard = Arc::new(Notify::new());
-        let mut watched = self.watch(Arc::clone(&heard)).await;
+    async fn refresh_on_changes(self: Arc<Self>) {
+        let changes = Arc::new(Notify::new());
+        let mut watched = self.watch(Arc::clone(&changes)).await;
         loop {
-            let Some(watching) = watched.take() else { return self.keep_looking().await };
-            heard.notified().await;
+            let Some(watching) = watched.take() else { return self.refresh_periodically().await };
+            changes.notified().await;
             sleep(GATHER).await;
             watched = self.refresh(Some(watching)).await;
         }
     }
 
-    async fn keep_looking(self: Arc<Self>) {
-        let mut pause = LOOK_EVERY;
+    async fn refresh_periodically(self: Arc<Self>) {
+        let mut pause = POLL_INTERVAL;
         loop {
             sleep(pause).await;
             let start = Instant::now();
             self.refresh(None).await;
-            pause = LOOK_EVERY.max(start.elapsed() * LOOK_SHARE);
+            pause = POLL_INTERVAL.max(start.elapsed() * POLL_SHARE);
         }
     }
 
     /// Reads what changed, and gives the watch back if it still covers everything.
-    async fn refresh(self: &Arc<Self>, watched: Option<Watched>) -> Option<Watched> {
+    async fn refresh(self: &Arc<Self>, watched: Option<FolderWatcher>) -> Option<FolderWatcher> {
         let session = Arc::clone(self);
         let refreshed = spawn_blocking(move || {
             let never = AtomicBool::new(false);
-            let heard = watched.as_ref().map(Watched::take).filter(|heard| !heard.everything);
+            let changes = watched.as_ref().map(FolderWatcher::take).filter(|changes| !changes.everything);
             let mut changed = false;
             for (_, tree) in &session.trees {
-                changed |= match &heard {
-                    Some(heard) => tree.refresh_folders(&heard.folders, &never),
+                changed |= match &changes {
+                    Some(changes) => tree.refresh_folders(&changes.folders, &never),
                     None => tree.refresh(&never),
                 };
             }
@@ -79,17 +79,17 @@ impl Session {
         watched
     }
 
-    async fn watch(self: &Arc<Self>, heard: Arc<Notify>) -> Option<Watched> {
+    async fn watch(self: &Arc<Self>, changes: Arc<Notify>) -> Option<FolderWatcher> {
         let session = Arc::clone(self);
         let watch = spawn_blocking(move || {
-            let watched = Watched::new(move || heard.notify_one())?;
+            let watched = FolderWatcher::new(move || changes.notify_one())?;
             session.watch_all(watched)
         });
         watch.await.ok()?
     }
 
     /// Watches all folders of all trees; `None` when that is too much.
-    fn watch_all(&self, mut watched: Watched) -> Option<Watched> {
+    fn watch_all(&self, mut watched: FolderWatcher) -> Option<FolderWatcher> {
         let mut folders: Vec<PathBuf> = Vec::new();
         for (_, tree) in &self.trees {
             folders.extend(tree.folders(MAX_WATCHED - folders.len())?);
