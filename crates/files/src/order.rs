@@ -1,12 +1,12 @@
-//! The order of operations: those that touch the same path wait for each other, all others run side by
-//! side. Paths are compared as they are written; links are not looked at.
+//! [`Order`]: serializes operations that touch the same path; all others run concurrently. Paths are compared as
+//! written, without resolving links.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// What an operation does to a path and everything below it.
+/// How an operation uses a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
@@ -32,7 +32,7 @@ struct Operation {
     over: watch::Receiver<()>,
 }
 
-/// The right to run an operation, until it is dropped.
+/// Permits an operation until it is dropped.
 pub struct OrderGuard {
     number: u64,
     state: Arc<Mutex<OrderState>>,
@@ -40,12 +40,11 @@ pub struct OrderGuard {
 }
 
 impl Order {
-    /// Waits for the operations that were asked for before and touch the same paths. The place in the order is
-    /// taken at the first poll.
+    /// Waits for earlier operations that touch the same paths. The operation is registered at the first poll.
     pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> OrderGuard {
         let (before, turn) = self.register(touches);
         for mut operation in before {
-            // Nothing is ever sent; this ends when the sender is gone.
+            // Nothing is ever sent; this ends when the sender is dropped.
             while operation.changed().await.is_ok() {}
         }
         turn
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_writer_and_the_same_path_make_an_operation_wait() {
+    async fn an_operation_waits_only_for_conflicting_ones_on_the_same_path() {
         use Access::{Read, Write};
         check(("/a", Write), ("/a", Read), true).await;
         check(("/a", Read), ("/a", Write), true).await;
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn operations_on_a_path_run_in_the_order_of_asking() {
+    async fn operations_on_a_path_run_in_request_order() {
         let order = Arc::new(Order::default());
         let first = order.enter(vec![("/a".into(), Access::Write)]).await;
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -1,28 +1,28 @@
-//! The difference between a work tree and what is pushed of it.
+//! The difference between a work tree and its nearest pushed commit.
 
 use std::path::{Path, PathBuf};
 
 use crate::Repository;
 use crate::program::{Launcher, Program};
 
-/// What a difference may be made with. Of submodules only the commits are compared: looking into one would run git
-/// on a repository whose configuration was not looked at.
+/// The options of `git diff`. Of submodules only the commits are compared: looking into one would run git on a
+/// repository whose configuration was not checked.
 const OPTIONS: [&str; 5] = ["diff", "--no-textconv", "--no-ext-diff", "--submodule=short", "--ignore-submodules=dirty"];
 
-/// More untracked files than this are no longer a change that somebody looks at; the rest is left out.
+/// Number of untracked files that are included.
 const MAX_UNTRACKED: usize = 1_000;
 
-/// A difference of this size is of no use to anybody.
+/// Largest diff that is returned.
 const MAX_DIFF: usize = 64 << 20;
 
-/// A pushed commit and everything that differs from it.
+/// A pushed commit and the diff of the work tree against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteDiff {
     pub sha: String,
     pub diff: String,
 }
 
-/// Against the nearest pushed commit of the current branch, the default branch, or a remote branch that
+/// The diff against the nearest pushed commit of the current branch, the default branch, or a remote branch that
 /// contains the current commit. `None` outside a repository and without such a commit.
 pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<RemoteDiff> {
     let repository = Repository::find(cwd)?;
@@ -31,7 +31,7 @@ pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<Remo
     let mut diff = git.output(&[&OPTIONS[..], &[&sha, "--"]].concat()).await?;
     for file in untracked(git).await? {
         let answer = git.run(&[&OPTIONS[..], &["--binary", "--no-index", "--", "/dev/null", &file]].concat()).await?;
-        // This kind of comparison says by 1 that there is a difference.
+        // `git diff --no-index` exits with 1 if there are differences.
         if !matches!(answer.code, 0 | 1) {
             return None;
         }
@@ -63,7 +63,7 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
     best.map(|(_, sha)| sha)
 }
 
-/// `origin` first.
+/// The remotes, `origin` first.
 async fn remotes<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
     let mut remotes: Vec<String> = git.output(&["remote"]).await?.lines().map(str::to_owned).collect();
     remotes.sort_by_key(|remote| remote != "origin");
@@ -92,7 +92,7 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
     branches
 }
 
-/// What the remote's `HEAD` names, else the usual names of a local branch.
+/// The branch that the remote's `HEAD` names, or else a local branch with a usual name.
 async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Option<String> {
     for remote in remotes {
         let head = format!("refs/remotes/{remote}/HEAD");
@@ -111,7 +111,7 @@ async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -
     None
 }
 
-/// The commit that a branch is at on the first remote that has it.
+/// The commit of a branch on the first remote that has it.
 async fn pushed<L: Launcher>(git: &Program<'_, L>, remotes: &[String], branch: &str) -> Option<String> {
     for remote in remotes {
         let name = PathBuf::from("refs/remotes").join(remote).join(branch);

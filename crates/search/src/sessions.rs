@@ -1,7 +1,7 @@
-//! Search sessions: a client starts one, sends what is typed, and gets the best files for the latest text.
+//! Search sessions: a client starts one, sends the current query, and gets the best files for the latest one.
 //!
-//! Each session is a task. While it answers, what is typed meanwhile replaces what was typed before. A second
-//! task keeps the trees up to date and makes the session answer again when they changed.
+//! Each session is a task. A query that arrives during a search replaces the one before. A second task keeps the
+//! trees current and triggers a new search when they change.
 
 mod refresh;
 
@@ -26,19 +26,20 @@ use crate::trees::SharedTree;
 /// Sessions of all clients at a time. Each holds trees in memory.
 const MAX_SESSIONS: usize = 256;
 
-/// A client that uses a session: a connection.
+/// A connection that uses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SearchSubscriber(pub u64);
 
-/// What a session tells its users.
+/// A notification of a session to its subscribers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
     Updated(Updated),
     Completed(Completed),
 }
 
-/// Takes news to clients.
-pub type Deliver = Box<dyn Fn(Vec<SearchSubscriber>, SessionEvent) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+/// Sends an event to clients.
+pub type Deliver =
+    Box<dyn Fn(Vec<SearchSubscriber>, SessionEvent) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SessionError {
@@ -52,7 +53,7 @@ pub enum SessionError {
     NotFound(String),
 }
 
-/// All sessions. Any client may use any of them; one ends when none of its users is left.
+/// All sessions. Any client may use any of them; one ends when its last subscriber disconnects.
 pub struct Sessions {
     trees: Arc<Trees>,
     deliver: Arc<Deliver>,
@@ -64,7 +65,7 @@ impl Sessions {
         Self { trees, deliver: Arc::new(deliver), sessions: Mutex::default() }
     }
 
-    /// Starts a session. One with this id ends without a word.
+    /// Starts a session. A session with this id is ended without a notification.
     pub fn start(&self, subscriber: SearchSubscriber, id: String, roots: &[String]) -> Result<(), SessionError> {
         if id.is_empty() {
             return Err(SessionError::NoId);
@@ -93,7 +94,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What `set_query` is called on when the request has been answered.
+    /// Returns a handle, to be used once the request has been answered.
     pub fn find(&self, subscriber: SearchSubscriber, id: &str) -> Result<SessionHandle, SessionError> {
         let session = lock(&self.sessions).get(id).cloned();
         let session = session.ok_or_else(|| SessionError::NotFound(id.to_owned()))?;
@@ -101,7 +102,7 @@ impl Sessions {
         Ok(SessionHandle(session))
     }
 
-    /// Ends a session, if there is one. It says nothing more once this is done.
+    /// Ends a session, if it exists. No event follows once this returns.
     pub async fn stop(&self, id: &str) {
         let session = lock(&self.sessions).remove(id);
         if let Some(session) = session {
@@ -110,7 +111,7 @@ impl Sessions {
         }
     }
 
-    /// A client is gone, and with it the sessions that nobody else uses.
+    /// Removes a client, and the sessions without further subscribers.
     pub fn disconnect(&self, subscriber: SearchSubscriber) {
         lock(&self.sessions).retain(|_, session| {
             let mut state = lock(&session.state);
@@ -125,11 +126,11 @@ impl Sessions {
     }
 }
 
-/// A session that can be asked.
+/// A handle to set the query of a session.
 pub struct SessionHandle(Arc<Session>);
 
 impl SessionHandle {
-    /// From now on, this is what the session looks for.
+    /// Sets the query, which cancels the current search.
     pub fn set_query(self, query: String) {
         let mut state = lock(&self.0.state);
         state.query = query;
@@ -145,9 +146,9 @@ struct Session {
     trees: Vec<(Root, Arc<SharedTree>)>,
     deliver: Arc<Deliver>,
     state: Mutex<SessionState>,
-    /// There is something to answer, or the trees changed.
+    /// Signals a new query or changed trees.
     wake: Notify,
-    /// Held while something is delivered.
+    /// Held while an event is delivered.
     delivery: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
@@ -156,11 +157,11 @@ struct Session {
 struct SessionState {
     subscribers: BTreeSet<SearchSubscriber>,
     query: String,
-    /// Questions since the last answer.
+    /// Number of queries since the last result.
     pending: usize,
-    /// The trees are not what they were at the last answer.
+    /// Whether the trees have changed since the last result.
     stale: bool,
-    /// Set to make a search give up: there is a newer question.
+    /// Set to cancel the current search.
     searching: Arc<AtomicBool>,
 }
 
@@ -168,7 +169,7 @@ impl Session {
     async fn run(self: Arc<Self>) {
         let work = async {
             self.read_trees().await;
-            // The end of the walk is told, as if it had been asked for.
+            // The end of the walk publishes a result without a query.
             lock(&self.state).pending += 1;
             tokio::spawn(Arc::clone(&self).keep_current());
             loop {
@@ -182,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Brings the trees up to date, which takes a while for a tree that is new.
+    /// Refreshes the trees, which takes a while for a new one.
     async fn read_trees(self: &Arc<Self>) {
         let session = Arc::clone(self);
         let read = spawn_blocking(move || {
@@ -192,7 +193,7 @@ impl Session {
         _ = read.await;
     }
 
-    /// Answers until there is nothing new.
+    /// Searches until query and trees are unchanged.
     async fn answer(self: &Arc<Self>) {
         loop {
             let (query, cancelled) = {

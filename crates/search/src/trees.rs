@@ -1,5 +1,5 @@
-//! The trees in use. One that was asked about lately is kept, so that the next question only has to look
-//! for changes.
+//! [`Trees`]: a cache of trees. A tree stays for a while after its last use, so that the next query only has to
+//! detect changes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use crate::index::Index;
 use crate::roots::{Root, resolve, search};
 use crate::tree::Tree;
 
-/// Trees that are kept without being in use; each may be large.
+/// Number of cached trees that are not in use; each may be large.
 const MAX_IDLE: usize = 8;
 
-/// How long a tree is kept without being in use.
+/// How long an unused tree is cached.
 const IDLE_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// The trees of all clients.
@@ -31,19 +31,19 @@ struct CachedTree {
     used: Instant,
 }
 
-/// A tree, and its index for those who do not want to wait while it is brought up to date.
+/// A tree, and its last index for readers that do not wait for a refresh.
 pub(crate) struct SharedTree {
     tree: Mutex<Tree>,
     index: Mutex<Arc<Index>>,
 }
 
 impl Trees {
-    /// Relative folders start at `cwd`.
+    /// Relative roots are resolved against `cwd`.
     pub fn new(cwd: PathBuf) -> Self {
         Self { cwd, kept: Mutex::default(), evicting: AtomicBool::new(false) }
     }
 
-    /// The files that match best, of those that are there now. Blocks.
+    /// The best matches on the current disk. Blocks.
     pub fn search(&self, query: &str, roots: &[String], cancelled: &AtomicBool) -> Vec<FuzzyFileSearchResult> {
         if query.is_empty() {
             return Vec::new();
@@ -72,7 +72,7 @@ impl Trees {
         opened.collect()
     }
 
-    /// Forgets trees when their time is over, also when no more questions come.
+    /// Starts a task that evicts unused trees, until none is left.
     pub fn start_eviction(self: &Arc<Self>) {
         if self.evicting.swap(true, Ordering::Relaxed) {
             return;
@@ -107,22 +107,22 @@ impl SharedTree {
         Self { tree: Mutex::new(Tree::new(root)), index: Mutex::default() }
     }
 
-    /// As of the last time that the tree was brought up to date.
+    /// The index of the last refresh.
     pub fn index(&self) -> Arc<Index> {
         Arc::clone(&lock(&self.index))
     }
 
-    /// Looks for changes everywhere. Tells whether there were some.
+    /// Detects changes everywhere. Returns whether there were any.
     pub fn refresh(&self, cancelled: &AtomicBool) -> bool {
         self.change(|tree| tree.refresh(cancelled))
     }
 
-    /// Looks for changes in some folders only.
+    /// Detects changes in some folders only.
     pub fn refresh_folders(&self, folders: &BTreeSet<PathBuf>, cancelled: &AtomicBool) -> bool {
         self.change(|tree| tree.refresh_folders(folders, cancelled))
     }
 
-    /// The folders of the tree, unless there are more than this.
+    /// The folders of the tree, unless there are more than `at_most`.
     pub fn folders(&self, at_most: usize) -> Option<Vec<PathBuf>> {
         let tree = lock(&self.tree);
         (tree.folder_count() <= at_most).then(|| tree.folders().collect())
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_question_sees_what_changed() {
+    fn the_next_query_sees_changes() {
         let dir = tempfile::tempdir().unwrap();
         let trees = Trees::new(dir.path().into());
         let roots = [".".to_owned()];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_trees_are_kept() {
+    fn the_number_of_cached_trees_is_bounded() {
         let trees = Trees::new("/".into());
         let in_use = trees.open(&["/none/used".into()]);
         for number in 0..3 * MAX_IDLE {

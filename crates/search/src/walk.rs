@@ -1,4 +1,4 @@
-//! Walking the disk: all files and folders below a folder, by the rules of `.gitignore` and its like.
+//! Walks the disk: all files and folders below a folder, according to `.gitignore` and similar rules.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,21 +10,21 @@ use crate::index::FoundPath;
 use crate::stamp::Stamp;
 use crate::{rules, threads};
 
-/// More files than this are not looked at: they would not fit into memory.
+/// Bound of the number of files, which have to fit into memory.
 const MAX_FOUND: usize = 5_000_000;
 
-/// What is below a folder.
+/// The content of a folder.
 #[derive(Default)]
 pub(crate) struct Listing {
     /// Paths relative to the root of the tree; the root itself is `""`.
     pub found: Vec<FoundPath>,
-    /// The folders among them, as they were before they were looked into.
+    /// The folders among them, with stamps taken before they were read.
     pub folders: Vec<(String, Stamp)>,
-    /// The files whose rules were followed.
+    /// The files of rules that apply.
     pub rules: Vec<(PathBuf, Stamp)>,
 }
 
-/// Everything below `root/below`, and that folder itself. `None` when cancelled.
+/// Lists everything below `root/below`, and that folder. `None` if cancelled.
 pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<Listing> {
     let collector = Collector { root, listing: Mutex::default(), count: AtomicUsize::new(0), cancelled };
     let excluded = ExcludedFolders::default();
@@ -35,7 +35,7 @@ pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<L
     (!cancelled.load(Ordering::Relaxed)).then_some(listing)
 }
 
-/// The direct children of `root/folder`, without looking into those that are folders.
+/// Lists the direct children of `root/folder`.
 pub(crate) fn list(root: &Path, folder: &str) -> Listing {
     let folder = root.join(folder);
     let excluded = ExcludedFolders::default();
@@ -45,12 +45,12 @@ pub(crate) fn list(root: &Path, folder: &str) -> Listing {
     Listing { found, rules: excluded.stamps(), ..Listing::default() }
 }
 
-/// Files with rules that cannot be read. The folders that they are in are left out until the files change.
+/// Unreadable files of rules. Their folders are excluded until the files change.
 #[derive(Clone, Default)]
 struct ExcludedFolders(Arc<Mutex<Vec<PathBuf>>>);
 
 impl ExcludedFolders {
-    /// Whether a walk may go into a folder.
+    /// Whether a walk may enter a folder.
     fn admits(&self, folder: &Path) -> bool {
         let unreadable = rules::unreadable(folder);
         let admits = unreadable.is_none();
@@ -64,16 +64,16 @@ impl ExcludedFolders {
     }
 }
 
-/// Whether this is a link to a folder that it is in. A walk from the root would notice the circle.
+/// Whether this is a link to a folder that contains it. A walk from the root would detect the cycle.
 fn links_to_ancestor(folder: &Path, entry: &DirEntry) -> bool {
     let circle = || Some(folder.canonicalize().ok()?.starts_with(entry.path().canonicalize().ok()?));
     entry.path_is_symlink() && circle() == Some(true)
 }
 
-/// Where the rules of the folder itself, or of one above, cannot be read, there are none.
+/// Rules of the folder itself, or of one above, that cannot be read do not apply.
 fn builder(folder: &Path, excluded: &ExcludedFolders) -> WalkBuilder {
     let mut builder = WalkBuilder::new(folder);
-    // Hidden files count; `.gitignore` does in a repository only, `.ignore` always.
+    // Hidden files are included; `.gitignore` applies in a repository only, `.ignore` always.
     builder.hidden(false).follow_links(true).require_git(true).git_global(rules::can_read_global());
     if folder.ancestors().all(|folder| excluded.admits(folder)) {
         let excluded = excluded.clone();
@@ -85,13 +85,13 @@ fn builder(folder: &Path, excluded: &ExcludedFolders) -> WalkBuilder {
     builder
 }
 
-/// The rules of folders above, which no walk meets.
+/// The rules of folders above, which a walk does not visit.
 fn rules_above(folder: &Path) -> Vec<(PathBuf, Stamp)> {
     let above = folder.ancestors().skip(1);
     let files =
         above.flat_map(|folder| [".gitignore", ".ignore", ".git", ".git/info/exclude"].map(|name| folder.join(name)));
     let own = [".git/info/exclude"].map(|name| folder.join(name));
-    // Of `.git` above, only whether it is there matters, and its time changes all the time.
+    // Of `.git` above, only its existence matters, and its time changes constantly.
     let stamp = |file: PathBuf| {
         let stamp = if file.ends_with(".git") && file.exists() { None } else { Some(Stamp::take(&file)) };
         stamp.map(|stamp| (file, stamp))
@@ -99,7 +99,7 @@ fn rules_above(folder: &Path) -> Vec<(PathBuf, Stamp)> {
     files.chain(own).filter_map(stamp).collect()
 }
 
-/// Whether rules are in the file of this name.
+/// Whether a file of this name contains rules.
 pub(crate) fn is_rules_file(path: &str) -> bool {
     matches!(path.rsplit('/').next(), Some(".gitignore" | ".ignore")) || path.ends_with(".git/info/exclude")
 }
@@ -109,7 +109,7 @@ fn found(root: &Path, entry: &DirEntry) -> Option<FoundPath> {
     Some(FoundPath { path, is_dir: entry.file_type()?.is_dir() })
 }
 
-/// Where the threads of a walk put what they find.
+/// Collects the results of all threads of a walk.
 struct Collector<'a> {
     root: &'a Path,
     listing: Mutex<Listing>,
@@ -117,7 +117,7 @@ struct Collector<'a> {
     cancelled: &'a AtomicBool,
 }
 
-/// One thread's part.
+/// The results of one thread.
 struct Visitor<'a> {
     collector: &'a Collector<'a>,
     listing: Listing,
@@ -131,7 +131,7 @@ impl<'s, 'a: 's> ParallelVisitorBuilder<'s> for &'a Collector<'a> {
 
 impl ParallelVisitor for Visitor<'_> {
     fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
-        // What cannot be read, and links that lead nowhere or in a circle, are left out.
+        // Unreadable entries, and dangling or circular links, are left out.
         let Ok(entry) = entry else { return WalkState::Continue };
         if self.collector.cancelled.load(Ordering::Relaxed) {
             return WalkState::Quit;

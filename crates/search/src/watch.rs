@@ -1,4 +1,4 @@
-//! Hearing which folders changed, so that a tree need not be looked through.
+//! [`FolderWatcher`]: reports changed folders, so that a tree need not be scanned.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::walk::is_rules_file;
 
-/// More changed folders than this are told as "look everywhere".
+/// More changed folders than this count as "everything changed".
 const MAX_CHANGED: usize = 256;
 
-/// Folders that are watched, and what was heard of them.
+/// Watched folders, and their changes.
 pub(crate) struct FolderWatcher {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
@@ -23,12 +23,12 @@ pub(crate) struct FolderWatcher {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub folders: BTreeSet<PathBuf>,
-    /// Something may have been missed.
+    /// Whether changes may have been missed.
     pub everything: bool,
 }
 
 impl FolderWatcher {
-    /// `wake` is called when there is something to take.
+    /// `wake` is called when there are changes to take.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Option<Self> {
         let changes: Arc<Mutex<Changes>> = Arc::default();
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
@@ -41,15 +41,15 @@ impl FolderWatcher {
         Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), changes, wake })
     }
 
-    /// Watches these folders and no others. What happened in a folder before it was watched was not heard, so those
-    /// that are new count as changed. False when the operating system does not want to watch them all.
+    /// Watches exactly these folders. New ones count as changed, as earlier changes were not observed. Returns false
+    /// if the operating system refuses one.
     pub fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
         let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
         for gone in self.folders.difference(&wanted) {
             _ = self.watcher.unwatch(gone);
         }
         for new in wanted.difference(&self.folders) {
-            // One that is gone already is told by its parent.
+            // One that is already gone is reported by its parent.
             if self.watcher.watch(new, RecursiveMode::NonRecursive).is_err() && new.exists() {
                 return false;
             }
@@ -69,7 +69,7 @@ impl FolderWatcher {
 }
 
 impl Changes {
-    /// Whether the event matters.
+    /// Returns whether the event is relevant.
     fn record(&mut self, event: notify::Result<Event>) -> bool {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,

@@ -1,4 +1,4 @@
-//! The folders that the operating system watches for us, each once however many watches need it.
+//! The folders watched at the operating system, each once however many watches need it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use notify::{Config, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::thread::{Change, Input};
 
-/// Changes that wait to be looked at. Beyond this they are counted as "anything may have changed".
+/// Queued changes. Beyond this they are replaced by [`Change::Anything`].
 const MAX_QUEUED: usize = 8 * 1024;
 
-/// How often folders are looked at that the operating system does not watch for us.
+/// Interval of polling folders that the operating system does not watch.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Folders {
     sink: EventSink,
     system: Option<RecommendedWatcher>,
-    /// Made when the operating system refuses a folder, for want of descriptors or on a strange file system.
+    /// Created when the operating system refuses a folder, for lack of descriptors or on an unsupported file system.
     polling: Option<PollWatcher>,
     watched: HashMap<PathBuf, WatchedFolder>,
 }
@@ -59,7 +59,7 @@ impl Folders {
         }
         let polled = watched.polled;
         self.watched.remove(folder);
-        // Fails when the folder is gone, and the watch with it.
+        // Fails if the folder is gone, and its watch with it.
         match (polled, &mut self.system, &mut self.polling) {
             (false, Some(system), _) => _ = system.unwatch(folder),
             (true, _, Some(polling)) => _ = polling.unwatch(folder),
@@ -67,7 +67,7 @@ impl Folders {
         }
     }
 
-    /// The folder was removed, and perhaps made again: what the operating system knew of it is void.
+    /// Watches a folder again after it was removed and maybe created again.
     pub fn renew(&mut self, folder: &Path) {
         if self.watched.get(folder).is_some_and(|watched| !watched.polled)
             && let Some(system) = &mut self.system
@@ -86,7 +86,7 @@ impl Folders {
     }
 }
 
-/// Where the operating system's news go.
+/// Queues events of the operating system.
 #[derive(Clone)]
 struct EventSink {
     inputs: Sender<Input>,

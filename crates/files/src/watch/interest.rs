@@ -1,5 +1,4 @@
-//! From a watched path to the folders that tell about it, and from a change in a folder to what is
-//! reported.
+//! Maps a watched path to the folders to watch for it, and a change in a folder to the paths to report.
 
 use std::ffi::OsStr;
 use std::ffi::OsString;
@@ -7,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::AbsolutePathBuf;
 
-/// Some changes in some folder concern a watch.
+/// A folder whose changes concern a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interest {
-    /// Links resolved: the operating system knows each folder once.
+    /// With links resolved: the operating system has one watch per folder.
     pub folder: PathBuf,
     pub of: Relation,
 }
@@ -19,11 +18,11 @@ pub(super) struct Interest {
 pub(super) enum Relation {
     /// The watched path itself is this entry.
     Itself(OsString),
-    /// The watched path leads here, through a link.
+    /// The watched path is a link to this entry.
     Target(OsString),
     /// Every entry is a child of the watched path.
     Children,
-    /// The watched path may come to be below this entry, which does not exist.
+    /// The watched path may be created below this entry, which does not exist.
     Missing(OsString),
 }
 
@@ -31,11 +30,11 @@ pub(super) enum Relation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     pub report: Option<AbsolutePathBuf>,
-    /// Other folders may have to be watched now.
+    /// Whether other folders may have to be watched now.
     pub recheck: bool,
 }
 
-/// The interests of a watch, as things are now.
+/// The current interests of a watch.
 pub(super) fn interests(path: &AbsolutePathBuf) -> Vec<Interest> {
     let mut found = Vec::new();
     let Some(name) = path.file_name() else {
@@ -58,7 +57,7 @@ pub(super) fn interests(path: &AbsolutePathBuf) -> Vec<Interest> {
     found
 }
 
-/// The nearest folder above that exists, and the name below it that does not.
+/// The nearest existing folder above, and the missing name below it.
 fn missing(path: &Path) -> Option<Interest> {
     let mut name = path.file_name()?;
     for above in path.ancestors().skip(1) {
@@ -71,8 +70,8 @@ fn missing(path: &Path) -> Option<Interest> {
 }
 
 impl Interest {
-    /// What a change of `changed`, an entry of the folder or the folder itself, means for a watch of `path`.
-    /// `structural` changes are those that make or remove names.
+    /// The effect of a change of `changed`, an entry of the folder or the folder itself, on a watch of `path`.
+    /// `structural` changes create or remove names.
     pub fn effect(&self, path: &AbsolutePathBuf, changed: &Path, structural: bool) -> Option<Effect> {
         if changed == self.folder {
             let report = (self.of == Relation::Children).then(|| path.clone());
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_has_folders_that_tell_about_it() {
+    fn every_path_has_folders_to_watch() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join("d")).unwrap();
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_reported_as_they_are_spelled_in_the_watch() {
+    fn changes_are_reported_in_the_spelling_of_the_watch() {
         let path = AbsolutePathBuf::new("/w/link").unwrap();
         let below = |name: &str| AbsolutePathBuf::resolve(&path, name);
         let check = |of: Relation, changed: &str, structural, report: Option<AbsolutePathBuf>, recheck| {

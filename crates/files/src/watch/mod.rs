@@ -1,8 +1,8 @@
-//! `fs/watch`: telling clients what changed, in batches.
+//! `fs/watch`: reports changes to clients, in batches.
 //!
-//! One thread owns all watches. It hears of changes from the operating system, gathers those of a watch
-//! for a while, and delivers them as one notification. What is watched at the operating system are always
-//! folders: so a file may be replaced, removed or not exist yet, and is heard of all the same.
+//! One thread owns all watches. It receives changes from the operating system, collects those of a watch for a while,
+//! and delivers them as one notification. Only folders are watched at the operating system, so a watched file may be
+//! replaced, removed or not exist yet.
 
 mod folders;
 mod interest;
@@ -21,16 +21,16 @@ use uuid::Uuid;
 use crate::error::{FsError, Result};
 use thread::{Input, WatchThread};
 
-/// Whose watch it is: a connection.
+/// The connection that owns a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u64);
 
-/// Takes a notification to the owner of the watch.
+/// Sends a notification to the owner of the watch.
 pub type Deliver = Box<dyn Fn(Owner, FsChangedNotification) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// All watches of all clients.
 pub struct Watches {
-    /// Taken by the thread, which is started for the first watch.
+    /// The thread's input; the thread is started for the first watch.
     start: OnceLock<Sender<Input>>,
     deliver: std::sync::Mutex<Option<Deliver>>,
 }
@@ -40,8 +40,8 @@ impl Watches {
         Self { start: OnceLock::new(), deliver: std::sync::Mutex::new(Some(deliver)) }
     }
 
-    /// Watches a path, which need not exist. A folder is watched with its direct children. Without an id from
-    /// the client a new one is made.
+    /// Watches a path, which need not exist. A folder is watched with its direct children. Without an id from the
+    /// client one is generated.
     pub async fn watch(&self, owner: Owner, path: AbsolutePathBuf, id: Option<String>) -> Result<FsWatchResponse> {
         let watch_id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
         let (reply, answer) = oneshot::channel();
@@ -51,7 +51,7 @@ impl Watches {
         Ok(FsWatchResponse { watch_id, path })
     }
 
-    /// Nothing is delivered for this watch once this is done. An unknown id is fine.
+    /// Ends a watch, if it exists. Nothing is delivered for it once this returns.
     pub async fn unwatch(&self, owner: Owner, id: String) {
         if let Some(thread) = self.start.get() {
             let (reply, answer) = oneshot::channel();
@@ -60,7 +60,7 @@ impl Watches {
         }
     }
 
-    /// Ends all watches of a client that is gone.
+    /// Ends all watches of a disconnected client.
     pub fn disconnect(&self, owner: Owner) {
         if let Some(thread) = self.start.get() {
             _ = thread.send(Input::Disconnect { owner });
@@ -137,13 +137,13 @@ mod tests {
             fs::write(self.at(name), "x").unwrap();
         }
 
-        /// Waits until the watch has told about all of these; what it tells beside them does not matter.
+        /// Waits until the watch has reported all of these paths; others are ignored.
         async fn expect_changes(&self, id: &str, names: &[&str]) {
             let mut left: BTreeSet<_> = names.iter().map(|name| self.at(name)).collect();
             let mut expect_changes = self.expect_changes.lock().await;
             while !left.is_empty() {
                 let next = tokio::time::timeout(Duration::from_secs(30), expect_changes.recv()).await;
-                let (owner, changed) = next.unwrap_or_else(|_| panic!("never told of {left:?}")).unwrap();
+                let (owner, changed) = next.unwrap_or_else(|_| panic!("no notification about {left:?}")).unwrap();
                 assert_eq!(owner, ME);
                 assert!(changed.changed_paths.is_sorted());
                 if changed.watch_id == id {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_child_that_changed_is_told() {
+    async fn every_changed_child_is_reported() {
         let fixture = fixture();
         let id = fixture.watch("").await;
         ["c", "a", "b", "a"].iter().for_each(|name| fixture.put(name));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_heard_of_after_it_was_replaced_removed_and_made_again() {
+    async fn a_file_is_reported_after_replacement_removal_and_recreation() {
         let fixture = fixture();
         fixture.put("HEAD");
         let id = fixture.watch("HEAD").await;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_exist_yet_is_heard_of_when_it_does() {
+    async fn a_missing_path_is_reported_when_created() {
         let fixture = fixture();
         let id = fixture.watch("a/b/c").await;
         fs::create_dir_all(fixture.at("a/b")).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_is_heard_of_after_it_was_made_again() {
+    async fn a_folder_is_reported_after_recreation() {
         let fixture = fixture();
         fs::create_dir(fixture.at("d")).unwrap();
         let id = fixture.watch("d").await;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_behind_a_link_is_told_as_it_was_asked_for() {
+    async fn a_folder_behind_a_link_is_reported_by_its_watched_path() {
         let fixture = fixture();
         fs::create_dir(fixture.at("real")).unwrap();
         std::os::unix::fs::symlink("real", fixture.at("link")).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn replacing_a_file_tells_nothing_of_how_it_is_done() {
+    async fn replacing_a_file_does_not_report_temporary_files() {
         let fixture = fixture();
         fixture.put("f");
         let id = fixture.watch("").await;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_chooses_its_ids_and_ends_only_its_own_watches() {
+    async fn watch_ids_are_per_client() {
         let fixture = fixture();
         let watch = |owner, id: &str| fixture.watches.watch(Owner(owner), fixture.at(""), Some(id.into()));
         assert_eq!(watch(2, "w").await.unwrap().watch_id, "w");

@@ -1,4 +1,4 @@
-//! The thread that owns the watches.
+//! [`WatchThread`]: the thread that owns the watches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use super::{Owner, notification};
 use crate::error::{FsError, Result};
 use crate::write::is_temporary;
 
-/// How long the changes of a watch are gathered, from the first on.
+/// Time from the first change of a watch to its notification.
 const BATCH_TIME: Duration = Duration::from_millis(200);
 
-/// More changed paths than this in one batch are told as "the watched path changed".
+/// More changed paths than this in one batch are reported as a change of the watched path.
 const MAX_BATCH: usize = 4 * 1024;
 
-/// Watches that one client may have. Each costs a place in the operating system.
+/// Watches per client. Each takes resources of the operating system.
 const MAX_WATCHES: usize = 4 * 1024;
 
-/// How often the folders of a watch are looked at again until they stay the same.
+/// How often the folders of a watch are computed again until they are stable.
 const MAX_LOOKS: usize = 8;
 
 pub(super) enum Input {
@@ -36,9 +36,9 @@ pub(super) enum Input {
     Stop,
 }
 
-/// News from the operating system.
+/// A change reported by the operating system.
 pub(super) enum Change {
-    /// `structural` when names were made or removed.
+    /// `structural` if names were created or removed.
     Paths { paths: Vec<PathBuf>, structural: bool },
     /// Some changes were lost.
     Anything,
@@ -49,7 +49,7 @@ type WatchKey = (Owner, String);
 struct Watch {
     path: AbsolutePathBuf,
     interests: Vec<Interest>,
-    /// What is to be told; the watch is in [`WatchThread::due`] when there is something.
+    /// Paths to report; if not empty, the watch is in [`WatchThread::due`].
     changed: BTreeSet<AbsolutePathBuf>,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct WatchThread {
     folders: Folders,
     deliver: Box<dyn Fn(Owner, FsChangedNotification) + Send>,
     watches: BTreeMap<WatchKey, Watch>,
-    /// The watches that are interested in a folder.
+    /// The watches with an interest in a folder.
     by_folder: HashMap<PathBuf, HashSet<WatchKey>>,
-    /// When the changes of a watch are told, the earliest first.
+    /// When the changes of a watch are delivered, earliest first.
     due: VecDeque<(Instant, WatchKey)>,
 }
 
@@ -147,7 +147,7 @@ impl WatchThread {
         }
     }
 
-    /// Watches the folders that tell about a path now. While that is done they may become others.
+    /// Watches the folders for a path. They may change meanwhile, so this repeats until they are stable.
     fn update_folders(&mut self, key: &WatchKey) {
         for _ in 0..MAX_LOOKS {
             let Some(watch) = self.watches.get_mut(key) else { return };
@@ -198,7 +198,7 @@ impl WatchThread {
         }
     }
 
-    /// What is there for the first time has changed, and so have its children.
+    /// Updates the folders; a path that newly exists has changed, and so have its children.
     fn recheck(&mut self, key: &WatchKey) {
         let Some(watch) = self.watches.get(key) else { return };
         let before = watch.interests.clone();
@@ -247,7 +247,7 @@ impl WatchThread {
     fn deliver_due(&mut self) {
         let now = Instant::now();
         while let Some((_, (owner, id))) = self.due.pop_front_if(|(due, _)| *due <= now) {
-            // An id may have been used again meanwhile.
+            // The id may have been reused meanwhile.
             let key = (owner, id);
             let Some(watch) = self.watches.get_mut(&key).filter(|watch| !watch.changed.is_empty()) else { continue };
             (self.deliver)(owner, notification(&key.1, std::mem::take(&mut watch.changed)));

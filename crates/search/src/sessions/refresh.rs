@@ -1,5 +1,4 @@
-//! Keeping the trees of a session up to date while it lasts: by hearing of changes, or, where there are too
-//! many folders for that, by looking through them once in a while.
+//! Keeps the trees of a session current: by watching their folders, or, if there are too many, by polling.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,18 +12,18 @@ use tokio::time::sleep;
 use super::{Session, lock};
 use crate::watch::FolderWatcher;
 
-/// Folders that a session may watch. The operating system has a limit for all programs together.
+/// Folders that a session may watch. The operating system has a limit for all processes.
 const MAX_WATCHED: usize = 32 * 1024;
 
-/// Changes are gathered for this long before folders are read.
+/// Time from the first change to the refresh.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How often trees are looked through that are not watched, and how much of the time that may take.
+/// Interval of polling, and the inverse of the share of time that it may take.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const POLL_SHARE: u32 = 20;
 
 impl Session {
-    /// Ends with the session.
+    /// Runs until the session ends.
     pub(super) async fn keep_current(self: Arc<Self>) {
         let ended = self.ended.clone();
         tokio::select! {
@@ -54,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Reads what changed, and gives the watch back if it still covers everything.
+    /// Refreshes the trees, and returns the watcher if it still covers everything.
     async fn refresh(self: &Arc<Self>, watched: Option<FolderWatcher>) -> Option<FolderWatcher> {
         let session = Arc::clone(self);
         let refreshed = spawn_blocking(move || {
@@ -88,7 +87,7 @@ impl Session {
         watch.await.ok()?
     }
 
-    /// Watches all folders of all trees; `None` when that is too much.
+    /// Watches all folders of all trees; `None` if they are too many.
     fn watch_all(&self, mut watched: FolderWatcher) -> Option<FolderWatcher> {
         let mut folders: Vec<PathBuf> = Vec::new();
         for (_, tree) in &self.trees {

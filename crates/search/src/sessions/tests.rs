@@ -40,7 +40,7 @@ impl SessionFixture {
         next.expect("nothing was told").unwrap().1
     }
 
-    /// Waits until these files are told for this query; then for the completion.
+    /// Waits until these files are published for this query, and then for the completion.
     async fn expect_files(&mut self, query: &str, expected: &[&str]) {
         loop {
             if let SessionEvent::Updated(updated) = self.next().await
@@ -55,7 +55,7 @@ impl SessionFixture {
 }
 
 #[tokio::test]
-async fn each_text_is_answered_and_completed() {
+async fn each_query_gets_a_result_and_a_completion() {
     let mut fixture = fixture(&["alpha", "alphabet", "beta"]);
     fixture.start("s");
     fixture.expect_files("", &[]).await;
@@ -66,7 +66,7 @@ async fn each_text_is_answered_and_completed() {
 }
 
 #[tokio::test]
-async fn the_latest_text_counts() {
+async fn only_the_latest_query_gets_a_result() {
     let mut fixture = fixture(&["alpha", "beta"]);
     fixture.start("s");
     for query in ["a", "al", "be", "b", "bet"] {
@@ -76,7 +76,7 @@ async fn the_latest_text_counts() {
 }
 
 #[tokio::test]
-async fn new_files_are_found_without_being_asked() {
+async fn new_files_trigger_a_result() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
     fixture.set_query("s", "needle");
@@ -89,7 +89,7 @@ async fn new_files_are_found_without_being_asked() {
 }
 
 #[tokio::test]
-async fn a_stopped_session_is_unknown_and_silent() {
+async fn a_stopped_session_is_unknown_and_publishes_nothing() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
     fixture.expect_files("", &[]).await;
@@ -105,7 +105,7 @@ async fn a_stopped_session_is_unknown_and_silent() {
 }
 
 #[tokio::test]
-async fn a_session_ends_with_the_last_of_its_users() {
+async fn a_session_ends_with_its_last_subscriber() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
     fixture.sessions.find(SearchSubscriber(2), "s").unwrap().set_query("al".into());
@@ -124,7 +124,7 @@ async fn a_session_ends_with_the_last_of_its_users() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_sessions_are_refused() {
     let fixture = fixture(&[]);
     let start = |id: &str, roots: &[String]| fixture.sessions.start(ME, id.into(), roots).unwrap_err();
     assert_eq!(start("", &["/".into()]), SessionError::NoId);

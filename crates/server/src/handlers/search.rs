@@ -10,7 +10,7 @@ use loomd_protocol::{
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
     FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
 };
-use loomd_search::{Deliver, SessionEvent, SessionError, Sessions, Trees, SearchSubscriber};
+use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
