@@ -2,8 +2,9 @@
 //! written, without resolving links.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// How an operation uses a path and everything below it.
@@ -51,7 +52,7 @@ impl Order {
     }
 
     fn register(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, OrderGuard) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let conflicts = state.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
         let before = conflicts.map(|operation| operation.over.clone()).collect();
         let (sender, over) = watch::channel(());
@@ -64,12 +65,8 @@ impl Order {
 
 impl Drop for OrderGuard {
     fn drop(&mut self) {
-        lock(&self.state).operations.retain(|operation| operation.number != self.number);
+        self.state.lock().operations.retain(|operation| operation.number != self.number);
     }
-}
-
-fn lock(state: &Mutex<OrderState>) -> MutexGuard<'_, OrderState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn conflict(one: &[(PathBuf, Access)], other: &[(PathBuf, Access)]) -> bool {
@@ -121,7 +118,7 @@ mod tests {
             let (order, seen) = (Arc::clone(&order), Arc::clone(&seen));
             tasks.push(tokio::spawn(async move {
                 let _turn = order.enter(vec![("/a".into(), Access::Write)]).await;
-                seen.lock().unwrap().push(number);
+                seen.lock().push(number);
             }));
             tokio::task::yield_now().await;
         }
@@ -129,7 +126,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4]);
-        assert!(lock(&order.state).operations.is_empty());
+        assert_eq!(*seen.lock(), [0, 1, 2, 3, 4]);
+        assert!(order.state.lock().operations.is_empty());
     }
 }

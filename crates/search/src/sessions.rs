@@ -7,13 +7,14 @@ mod refresh;
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_protocol::{
     FuzzyFileSearchResult, FuzzyFileSearchSessionCompletedNotification as Completed,
     FuzzyFileSearchSessionUpdatedNotification as Updated,
 };
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -73,7 +74,7 @@ impl Sessions {
         if roots.is_empty() {
             return Err(SessionError::NoRoots);
         }
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
             return Err(SessionError::TooMany);
         }
@@ -96,15 +97,15 @@ impl Sessions {
 
     /// Returns a handle, to be used once the request has been answered.
     pub fn find(&self, subscriber: SearchSubscriber, id: &str) -> Result<SessionHandle, SessionError> {
-        let session = lock(&self.sessions).get(id).cloned();
+        let session = self.sessions.lock().get(id).cloned();
         let session = session.ok_or_else(|| SessionError::NotFound(id.to_owned()))?;
-        lock(&session.state).subscribers.insert(subscriber);
+        session.state.lock().subscribers.insert(subscriber);
         Ok(SessionHandle(session))
     }
 
     /// Ends a session, if it exists. No event follows once this returns.
     pub async fn stop(&self, id: &str) {
-        let session = lock(&self.sessions).remove(id);
+        let session = self.sessions.lock().remove(id);
         if let Some(session) = session {
             session.end();
             _ = session.delivery.lock().await;
@@ -113,8 +114,8 @@ impl Sessions {
 
     /// Removes a client, and the sessions without further subscribers.
     pub fn disconnect(&self, subscriber: SearchSubscriber) {
-        lock(&self.sessions).retain(|_, session| {
-            let mut state = lock(&session.state);
+        self.sessions.lock().retain(|_, session| {
+            let mut state = session.state.lock();
             state.subscribers.remove(&subscriber);
             let used = !state.subscribers.is_empty();
             drop(state);
@@ -132,7 +133,7 @@ pub struct SessionHandle(Arc<Session>);
 impl SessionHandle {
     /// Sets the query, which cancels the current search.
     pub fn set_query(self, query: String) {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.lock();
         state.query = query;
         state.pending += 1;
         state.searching.store(true, Ordering::Relaxed);
@@ -170,7 +171,7 @@ impl Session {
         let work = async {
             self.read_trees().await;
             // The end of the walk publishes a result without a query.
-            lock(&self.state).pending += 1;
+            self.state.lock().pending += 1;
             tokio::spawn(Arc::clone(&self).keep_current());
             loop {
                 self.answer().await;
@@ -197,7 +198,7 @@ impl Session {
     async fn answer(self: &Arc<Self>) {
         loop {
             let (query, cancelled) = {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 if state.pending == 0 && !state.stale {
                     return;
                 }
@@ -207,7 +208,7 @@ impl Session {
             };
             let files = self.search(query.clone(), Arc::clone(&cancelled)).await;
             let answered = {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 if state.query != query {
                     continue;
                 }
@@ -235,18 +236,14 @@ impl Session {
         if self.ended.is_cancelled() {
             return;
         }
-        let subscribers = lock(&self.state).subscribers.iter().copied().collect();
+        let subscribers = self.state.lock().subscribers.iter().copied().collect();
         (self.deliver)(subscribers, event).await;
     }
 
     fn end(&self) {
         self.ended.cancel();
-        lock(&self.state).searching.store(true, Ordering::Relaxed);
+        self.state.lock().searching.store(true, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use loomd_protocol::FuzzyFileSearchResult;
+use parking_lot::Mutex;
 
 use crate::index::Index;
 use crate::roots::{Root, resolve, search};
@@ -60,7 +61,7 @@ impl Trees {
     }
 
     pub(crate) fn open(&self, roots: &[String]) -> Vec<(Root, Arc<SharedTree>)> {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         evict(&mut kept);
         let used = Instant::now();
         let opened = resolve(roots, &self.cwd).into_iter().map(|root| {
@@ -81,7 +82,7 @@ impl Trees {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(IDLE_TIME / 4).await;
-                let mut kept = lock(&trees.kept);
+                let mut kept = trees.kept.lock();
                 evict(&mut kept);
                 if kept.is_empty() {
                     trees.evicting.store(false, Ordering::Relaxed);
@@ -109,7 +110,7 @@ impl SharedTree {
 
     /// The index of the last refresh.
     pub fn index(&self) -> Arc<Index> {
-        Arc::clone(&lock(&self.index))
+        Arc::clone(&self.index.lock())
     }
 
     /// Detects changes everywhere. Returns whether there were any.
@@ -124,22 +125,18 @@ impl SharedTree {
 
     /// The folders of the tree, unless there are more than `at_most`.
     pub fn folders(&self, at_most: usize) -> Option<Vec<PathBuf>> {
-        let tree = lock(&self.tree);
+        let tree = self.tree.lock();
         (tree.folder_count() <= at_most).then(|| tree.folders().collect())
     }
 
     fn change(&self, refresh: impl FnOnce(&mut Tree) -> bool) -> bool {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree.lock();
         let changed = refresh(&mut tree);
         if changed {
-            *lock(&self.index) = tree.index();
+            *self.index.lock() = tree.index();
         }
         changed
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -169,7 +166,7 @@ mod tests {
         for number in 0..3 * MAX_IDLE {
             trees.open(&[format!("/none/{number}")]);
         }
-        let kept = lock(&trees.kept);
+        let kept = trees.kept.lock();
         assert!(kept.len() <= MAX_IDLE);
         assert!(kept.contains_key(&in_use[0].0.path));
     }

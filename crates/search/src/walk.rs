@@ -1,10 +1,11 @@
 //! Walks the disk: all files and folders below a folder, according to `.gitignore` and similar rules.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use crate::index::FoundPath;
 use crate::stamp::Stamp;
@@ -29,7 +30,7 @@ pub(crate) fn walk(root: &Path, below: &str, cancelled: &AtomicBool) -> Option<L
     let collector = Collector { root, listing: Mutex::default(), count: AtomicUsize::new(0), cancelled };
     let excluded = ExcludedFolders::default();
     builder(&root.join(below), &excluded).threads(threads()).build_parallel().visit(&mut &collector);
-    let mut listing = collector.listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut listing = collector.listing.into_inner();
     listing.rules.extend(rules_above(&root.join(below)));
     listing.rules.extend(excluded.stamps());
     (!cancelled.load(Ordering::Relaxed)).then_some(listing)
@@ -54,12 +55,12 @@ impl ExcludedFolders {
     fn admits(&self, folder: &Path) -> bool {
         let unreadable = rules::unreadable(folder);
         let admits = unreadable.is_none();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(unreadable);
+        self.0.lock().extend(unreadable);
         admits
     }
 
     fn stamps(&self) -> Vec<(PathBuf, Stamp)> {
-        let files = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let files = std::mem::take(&mut *self.0.lock());
         files.into_iter().map(|file| (file.clone(), Stamp::take(&file))).collect()
     }
 }
@@ -152,7 +153,7 @@ impl ParallelVisitor for Visitor<'_> {
 
 impl Drop for Visitor<'_> {
     fn drop(&mut self) {
-        let mut all = self.collector.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.collector.listing.lock();
         all.found.append(&mut self.listing.found);
         all.folders.append(&mut self.listing.folders);
         all.rules.append(&mut self.listing.rules);

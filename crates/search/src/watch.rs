@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 
 use crate::walk::is_rules_file;
 
@@ -34,7 +35,7 @@ impl FolderWatcher {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
         let (shared, call_wake) = (Arc::clone(&changes), Arc::clone(&wake));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if shared.lock().unwrap_or_else(PoisonError::into_inner).record(event) {
+            if shared.lock().record(event) {
                 call_wake();
             }
         });
@@ -57,14 +58,14 @@ impl FolderWatcher {
         let new: Vec<PathBuf> = wanted.difference(&self.folders).cloned().collect();
         self.folders = wanted;
         if !new.is_empty() {
-            self.changes.lock().unwrap_or_else(PoisonError::into_inner).add(new);
+            self.changes.lock().add(new);
             (self.wake)();
         }
         true
     }
 
     pub fn take(&self) -> Changes {
-        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.changes.lock())
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::{Session, lock};
+use super::Session;
 use crate::watch::FolderWatcher;
 
 /// Folders that a session may watch. The operating system has a limit for all processes.
@@ -72,7 +72,7 @@ impl Session {
         });
         let (changed, watched) = refreshed.await.ok()?;
         if changed {
-            lock(&self.state).stale = true;
+            self.state.lock().stale = true;
             self.wake.notify_one();
         }
         watched
