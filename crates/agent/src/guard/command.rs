@@ -13,7 +13,8 @@ use loomd_protocol::{
 };
 use serde::Deserialize;
 
-use super::{Grants, reviewer, sandbox};
+use super::{reviewer, sandbox};
+use crate::confinement::Grants;
 use crate::conversation::message;
 use crate::tools::ToolCx;
 

@@ -20,7 +20,7 @@ use super::spec::{boolean, function, number, string};
 use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult, apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
 use crate::hooks;
-use crate::network::{Line, Route};
+use crate::network::{self, CommandProxy};
 use crate::terminals::{Feed, Names, Open};
 use crate::thread::Op;
 use crate::truncate::{tokens, truncate};
@@ -169,15 +169,16 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
     let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
-    let laid = Route::of_model(cx, clearance.sandbox.as_ref()).and_then(|route| {
-        let env = command::environment(cx, &route, true, clearance.known_safe);
+    let confinement = turn.settings.confinement(&turn.profile);
+    let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
+        let env = command::environment(cx, &launch, true, clearance.known_safe);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
-        let program = cx.shell_memory.apply(cx, &route, program);
-        route.lay(cx, program)
+        let program = cx.shell_memory.apply(cx, &launch, program);
+        network::launch(cx, launch, program)
     });
-    let program = match laid {
-        Ok((program, line)) => {
-            line.into_iter().for_each(Line::leave);
+    let program = match launched {
+        Ok((program, proxy)) => {
+            proxy.into_iter().for_each(CommandProxy::detach);
             program
         }
         Err(error) => return Started::Failed(error),

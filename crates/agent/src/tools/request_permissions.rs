@@ -15,7 +15,8 @@ use serde_json::json;
 
 use super::spec::{array, boolean, function, object, string};
 use super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
-use crate::guard::{Grants, WantedPermissions};
+use crate::confinement::Grants;
+use crate::guard::WantedPermissions;
 
 pub(super) struct RequestPermissions;
 

@@ -14,8 +14,8 @@ use loomd_store::{Durability, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::confinement::Grants;
 use crate::event_sink::PendingRequest;
-use crate::guard::Grants;
 use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
