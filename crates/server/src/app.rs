@@ -9,9 +9,9 @@ use loomd_agent::{
     working_directory,
 };
 use loomd_config::{ConfigSources, LoadRequest, Loaded};
-use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
+use loomd_policy::rules::{Position, Problem};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -160,7 +160,7 @@ fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerReques
 
 /// What is wrong with the user's rules. Threads read them again when they need them.
 fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
-    let loaded = match loomd_exec::rules::load(&[home]) {
+    let loaded = match loomd_policy::rules::load(&[home]) {
         Ok(loaded) => loaded,
         Err(error) => {
             let warning = ConfigWarningNotification {

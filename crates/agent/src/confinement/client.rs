@@ -84,7 +84,7 @@ pub(crate) fn launch_for_client(
     let command = Command::new(request.argv, cwd, env);
     let sandbox = launch.sandbox().cloned();
     let rules = || {
-        let loaded = loomd_exec::rules::load(&[surroundings.home]).map_err(|error| error.to_string())?;
+        let loaded = loomd_policy::rules::load(&[surroundings.home]).map_err(|error| error.to_string())?;
         Ok(Arc::new(loaded.rules))
     };
     let (command, proxy) = launch.wrap(command, rules, |_| Arc::new(NoApprovals)).map_err(|error| match error {

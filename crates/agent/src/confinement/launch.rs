@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use loomd_config::config_toml::ConfigToml;
 use loomd_config::permissions::ManagedNetwork;
-use loomd_exec::rules::Rules;
 use loomd_exec::sandbox::Sandbox;
 use loomd_exec::{Command, Environment, EnvironmentRequest, NETWORK_DISABLED};
+use loomd_policy::rules::Rules;
 use loomd_proxy::{Decider, Proxy};
 use tokio_util::task::AbortOnDropHandle;
 

@@ -3,7 +3,6 @@
 //! of clients (`command/exec`) go through it alike.
 
 mod client;
-mod grants;
 mod launch;
 mod network;
 mod policy;
@@ -13,9 +12,10 @@ use loomd_config::{Feature, Settings};
 use loomd_exec::sandbox::{ResourceLimits, Sandbox, Surroundings};
 use loomd_protocol::SandboxPolicy;
 
+use crate::grants::Grants;
+
 pub use client::{ClientCommand, not_spawned};
 pub(crate) use client::{ClientSurroundings, launch_for_client};
-pub(crate) use grants::Grants;
 pub(crate) use launch::{Launch, LaunchError, VariableRequest};
 pub(crate) use network::{ALLOW_LOCAL_BINDING, check_network};
 pub(crate) use policy::CommandPolicy;

@@ -2,6 +2,9 @@
 //! has to be asked. What was allowed for the rest of the thread is remembered here.
 
 mod command;
+mod cx;
+mod denial;
+mod hosts;
 mod patch;
 mod reviewer;
 
@@ -9,20 +12,19 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loomd_exec::rules::{PrefixRule, Rules};
 use loomd_exec::sandbox::{Roots, Sandbox, Surroundings};
+use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
-pub(crate) use command::{
-    Candidate, Clearance, CommandOptions, DECLINED, Denial, WantedPermissions, check_wishes, clear, retry,
-};
+pub(crate) use command::{Candidate, Clearance, CommandOptions, WantedPermissions, check_options, clear, retry};
+pub(crate) use cx::ActionCx;
+pub(crate) use denial::{DECLINED, Denial};
+pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchClearance, clear_patch, request_patch_approval};
-pub(crate) use reviewer::judge;
 
-use crate::confinement::Grants;
-use crate::network::Hosts;
+use crate::grants::Grants;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// What a thread has been allowed so far.
 #[derive(Default)]
@@ -51,7 +53,7 @@ impl Guard {
         if let Some(rules) = &*rules {
             return Ok(Arc::clone(rules));
         }
-        let loaded = loomd_exec::rules::load(folders).map_err(|error| error.to_string())?;
+        let loaded = loomd_policy::rules::load(folders).map_err(|error| error.to_string())?;
         let loaded = Arc::new(loaded.rules);
         *rules = Some(Arc::clone(&loaded));
         Ok(loaded)

@@ -2,7 +2,6 @@
 //! for one command, from its start to its end.
 
 mod decider;
-mod hosts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +12,15 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::Launch;
-use crate::tools::ToolCx;
+use crate::guard::ActionCx;
 use decider::Gatekeeper;
-pub(crate) use hosts::Hosts;
 
 /// Returns a command of the model as it is started and, on a managed network, its proxy.
-pub(crate) fn launch(cx: &ToolCx, launch: Launch, command: Command) -> Result<(Command, Option<CommandProxy>), String> {
+pub(crate) fn launch(
+    cx: &ActionCx,
+    launch: Launch,
+    command: Command,
+) -> Result<(Command, Option<CommandProxy>), String> {
     let (asking, pending_approvals) = watch::channel(0);
     let mut gatekeeper = None;
     let (command, serving) = launch.wrap(

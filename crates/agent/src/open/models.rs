@@ -51,7 +51,7 @@ impl Models {
             Some((scenario, retries)) => {
                 let stream_max_retries = retries.or(config.stream_max_retries);
                 let config = ModelProvider { stream_max_retries, ..config.clone() };
-                Provider::played(id, &config, Arc::clone(scenario))
+                Provider::scripted(id, &config, Arc::clone(scenario))
             }
             None => Provider::new(id, config, &|name| std::env::var(name).ok(), self.account.clone()),
         };

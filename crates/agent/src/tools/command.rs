@@ -1,4 +1,4 @@
-//! ToolFuture a command for the model as an item that clients see, and what the model is told of it.
+//! Runs a command for the model as an item that clients see, and what the model is told of it.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -10,15 +10,16 @@ use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseIte
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
 
+use super::cx::ToolCx;
 use super::deltas::Deltas;
-use super::{Call, Output, ToolCx, ToolResult};
 use crate::confinement::{Launch, VariableRequest};
 use crate::guard::{self, Candidate, CommandOptions, Denial};
 use crate::hooks;
 use crate::network::{self, CommandProxy};
 use crate::settings::truncation;
+use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::truncate;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// How much of a command's output is stored with the thread.
 const STORED_OUTPUT: u64 = 10_000;
@@ -49,10 +50,10 @@ pub(crate) struct Ran {
 /// Runs a command of the model, if that is allowed, and shows it from its start to its end. `None` when the
 /// turn was stopped instead.
 pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOptions) -> Ran {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
     let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, options, tool: "shell" };
-    let clearance = match guard::clear(cx, &candidate).await {
+    let clearance = match guard::clear(&cx.action, &candidate).await {
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
     };
@@ -61,7 +62,7 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
     let mut attempted = attempt(cx, &task, launch, clearance.known_safe).await;
     let mut notes = clearance.notes.clone();
     if clearance.confines_files() && attempted.looks_denied() {
-        match guard::retry(cx, &candidate, &clearance).await {
+        match guard::retry(&cx.action, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
                 let launch = confinement.launch(again.sandbox.as_ref());
@@ -82,10 +83,11 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
 
 /// Runs a command of the user.
 pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
-    cx.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let launch = cx.turn.settings.confinement(&cx.turn.profile).launch_unconfined();
+    cx.action.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
+    let turn = &cx.action.turn;
+    let launch = turn.settings.confinement(&turn.profile).launch_unconfined();
     let ran = attempt(cx, &task, Ok(launch), false).await.ran.stopped_by_user(task.source);
-    completed(&cx.turn, &task, &ran).await;
+    completed(turn, &task, &ran).await;
     ran
 }
 
@@ -109,12 +111,12 @@ impl Attempted {
 }
 
 async fn attempt(cx: &ToolCx, task: &Task<'_>, launch: Result<Launch, String>, known_safe: bool) -> Attempted {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let launched = launch.and_then(|launch| {
         let env = environment(cx, &launch, false, known_safe);
         let command = Command::new(task.argv.clone(), task.cwd.clone(), env);
-        let command = cx.shell_memory.apply(cx, &launch, command);
-        network::launch(cx, launch, command)
+        let command = cx.thread.shell_memory.apply(&cx.action, &launch, command);
+        network::launch(&cx.action, launch, command)
     });
     let (command, proxy) = match launched {
         Ok(launched) => launched,
@@ -227,12 +229,12 @@ impl Ran {
 fn item(task: &Task<'_>, status: CommandExecutionStatus, ran: Option<&Ran>) -> ThreadItem {
     ThreadItem::CommandExecution {
         id: task.id.into(),
-        command: loomd_exec::join(&task.argv),
+        command: loomd_policy::join(&task.argv),
         cwd: task.cwd.to_string_lossy().into_owned(),
         process_id: None,
         source: task.source,
         status,
-        command_actions: loomd_exec::command_actions(&task.argv),
+        command_actions: loomd_policy::command_actions(&task.argv),
         aggregated_output: ran.map(|ran| ran.output.clone()).filter(|output| !output.is_empty()),
         exit_code: ran.map(|ran| ran.exit_code),
         duration_ms: ran.map(|ran| i64::try_from(ran.duration.as_millis()).unwrap_or(i64::MAX)),
@@ -247,7 +249,7 @@ fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran, status: Option<EndStatus>) -> 
         turn_id: turn.turn_id.clone(),
         command: task.argv.clone(),
         cwd: task.cwd.to_string_lossy().into_owned(),
-        parsed_cmd: loomd_exec::command_actions(&task.argv).into_iter().map(Into::into).collect(),
+        parsed_cmd: loomd_policy::command_actions(&task.argv).into_iter().map(Into::into).collect(),
         source: task.source.into(),
         interaction_input: None,
         stdout: String::new(),
@@ -268,11 +270,11 @@ pub(super) fn stored(output: &str) -> String {
 /// What a command of this turn finds in its environment. `session`: it may outlive the call. `known_safe`: it runs
 /// unasked because it is known to change nothing.
 pub(super) fn environment(cx: &ToolCx, launch: &Launch, session: bool, known_safe: bool) -> loomd_exec::Environment {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let request = VariableRequest { thread_id: Some(&turn.thread_id), session };
-    let mut env = launch.environment(&cx.services.environment, &turn.profile.config.config, request);
+    let mut env = launch.environment(&cx.action.services.environment, &turn.profile.config.config, request);
     if known_safe {
-        env.restrain_git();
+        loomd_policy::restrain_git(&mut env.0);
     }
     env
 }
@@ -292,10 +294,10 @@ pub(super) async fn told(
     ran: &Ran,
     form: fn(&TurnCx, &Ran) -> ToolResult,
 ) -> ToolResult {
-    let mut told = form(&cx.turn, ran)?;
-    if ran.exit_code == 0 && hooks::enabled(cx) {
-        let response = truncate(&ran.output, truncation(&cx.turn.model)).text;
-        hooks::after_command(cx, &call.id, line, &response, &mut told).await;
+    let mut told = form(&cx.action.turn, ran)?;
+    if ran.exit_code == 0 && hooks::enabled(&cx.action) {
+        let response = truncate(&ran.output, truncation(&cx.action.turn.model)).text;
+        cx.thread.hooks.after_command(&cx.action, &call.id, line, &response, &mut told).await;
     }
     Ok(told)
 }
