@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::TIMEOUT;
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
 /// Only this much of the end is kept, so that a chatty server cannot fill the test's memory.
 const MAX_KEPT: usize = 4 << 20;
 
 /// The output of a process so far. Clones share it, and it stays readable when the process is gone.
 #[derive(Clone)]
-pub struct Captured(Arc<Watched<Output>>);
+pub struct CapturedOutput(Arc<WatchedValue<Output>>);
 
 #[derive(Default)]
 struct Output {
@@ -20,11 +20,11 @@ struct Output {
     ended: bool,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Reads until the pipe ends. The task ends with the pipe, not with this handle: a process whose
     /// pipe nobody reads would block.
     pub(crate) fn of(mut pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        let output = Arc::new(Watched::<Output>::default());
+        let output = Arc::new(WatchedValue::<Output>::default());
         let kept = Arc::clone(&output);
         tokio::spawn(async move {
             let mut chunk = vec![0; 16 << 10];

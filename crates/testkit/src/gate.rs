@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
 #[derive(Clone)]
-pub struct Gate(Arc<Watched<bool>>);
+pub struct Gate(Arc<WatchedValue<bool>>);
 
 impl Gate {
     /// A closed gate.
     #[allow(clippy::new_without_default, reason = "a default gate would not say whether it is open")]
     pub fn new() -> Self {
-        Self(Arc::new(Watched::new(false)))
+        Self(Arc::new(WatchedValue::new(false)))
     }
 
     /// Lets everyone through, now and later.

@@ -29,7 +29,7 @@ mod http;
 mod inbox;
 mod launch;
 pub mod model;
-mod outlet;
+mod outgoing;
 mod peer;
 mod process;
 mod reference;
@@ -38,12 +38,12 @@ pub mod soak;
 mod stdio;
 mod task;
 mod tls;
-mod watched;
+mod watched_value;
 mod ws;
 
 use std::time::Duration;
 
-pub use capture::Captured;
+pub use capture::CapturedOutput;
 pub use gate::Gate;
 pub use home::Home;
 pub use http::{Headers, HttpReply};

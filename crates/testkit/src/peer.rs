@@ -15,10 +15,10 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::Mutex;
 
 use crate::inbox::Inbox;
-use crate::outlet::Outlet;
+use crate::outgoing::Outgoing;
 use crate::task::Task;
 use crate::ws::Frame;
-use crate::{Captured, TIMEOUT};
+use crate::{CapturedOutput, TIMEOUT};
 
 /// A connection. Clones share it; it is cut when the last one is dropped.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Peer(Arc<Inner>);
 
 struct Inner {
     inbox: Arc<Inbox>,
-    outlet: Mutex<Outlet>,
+    outgoing: Mutex<Outgoing>,
     next_id: AtomicI64,
     _reader: Task,
 }
@@ -43,19 +43,19 @@ impl Peer {
     pub(crate) fn of_process(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        stderr: Option<Captured>,
+        stderr: Option<CapturedOutput>,
     ) -> Self {
-        Self::new(Outlet::Lines(Box::new(writer)), stderr, |inbox| read_lines(reader, inbox))
+        Self::new(Outgoing::Lines(Box::new(writer)), stderr, |inbox| read_lines(reader, inbox))
     }
 
     /// `read` fills the inbox until the connection ends.
-    pub(crate) fn new<R>(outlet: Outlet, stderr: Option<Captured>, read: impl FnOnce(Arc<Inbox>) -> R) -> Self
+    pub(crate) fn new<R>(outgoing: Outgoing, stderr: Option<CapturedOutput>, read: impl FnOnce(Arc<Inbox>) -> R) -> Self
     where
         R: Future<Output = ()> + Send + 'static,
     {
         let inbox = Arc::new(Inbox::new(stderr));
         let reader = Task::spawn(read(Arc::clone(&inbox)));
-        Self(Arc::new(Inner { inbox, outlet: Mutex::new(outlet), next_id: AtomicI64::new(0), _reader: reader }))
+        Self(Arc::new(Inner { inbox, outgoing: Mutex::new(outgoing), next_id: AtomicI64::new(0), _reader: reader }))
     }
 
     /// Calls a method and decodes its result.
@@ -144,17 +144,17 @@ impl Peer {
     /// Sends bytes as they are: no newline is added to a line; on a websocket they are one text frame.
     pub async fn send_raw(&self, bytes: impl Into<Vec<u8>>) {
         let bytes = bytes.into();
-        self.write(async |outlet| outlet.raw(bytes).await).await;
+        self.write(async |outgoing| outgoing.raw(bytes).await).await;
     }
 
     pub(crate) async fn send_frame(&self, frame: Frame) {
-        self.write(async |outlet| outlet.frame(frame).await).await;
+        self.write(async |outgoing| outgoing.frame(frame).await).await;
     }
 
     /// Ends the server's input. What it still has to say can be read.
     pub async fn close(&self) {
-        self.write(async |outlet| {
-            outlet.close().await;
+        self.write(async |outgoing| {
+            outgoing.close().await;
             Ok(())
         })
         .await;
@@ -176,8 +176,8 @@ impl Peer {
     }
 
     /// Drops every message so far, for runs that are too long to keep everything.
-    pub fn forget(&self) {
-        self.0.inbox.forget();
+    pub fn clear(&self) {
+        self.0.inbox.clear();
     }
 
     fn next_id(&self) -> RequestId {
@@ -201,12 +201,12 @@ impl Peer {
 
     async fn send_message(&self, message: serde_json::Result<Vec<u8>>) {
         let message = message.expect("a message must be JSON");
-        self.write(async |outlet| outlet.message(message).await).await;
+        self.write(async |outgoing| outgoing.message(message).await).await;
     }
 
     /// A server that is gone does not fail the send: whoever waits for what it should say is told.
-    async fn write(&self, write: impl AsyncFnOnce(&mut Outlet) -> std::io::Result<()>) {
-        let sent = async { write(&mut *self.0.outlet.lock().await).await };
+    async fn write(&self, write: impl AsyncFnOnce(&mut Outgoing) -> std::io::Result<()>) {
+        let sent = async { write(&mut *self.0.outgoing.lock().await).await };
         if tokio::time::timeout(TIMEOUT, sent).await.is_err() {
             panic!("the server did not read its input for {TIMEOUT:?}{}", self.0.inbox.context());
         }

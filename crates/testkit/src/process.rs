@@ -5,11 +5,11 @@ use std::process::ExitStatus;
 pub use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
-use crate::{Captured, TIMEOUT};
+use crate::{CapturedOutput, TIMEOUT};
 
 pub struct Process {
     child: Child,
-    stderr: Captured,
+    stderr: CapturedOutput,
 }
 
 impl Process {
@@ -19,7 +19,7 @@ impl Process {
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("cannot start the program under test, {:?}: {error}", command.as_std().get_program())
         });
-        let stderr = Captured::of(child.stderr.take().expect("stderr is piped"));
+        let stderr = CapturedOutput::of(child.stderr.take().expect("stderr is piped"));
         Self { child, stderr }
     }
 
@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    pub fn stderr(&self) -> &Captured {
+    pub fn stderr(&self) -> &CapturedOutput {
         &self.stderr
     }
 }

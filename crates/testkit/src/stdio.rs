@@ -5,7 +5,7 @@ use std::process::{ExitStatus, Stdio};
 
 use tokio::process::Command;
 
-use crate::{Captured, Peer, Process, Signal};
+use crate::{CapturedOutput, Peer, Process, Signal};
 
 /// A running server; [`Launch::stdio`](crate::Launch::stdio) makes one. Everything that can be said to it is
 /// on [`Peer`].
@@ -42,7 +42,7 @@ impl Server {
         self.process.pid()
     }
 
-    pub fn stderr(&self) -> &Captured {
+    pub fn stderr(&self) -> &CapturedOutput {
         self.process.stderr()
     }
 }

@@ -23,9 +23,9 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::inbox::Inbox;
-use crate::outlet::Outlet;
-use crate::watched::Watched;
-use crate::{Captured, HttpReply, Peer, Process, TIMEOUT, http};
+use crate::outgoing::Outgoing;
+use crate::watched_value::WatchedValue;
+use crate::{CapturedOutput, HttpReply, Peer, Process, TIMEOUT, http};
 
 /// What a websocket runs on.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -39,7 +39,7 @@ pub type RawWebSocket = WebSocketStream<Box<dyn Stream>>;
 /// be done to the process is on [`Process`].
 pub struct WsServer {
     process: Process,
-    stdout: Captured,
+    stdout: CapturedOutput,
     address: Address,
 }
 
@@ -52,7 +52,7 @@ impl WsServer {
     pub(crate) async fn spawn(mut command: Command, url: &str) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Process::spawn(command);
-        let stdout = Captured::of(process.child().stdout.take().expect("stdout is piped"));
+        let stdout = CapturedOutput::of(process.child().stdout.take().expect("stdout is piped"));
         let ready = listening(&mut process, url);
         let Ok(address) = tokio::time::timeout(TIMEOUT, ready).await else {
             panic!("the server does not listen at {url} after {TIMEOUT:?}; stderr: {}", process.stderr().tail());
@@ -120,7 +120,7 @@ impl WsServer {
     }
 
     /// What it wrote to stdout, which should be nothing.
-    pub fn stdout(&self) -> &Captured {
+    pub fn stdout(&self) -> &CapturedOutput {
         &self.stdout
     }
 
@@ -148,7 +148,7 @@ impl DerefMut for WsServer {
 /// A websocket connection. Dropping it cuts it without a closing handshake.
 pub struct WsConnection {
     peer: Peer,
-    frames: Arc<Watched<Vec<Frame>>>,
+    frames: Arc<WatchedValue<Vec<Frame>>>,
 }
 
 impl WsConnection {
@@ -157,11 +157,11 @@ impl WsConnection {
         Self::new(socket, None)
     }
 
-    fn new(socket: RawWebSocket, stderr: Option<Captured>) -> Self {
+    fn new(socket: RawWebSocket, stderr: Option<CapturedOutput>) -> Self {
         let (sink, stream) = socket.split();
-        let frames = Arc::new(Watched::default());
+        let frames = Arc::new(WatchedValue::default());
         let kept = Arc::clone(&frames);
-        let peer = Peer::new(Outlet::Frames(sink), stderr, |inbox| read_frames(stream, inbox, kept));
+        let peer = Peer::new(Outgoing::Frames(sink), stderr, |inbox| read_frames(stream, inbox, kept));
         Self { peer, frames }
     }
 
@@ -192,12 +192,12 @@ impl Deref for WsConnection {
     }
 }
 
-async fn read_frames(mut stream: SplitStream<RawWebSocket>, inbox: Arc<Inbox>, frames: Arc<Watched<Vec<Frame>>>) {
+async fn read_frames(mut stream: SplitStream<RawWebSocket>, inbox: Arc<Inbox>, frames: Arc<WatchedValue<Vec<Frame>>>) {
     while let Some(Ok(frame)) = stream.next().await {
         frames.update(|frames| frames.push(frame.clone()));
         match frame {
             Frame::Text(text) => inbox.receive(text.as_bytes()),
-            Frame::Binary(bytes) => inbox.spoil(format!("a binary frame of {} bytes", bytes.len())),
+            Frame::Binary(bytes) => inbox.fail(format!("a binary frame of {} bytes", bytes.len())),
             Frame::Ping(_) | Frame::Pong(_) | Frame::Close(_) | Frame::Frame(_) => {}
         }
     }

@@ -10,12 +10,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::items::{Usage, completed_event, created_event};
 use super::reply::{Body, Step};
-use super::{Recorded, Reply, State};
+use super::{RecordedRequest, Reply, State};
 use crate::http;
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
 /// Answers requests until the client leaves or a reply closes the connection.
-pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
+pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<State>>) {
     // Without this the kernel may hold back what a gate should have let through.
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
@@ -31,7 +31,7 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
             () = gone(&mut reader) => Err(io::ErrorKind::ConnectionAborted.into()),
         };
         match played {
-            Ok(After::KeepAlive) if !last => {}
+            Ok(NextAction::KeepAlive) if !last => {}
             Ok(_) => return,
             Err(_) => {
                 state.update(|state| state.requests[index].abandoned = true);
@@ -41,10 +41,10 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
     }
 }
 
-async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Recorded>> {
+async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<RecordedRequest>> {
     let Some(head) = http::read_head(reader).await? else { return Ok(None) };
     let body = http::read_body(reader, &head.headers).await?.unwrap_or_default();
-    Ok(Some(Recorded::new(head, body)))
+    Ok(Some(RecordedRequest::new(head, body)))
 }
 
 /// Ends when the client has closed the connection. A further request is left where it is.
@@ -54,7 +54,7 @@ async fn gone(reader: &mut BufReader<OwnedReadHalf>) {
     }
 }
 
-enum After {
+enum NextAction {
     KeepAlive,
     Close,
 }
@@ -65,7 +65,7 @@ struct Wire {
 }
 
 impl Wire {
-    async fn play(&mut self, reply: Reply, id: String) -> io::Result<After> {
+    async fn play(&mut self, reply: Reply, id: String) -> io::Result<NextAction> {
         self.drip = reply.drip;
         for gate in &reply.after {
             gate.passed().await;
@@ -73,13 +73,13 @@ impl Wire {
         match reply.body {
             Body::Bytes(bytes) => {
                 self.write(&bytes).await?;
-                Ok(After::Close)
+                Ok(NextAction::Close)
             }
             Body::Whole { status, content_type, body } => {
                 let length = format!("content-length: {}", body.len());
                 self.write(&head(status, content_type, &length, &reply.headers)).await?;
                 self.write(&body).await?;
-                Ok(After::KeepAlive)
+                Ok(NextAction::KeepAlive)
             }
             Body::Stream(steps) => {
                 let chunked = "transfer-encoding: chunked";
@@ -90,7 +90,7 @@ impl Wire {
         }
     }
 
-    async fn stream(&mut self, steps: Vec<Step>) -> io::Result<After> {
+    async fn stream(&mut self, steps: Vec<Step>) -> io::Result<NextAction> {
         for step in steps {
             match step {
                 Step::Event(event) => self.chunk(&encode(&event)).await?,
@@ -100,11 +100,11 @@ impl Wire {
                 }
                 Step::Bytes(bytes) => self.chunk(&bytes).await?,
                 Step::Wait(gate) => gate.passed().await,
-                Step::Close => return Ok(After::Close),
+                Step::Close => return Ok(NextAction::Close),
             }
         }
         self.write(b"0\r\n\r\n").await?;
-        Ok(After::KeepAlive)
+        Ok(NextAction::KeepAlive)
     }
 
     async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use crate::Headers;
 use crate::http::Head;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedRequest {
     pub method: String,
     /// With its query.
     pub path: String,
@@ -17,7 +17,7 @@ pub struct Recorded {
     pub(super) abandoned: bool,
 }
 
-impl Recorded {
+impl RecordedRequest {
     pub(super) fn new(head: Head, bytes: Vec<u8>) -> Self {
         let mut words = head.line.split(' ').map(str::to_owned);
         Self {

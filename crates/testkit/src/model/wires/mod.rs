@@ -1,11 +1,11 @@
-//! The three wires that a provider may speak, and one script for all of them: [`Say`] is what a model says in
-//! no wire's words, [`Wire::reply`] puts it into those of one, and [`Recorded::told`](super::Recorded::told)
+//! The three wires that a provider may speak, and one script for all of them: [`ModelOutput`] is what a model says in
+//! no wire's words, [`Wire::reply`] puts it into those of one, and [`RecordedRequest::told`](super::Recorded::told)
 //! reads what the model was told, whatever the wire.
 
 mod anthropic;
 pub mod chat;
 mod responses;
-mod told;
+mod conversation;
 
 use loomd_protocol::JsonValue;
 
@@ -32,11 +32,11 @@ impl Wire {
     }
 
     /// The answer in which all this is said.
-    pub fn reply(self, says: &[Say]) -> Reply {
+    pub fn reply(self, outputs: &[ModelOutput]) -> Reply {
         match self {
-            Self::Responses => responses::reply(says),
-            Self::Chat => chat::reply(says),
-            Self::Anthropic => anthropic::reply(says),
+            Self::Responses => responses::reply(outputs),
+            Self::Chat => chat::reply(outputs),
+            Self::Anthropic => anthropic::reply(outputs),
         }
     }
 
@@ -64,7 +64,7 @@ impl Wire {
 
 /// What a model says or does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Say {
+pub enum ModelOutput {
     Text(&'static [&'static str]),
     Think(&'static [&'static str]),
     /// Name, arguments, id.
@@ -87,13 +87,13 @@ pub enum Say {
     Cut,
 }
 
-const USUAL: Say = Say::Took { input: 10, cached: 0, output: 5, reasoning: 0 };
+const USUAL: ModelOutput = ModelOutput::Took { input: 10, cached: 0, output: 5, reasoning: 0 };
 
 /// What it took: input, cached, output, reasoning.
-fn took(says: &[Say]) -> [i64; 4] {
-    let took = says.iter().find(|say| matches!(say, Say::Took { .. })).unwrap_or(&USUAL);
+fn took(outputs: &[ModelOutput]) -> [i64; 4] {
+    let took = outputs.iter().find(|say| matches!(say, ModelOutput::Took { .. })).unwrap_or(&USUAL);
     match *took {
-        Say::Took { input, cached, output, reasoning } => [input, cached, output, reasoning],
+        ModelOutput::Took { input, cached, output, reasoning } => [input, cached, output, reasoning],
         _ => [0; 4],
     }
 }

@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use super::Say::{self, *};
+use super::ModelOutput::{self, *};
 use super::took;
 use crate::model::{
     Reply, Usage, added, completed, custom_call, failed, function_call, incomplete_after, reasoning, streamed,
     text_delta,
 };
 
-pub(super) fn reply(says: &[Say]) -> Reply {
-    let [input, cached, output, reasoned] = took(says).map(|tokens| tokens.unsigned_abs());
+pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {
+    let [input, cached, output, reasoned] = took(outputs).map(|tokens| tokens.unsigned_abs());
     let usage = Usage { input, cached, output, reasoning: reasoned };
     let mut reply = Reply::new();
-    for say in says {
+    for say in outputs {
         let next = match *say {
-            Text(pieces) if says.last() == Some(&Cut) => {
+            Text(pieces) if outputs.last() == Some(&Cut) => {
                 let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_cut", "content": [] }));
                 pieces.iter().fold(begun, |reply, piece| reply.then(text_delta(piece)))
             }

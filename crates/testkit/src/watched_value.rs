@@ -4,12 +4,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(crate) struct Watched<T> {
+pub(crate) struct WatchedValue<T> {
     value: Mutex<T>,
     changed: Notify,
 }
 
-impl<T> Watched<T> {
+impl<T> WatchedValue<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: Mutex::new(value), changed: Notify::new() }
     }

@@ -8,13 +8,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::ws::{Frame, RawWebSocket};
 
-pub(crate) enum Outlet {
+pub(crate) enum Outgoing {
     Lines(Box<dyn AsyncWrite + Send + Unpin>),
     Frames(SplitSink<RawWebSocket, Frame>),
     Closed,
 }
 
-impl Outlet {
+impl Outgoing {
     /// One whole message.
     pub(crate) async fn message(&mut self, mut message: Vec<u8>) -> io::Result<()> {
         if let Self::Lines(_) = self {
