@@ -1,4 +1,4 @@
-//! The side-by-side benchmark: our release build and the reference, on the same work in one run.
+//! `cargo xtask bench`: runs our release build and the reference on the same benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let root = crate::root();
     let script = root.join("../shared/bench/bench.py");
     if !script.is_file() {
-        bail!("the benchmark script ../shared/bench/bench.py is not here");
+        bail!("no benchmark script at ../shared/bench/bench.py");
     }
     let reference = install_reference(&root)?;
     finish(Command::new(env!("CARGO")).args(["build", "--release", "-p", "loomd"]).current_dir(&root))?;
@@ -25,8 +25,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     )
 }
 
-/// The reference's binary, from npm. The native program inside the package is used, so that the node
-/// launcher's start-up does not count against it.
+/// The reference's binary, from npm. The native program inside the package is used, so that the start-up of the node
+/// launcher is not measured.
 fn install_reference(root: &Path) -> Result<PathBuf> {
     let folder = target(root).join("reference");
     let binary = || find(&folder, "codex").filter(|path| path.components().any(|part| part.as_os_str() == "vendor"));

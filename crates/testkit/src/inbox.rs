@@ -1,7 +1,7 @@
-//! Everything that a server sent on one connection, in order, and the one way to wait for a part of it.
+//! [`Inbox`]: every message of a server on one connection, in order, and waiting for one of them.
 //!
-//! A message can be taken once, so that two waits for the same method give two messages. Transports
-//! put messages in; what they mean is up to [`Peer`](crate::Peer).
+//! A message can be taken once, so that two waits for the same method give two messages. Transports add messages;
+//! [`Peer`](crate::Peer) interprets them.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use loomd_protocol::{Incoming, JsonValue};
 use crate::watched_value::WatchedValue;
 use crate::{CapturedOutput, TIMEOUT};
 
-/// A failing wait names this many messages, the latest ones.
+/// Number of messages in the panic of a failed wait, the latest ones.
 const MAX_NAMED: usize = 60;
 
 pub(crate) struct Inbox {
@@ -42,7 +42,7 @@ impl Inbox {
         Self { state: WatchedValue::default(), stderr }
     }
 
-    /// Takes in one message. The first thing that is no message ends the inbox, and every later wait says so.
+    /// Adds one message. The first invalid one ends the inbox, and every later wait panics with it.
     pub(crate) fn receive(&self, bytes: &[u8]) {
         let message = Incoming::parse(bytes)
             .map_err(|error| error.to_string())
@@ -61,7 +61,7 @@ impl Inbox {
         self.state.update(|state| state.end.get_or_insert(End::Closed).clone());
     }
 
-    /// The first message, past or future, that matches and that nobody has taken.
+    /// The first message, past or future, that matches and was not taken yet.
     pub(crate) async fn take(&self, what: &str, matches: impl Fn(&JsonValue) -> bool) -> JsonValue {
         let mut next = 0;
         let found = self.state.until(|state| {
@@ -104,7 +104,7 @@ impl Inbox {
         });
     }
 
-    /// What a failing wait adds to its first sentence.
+    /// What a failed wait adds to its panic.
     pub(crate) fn context(&self) -> String {
         let messages = self.messages();
         let named: Vec<String> = messages.iter().skip(messages.len().saturating_sub(MAX_NAMED)).map(name).collect();

@@ -1,4 +1,4 @@
-//! One connection of a client to the scripted model: requests in, replies out byte by byte.
+//! One connection of a client to the scripted model.
 
 use std::io;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::{RecordedRequest, Reply, State};
 use crate::http;
 use crate::watched_value::WatchedValue;
 
-/// Answers requests until the client leaves or a reply closes the connection.
+/// Serves requests until the client disconnects or a reply closes the connection.
 pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<State>>) {
-    // Without this the kernel may hold back what a gate should have let through.
+    // Otherwise the kernel may delay what a gate has let through.
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
@@ -25,7 +25,7 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<State>>) {
         let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         let (index, reply) = state.update(|state| state.answer(request));
         let played = tokio::select! {
-            // A client that leaves after the last byte has left nothing behind.
+            // A client that disconnects after the last byte has not cut the reply.
             biased;
             played = wire.play(reply, format!("resp_{index}")) => played,
             () = gone(&mut reader) => Err(io::ErrorKind::ConnectionAborted.into()),
@@ -47,7 +47,7 @@ async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Optio
     Ok(Some(RecordedRequest::new(head, body)))
 }
 
-/// Ends when the client has closed the connection. A further request is left where it is.
+/// Resolves when the client has closed the connection. A further request is left unread.
 async fn gone(reader: &mut BufReader<OwnedReadHalf>) {
     if reader.fill_buf().await.is_ok_and(|bytes| !bytes.is_empty()) {
         std::future::pending::<()>().await;
@@ -128,7 +128,7 @@ impl Wire {
     }
 }
 
-/// Adds the first and the last event where the script has none of its own.
+/// Adds the first and the last event, unless the script has them.
 fn complete(mut steps: Vec<Step>, id: &str, unfinished: bool) -> Vec<Step> {
     let has = |steps: &[Step], kinds: &[&str]| {
         steps.iter().any(|step| match step {

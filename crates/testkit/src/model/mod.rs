@@ -1,9 +1,9 @@
-//! A model provider that says what the test wrote down: the Responses API over HTTP and server-sent events, or
-//! another wire.
+//! [`ScriptedModel`]: a model provider with scripted replies, for the Responses API over HTTP and server-sent events,
+//! or another wire.
 //!
-//! Each call takes the next reply of the script; a call that finds none gets a plain message. Every request is
-//! kept. [`items`](message) build what the model says in the words of the Responses API, [`Wire`] in those of
-//! any wire, [faults](status) what goes wrong instead.
+//! Each call gets the next reply of the script; a call without one gets a plain message. Every request is recorded.
+//! [`items`](message) are output of the Responses API, [`Wire`] makes output for any wire, [faults](status) are
+//! errors.
 
 mod connection;
 mod fault;
@@ -29,13 +29,13 @@ use crate::TIMEOUT;
 use crate::task::Task;
 use crate::watched_value::WatchedValue;
 
-/// What the model says to a call that has no scripted reply.
+/// The message of a call without a scripted reply.
 pub const UNSCRIPTED: &str = "nothing scripted";
 
-/// Enough for any test; a server that opens more has to wait.
+/// Concurrent connections; further ones wait.
 const MAX_CONNECTIONS: usize = 512;
 
-/// A running provider on a loopback port; gone when dropped.
+/// A provider on a loopback port, stopped when dropped.
 pub struct ScriptedModel {
     address: SocketAddr,
     state: Arc<WatchedValue<State>>,
@@ -61,7 +61,7 @@ impl ScriptedModel {
         self.address
     }
 
-    /// What a provider's `base_url` is set to.
+    /// The `base_url` of the provider.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -72,7 +72,7 @@ impl ScriptedModel {
         self
     }
 
-    /// How many replies nobody has asked for.
+    /// Number of replies that were not used.
     pub fn unused(&self) -> usize {
         self.state.read(|state| state.script.len())
     }
@@ -87,12 +87,12 @@ impl ScriptedModel {
         self.state.read(|state| state.calls().cloned().collect())
     }
 
-    /// The model call with this index, from 0, as soon as it has come in.
+    /// Waits for the model call with this index, from 0.
     pub async fn call(&self, index: usize) -> RecordedRequest {
         self.wait(&format!("model call {index}"), |state| state.calls().nth(index).cloned()).await
     }
 
-    /// Waits until the caller of this model call has cut the connection before the reply was all written.
+    /// Waits until the client of this model call has disconnected before the end of the reply.
     pub async fn abandoned(&self, index: usize) {
         self.wait(&format!("end of model call {index} by its caller"), |state| {
             state.calls().nth(index)?.abandoned.then_some(())
@@ -116,7 +116,7 @@ impl State {
         self.requests.iter().filter(|request| request.is_model_call())
     }
 
-    /// Keeps the request and decides about its reply; also gives the request's place.
+    /// Records the request and returns its index and its reply.
     fn answer(&mut self, request: RecordedRequest) -> (usize, Reply) {
         let reply = if !request.is_model_call() {
             status(404, json!({ "error": { "message": "not found" } }))

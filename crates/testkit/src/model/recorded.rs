@@ -1,4 +1,4 @@
-//! A request that the scripted model got, and what tests ask about it.
+//! [`RecordedRequest`]: a request to the scripted model.
 
 use loomd_protocol::JsonValue;
 
@@ -11,7 +11,7 @@ pub struct RecordedRequest {
     /// With its query.
     pub path: String,
     pub headers: Headers,
-    /// Null when the body is not JSON.
+    /// Null if the body is not JSON.
     pub body: JsonValue,
     pub bytes: Vec<u8>,
     pub(super) abandoned: bool,
@@ -44,7 +44,7 @@ impl RecordedRequest {
             .collect()
     }
 
-    /// What this call says that a tool call came to, if it says so.
+    /// The output of a tool call in this request.
     pub fn tool_output(&self, call_id: &str) -> Option<&JsonValue> {
         let output = |item: &&JsonValue| {
             item["call_id"] == call_id && item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"))

@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
 use crate::panic_of;
 
-/// The other end: reads lines, writes whatever the test says.
+/// The server's end: reads lines, and writes what the test sends.
 struct ServerEnd(BufReader<DuplexStream>);
 
 impl ServerEnd {
@@ -27,7 +27,7 @@ fn pair() -> (Peer, ServerEnd) {
 }
 
 #[tokio::test]
-async fn answers_find_their_requests_in_any_order() {
+async fn responses_in_any_order_complete_their_requests() {
     let (peer, mut far) = pair();
     let answering = async {
         let (first, second) = (far.line().await, far.line().await);
@@ -61,7 +61,7 @@ async fn a_request_can_be_sent_now_and_awaited_later() {
 }
 
 #[tokio::test]
-async fn each_notification_is_given_out_once_and_kept_in_the_record() {
+async fn each_notification_is_returned_once_and_stays_recorded() {
     let (peer, mut far) = pair();
     for line in [
         r#"{"method":"n","params":{"i":1}}"#,
@@ -81,7 +81,7 @@ async fn each_notification_is_given_out_once_and_kept_in_the_record() {
 }
 
 #[tokio::test]
-async fn requests_of_the_server_are_answered_with_their_id() {
+async fn server_requests_are_answered_with_their_id() {
     let (peer, mut far) = pair();
     far.send_line(r#"{"method":"ask","id":"x","params":{}}"#).await;
     let (id, _) = peer.server_request("ask").await;
@@ -92,7 +92,7 @@ async fn requests_of_the_server_are_answered_with_their_id() {
 }
 
 #[tokio::test]
-async fn raw_bytes_are_sent_as_they_are() {
+async fn raw_bytes_are_sent_unchanged() {
     let (peer, mut far) = pair();
     peer.send_raw("{\"method\":").await;
     peer.send_raw(b"\"split\"}\r\n".to_vec()).await;
@@ -108,8 +108,10 @@ async fn raw_bytes_are_sent_as_they_are() {
 #[tokio::test]
 async fn the_handshake_is_a_request_and_a_notification() {
     let (peer, mut far) = pair();
-    far.send_line(r#"{"id":0,"result":{"userAgent":"u","codexHome":"/h","platformFamily":"unix","platformOs":"linux"}}"#)
-        .await;
+    far.send_line(
+        r#"{"id":0,"result":{"userAgent":"u","codexHome":"/h","platformFamily":"unix","platformOs":"linux"}}"#,
+    )
+    .await;
     assert_eq!(peer.initialize().await.user_agent, "u");
     assert_eq!(far.line().await.unwrap()["params"]["capabilities"], json!({ "experimentalApi": true }));
     assert_eq!(far.line().await, Some(json!({ "method": "initialized" })));
@@ -128,7 +130,7 @@ async fn a_peer_can_be_shared_between_tasks() {
 }
 
 #[tokio::test]
-async fn forgotten_messages_are_gone_and_later_ones_are_found() {
+async fn cleared_messages_are_gone_and_later_ones_found() {
     let (peer, mut far) = pair();
     far.send_line(r#"{"method":"old"}"#).await;
     peer.notification("old").await;
@@ -139,14 +141,14 @@ async fn forgotten_messages_are_gone_and_later_ones_are_found() {
 }
 
 #[tokio::test]
-async fn dropping_the_peer_cuts_the_connection() {
+async fn dropping_the_peer_closes_the_connection() {
     let (peer, mut far) = pair();
     drop(peer);
     assert_eq!(far.line().await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_fails_says_for_what_and_what_came_instead() {
+async fn a_failed_wait_names_what_it_waited_for_and_what_came() {
     let words = panic_of(async {
         let (peer, mut far) = pair();
         for line in [r#"{"method":"n"}"#, r#"{"method":"ask","id":1}"#, r#"{"id":5,"result":1}"#] {
@@ -173,7 +175,7 @@ async fn a_server_that_does_not_read_fails_the_send() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_fails_the_wait() {
+async fn a_closed_connection_fails_the_wait() {
     let words = panic_of(async {
         let (peer, far) = pair();
         drop(far);
@@ -184,7 +186,7 @@ async fn a_server_that_hangs_up_fails_the_wait() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_message_fails_every_later_wait() {
+async fn an_invalid_line_fails_every_later_wait() {
     let words = panic_of(async {
         let (peer, mut far) = pair();
         far.send_line("Hello!").await;

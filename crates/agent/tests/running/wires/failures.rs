@@ -137,7 +137,8 @@ async fn a_call_before_the_break_is_not_made_again() {
         // A call is whole there only when the answer ends.
         let plans = seen.iter().filter(|line| *line == "plan Look").count();
         assert_eq!(plans, usize::from(made), "{wire:?} {seen:?}");
-        let outputs = world.model.call(1).await.conversation().iter().filter(|line| line.starts_with("output c1")).count();
+        let outputs =
+            world.model.call(1).await.conversation().iter().filter(|line| line.starts_with("output c1")).count();
         assert_eq!(outputs, plans, "{wire:?}");
     }
 }

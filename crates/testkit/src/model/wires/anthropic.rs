@@ -1,4 +1,4 @@
-//! In the words of Anthropic Messages.
+//! Output in the format of Anthropic Messages.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {
         for delta in deltas {
             stream += &event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
         }
-        // A stream that is cut is cut in the middle of a block.
+        // A cut stream ends in the middle of a block.
         if outputs.last() != Some(&Cut) {
             stream += &event(&json!({ "type": "content_block_stop", "index": index }));
         }

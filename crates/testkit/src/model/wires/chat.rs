@@ -1,4 +1,4 @@
-//! In the words of Chat Completions.
+//! Output in the format of Chat Completions.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
@@ -13,12 +13,12 @@ pub fn chunk(delta: JsonValue) -> String {
         "choices": [{ "index": 0, "delta": delta, "finish_reason": null }], "usage": null }))
 }
 
-/// The chunk that says why it ends.
+/// The chunk with the finish reason.
 pub fn finish(reason: &str) -> String {
     event(&json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }))
 }
 
-/// What ends every stream.
+/// The end of every stream.
 pub const DONE: &str = "data: [DONE]\n\n";
 
 pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {

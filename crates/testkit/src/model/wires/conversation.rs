@@ -1,4 +1,4 @@
-//! What a model was told, read from a request on any wire.
+//! The conversation in a request of any wire, as text.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
@@ -7,10 +7,9 @@ use super::Wire;
 use crate::model::RecordedRequest;
 
 impl RecordedRequest {
-    /// The conversation in this call, a line for each part of it, the same whatever the wire: `user: …`,
-    /// `assistant: …`, `thought: …`, `call ID: NAME ARGUMENTS`, `output ID: …`; pictures as `user image: …`
-    /// and `output image ID: …`. Neighbours of the same sort are joined. What the model is told of its
-    /// situation is left out.
+    /// The conversation in this request, one line per part, independent of the wire: `user: …`, `assistant: …`,
+    /// `thought: …`, `call ID: NAME ARGUMENTS`, `output ID: …`; images as `user image: …` and `output image ID: …`.
+    /// Neighbours of the same kind are joined. Context messages are left out.
     pub fn conversation(&self) -> Vec<String> {
         let mut lines = ConversationText::default();
         match self.wire() {
@@ -21,7 +20,7 @@ impl RecordedRequest {
         lines.lines
     }
 
-    /// The schema that the answer has to follow.
+    /// The schema of the final message.
     pub fn schema(&self) -> &JsonValue {
         match self.wire() {
             Wire::Responses => &self.body["text"]["format"]["schema"],
@@ -38,7 +37,7 @@ impl RecordedRequest {
 #[derive(Default)]
 struct ConversationText {
     lines: Vec<String>,
-    /// The sort of the last line.
+    /// The kind of the last line.
     last: String,
 }
 
@@ -70,7 +69,7 @@ impl ConversationText {
     }
 }
 
-/// The text without what the model is told of its situation, which may stand beside what the user said.
+/// The text without context messages, which may be beside the user's text.
 fn without_situation(text: &str) -> String {
     let mut text = text.to_owned();
     for tag in ["permissions instructions", "environment_context"] {
@@ -144,8 +143,9 @@ fn anthropic(messages: &JsonValue, lines: &mut ConversationText) {
 
 fn output(id: &JsonValue, output: &JsonValue, lines: &mut ConversationText) {
     let id = word(id);
-    let image =
-        |lines: &mut ConversationText, part: &JsonValue| picture(part).map(|url| lines.image(&format!("output image {id}"), &url));
+    let image = |lines: &mut ConversationText, part: &JsonValue| {
+        picture(part).map(|url| lines.image(&format!("output image {id}"), &url))
+    };
     match output {
         JsonValue::String(text) => lines.text(format!("output {id}"), text),
         parts => {
@@ -172,7 +172,7 @@ fn content(role: &str, content: &JsonValue, lines: &mut ConversationText) {
     }
 }
 
-/// The address of a picture, in whatever form it comes.
+/// The URL of an image in any format.
 fn picture(part: &JsonValue) -> Option<String> {
     let (source, url) = (&part["source"], &part["image_url"]);
     if let (Some(kind), Some(data)) = (source["media_type"].as_str(), source["data"].as_str()) {

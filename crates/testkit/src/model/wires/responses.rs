@@ -1,4 +1,4 @@
-//! In the words of the Responses API.
+//! Output in the format of the Responses API.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {
                 pieces.iter().fold(begun, |reply, piece| reply.then(text_delta(piece)))
             }
             Text(pieces) => streamed(pieces),
-            // Each piece is a part of its own in a summary, so the text itself is what comes in pieces.
+            // Each piece of a summary is a part of its own, so the text is sent in pieces.
             Think(pieces) => reasoning(&[], pieces),
             Call(name, arguments, id) => function_call(name, arguments.into(), id),
             Custom(name, input, id) => custom_call(name, input, id),
