@@ -15,7 +15,7 @@ use loomd_policy::rules::{Position, Problem};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
-use loomd_search::User;
+use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
 use tracing::error;
 
@@ -143,7 +143,7 @@ impl App {
     /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
         self.watches.disconnect(Owner(connection.0));
-        self.search.sessions.disconnect(User(connection.0));
+        self.search.sessions.disconnect(SearchSubscriber(connection.0));
         let threads = self.threads().clone();
         tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
     }

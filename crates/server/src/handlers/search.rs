@@ -10,7 +10,7 @@ use loomd_protocol::{
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
     FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
 };
-use loomd_search::{Deliver, News, SessionError, Sessions, Trees, User};
+use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
@@ -72,7 +72,7 @@ impl Drop for Superseding<'_> {
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
     let search = &cx.app.search;
-    search.trees.forget_later();
+    search.trees.start_eviction();
     let superseding = search.supersede(cancellation_token);
     let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
     let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
@@ -85,7 +85,7 @@ pub(crate) async fn start(
     cx: &Context,
     params: FuzzyFileSearchSessionStartParams,
 ) -> Handled<call::FuzzyFileSearchSessionStart> {
-    let started = cx.app.search.sessions.start(user(cx), params.session_id, &params.roots);
+    let started = cx.app.search.sessions.start(subscriber(cx), params.session_id, &params.roots);
     started.map_err(wire_error)?;
     answer(FuzzyFileSearchSessionStartResponse {})
 }
@@ -95,10 +95,10 @@ pub(crate) async fn update(
     cx: &Context,
     params: FuzzyFileSearchSessionUpdateParams,
 ) -> Handled<call::FuzzyFileSearchSessionUpdate> {
-    let session = cx.app.search.sessions.find(user(cx), &params.session_id).map_err(wire_error)?;
+    let session = cx.app.search.sessions.find(subscriber(cx), &params.session_id).map_err(wire_error)?;
     let (responder, answer) = cx.answer.responder();
     responder.send(Ok(FuzzyFileSearchSessionUpdateResponse {}));
-    session.ask(params.query);
+    session.set_query(params.query);
     Ok(answer)
 }
 
@@ -116,8 +116,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
         let connections = Arc::clone(&connections);
         Box::pin(async move {
             let notification = Notification::new(match news {
-                News::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
-                News::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
+                SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
+                SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });
             match notification {
                 Ok(notification) => {
@@ -129,8 +129,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
     })
 }
 
-fn user(cx: &Context) -> User {
-    User(cx.connection.0)
+fn subscriber(cx: &Context) -> SearchSubscriber {
+    SearchSubscriber(cx.connection.0)
 }
 
 fn wire_error(error: SessionError) -> RpcError {
