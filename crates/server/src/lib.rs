@@ -4,6 +4,7 @@
 //! ([`connection`]), and is answered by a plain function in [`handlers`] that [`dispatch`] picks.
 //! Nothing in here knows how an agent works.
 
+mod answer;
 mod app;
 pub mod auth;
 mod clients;
@@ -18,7 +19,7 @@ mod limits;
 pub mod listen;
 mod outbox;
 mod processes;
-mod responder;
+mod refusals;
 mod server_requests;
 mod shutdown;
 mod throttle;

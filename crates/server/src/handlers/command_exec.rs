@@ -10,21 +10,22 @@ use loomd_exec::{Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio
 use loomd_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams, CommandExecResizeParams,
     CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize, CommandExecTerminateParams,
-    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification,
+    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification, call,
 };
 use tokio::time::Instant;
 
-use super::thread::wire_error;
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
+use crate::refusals::wire_error;
 
 /// How long a program may take when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `command/exec`: answered when the program has ended and its output has been read.
-pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
+pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Handled<call::CommandExec> {
     let request = ExecRequest::check(&params)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (command, _proxy) = cx
@@ -52,7 +53,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<Comm
         Supervision { deadline, stop: registered.stop(), piece: limits::OUTPUT_PIECE },
     );
     let outcome = outcome.await.map_err(|error| RpcError::internal(format!("failed to wait for command: {error}")))?;
-    Ok(CommandExecResponse {
+    answer(CommandExecResponse {
         exit_code: exit_code(outcome, params.tty),
         stdout: stdout.into_text(),
         stderr: stderr.into_text(),
@@ -60,7 +61,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<Comm
 }
 
 /// `command/exec/write`
-pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Result<CommandExecWriteResponse, RpcError> {
+pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Handled<call::CommandExecWrite> {
     let CommandExecWriteParams { process_id, delta_base64, close_stdin } = params;
     if delta_base64.is_none() && !close_stdin {
         return Err(RpcError::invalid_params("command/exec/write requires deltaBase64 or closeStdin"));
@@ -70,27 +71,21 @@ pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Resul
         .map_err(|error| RpcError::invalid_params(format!("invalid deltaBase64: {error}")))?;
     let running = cx.processes.find(&process_id).map_err(refused)?;
     running.write(&process_id, &bytes, close_stdin).await.map_err(refused)?;
-    Ok(CommandExecWriteResponse {})
+    answer(CommandExecWriteResponse {})
 }
 
 /// `command/exec/resize`
-pub(crate) async fn resize(
-    cx: &Context,
-    params: CommandExecResizeParams,
-) -> Result<CommandExecResizeResponse, RpcError> {
+pub(crate) async fn resize(cx: &Context, params: CommandExecResizeParams) -> Handled<call::CommandExecResize> {
     let size = size(&params.size)?;
     let running = cx.processes.find(&params.process_id).map_err(refused)?;
     running.resize(&params.process_id, size).await.map_err(refused)?;
-    Ok(CommandExecResizeResponse {})
+    answer(CommandExecResizeResponse {})
 }
 
 /// `command/exec/terminate`
-pub(crate) fn terminate(
-    cx: &Context,
-    params: CommandExecTerminateParams,
-) -> Result<CommandExecTerminateResponse, RpcError> {
+pub(crate) async fn terminate(cx: &Context, params: CommandExecTerminateParams) -> Handled<call::CommandExecTerminate> {
     cx.processes.find(&params.process_id).map_err(refused)?.stop();
-    Ok(CommandExecTerminateResponse {})
+    answer(CommandExecTerminateResponse {})
 }
 
 /// What is asked for, once it makes sense.
