@@ -34,7 +34,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// never waits.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::from_raw_mode(NEW_FILE)) {
+    match rustix::fs::open(path, flags, NEW_FILE) {
         Ok(file) => {
             let file = File::from(file);
             check(&file)?;
@@ -47,7 +47,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
 }
 
 /// What a program asks for when it makes an ordinary file; the umask takes from it.
-const NEW_FILE: u32 = 0o666;
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
 /// Copies the content and the permissions of a regular file. The destination is replaced in place.
 pub fn copy(source: &Path, destination: &Path) -> io::Result<()> {

@@ -143,7 +143,7 @@ impl Drop for Inner {
 fn random_id() -> u32 {
     let mut bytes = [0; 4];
     // Without randomness ids are only less surprising: they are still unique.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    let _ = getrandom::fill(&mut bytes);
     IDS.start + u32::from_ne_bytes(bytes) % (IDS.end - IDS.start)
 }
 
