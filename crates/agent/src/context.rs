@@ -10,7 +10,7 @@ use loomd_protocol::{ContentItem, ModeKind, NetworkDomainPermission, Personality
 use loomd_store::rollout::TurnContext;
 use serde_json::json;
 
-use crate::conversation::message_of;
+use crate::message::message_of;
 use crate::network;
 use crate::project_doc::{self, ProjectDocs};
 use crate::prompts::{self, Environment, ManagedNetwork, Permissions};

@@ -12,9 +12,8 @@ use loomd_exec::sandbox::Sandbox;
 use loomd_exec::{Command, Snapshot, SnapshotRequest, snapshot_folder};
 use parking_lot::Mutex;
 
-use crate::guard;
+use crate::guard::{self, ActionCx};
 use crate::network::{ALLOW_LOCAL_BINDING, Route};
-use crate::tools::ToolCx;
 
 #[derive(Default)]
 pub(crate) struct ShellMemory(Arc<Mutex<State>>);
@@ -34,7 +33,7 @@ struct Place {
 
 impl ShellMemory {
     /// The command with the start-up files replaced by what is known of them, if anything is.
-    pub fn apply(&self, cx: &ToolCx, route: &Route, command: Command) -> Command {
+    pub fn apply(&self, cx: &ActionCx, route: &Route, command: Command) -> Command {
         let turn = &cx.turn;
         if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) || !is_own(cx, route) {
             return command;
@@ -58,7 +57,7 @@ impl ShellMemory {
         }
     }
 
-    fn look(&self, cx: &ToolCx, place: Place) {
+    fn look(&self, cx: &ActionCx, place: Place) {
         let (state, services) = (Arc::downgrade(&self.0), Arc::clone(&cx.services));
         let (thread_id, profile) = (cx.turn.thread_id.clone(), Arc::clone(&cx.turn.profile));
         tokio::spawn(async move {
@@ -84,7 +83,7 @@ impl ShellMemory {
 }
 
 /// Whether the command is confined as all commands of the thread are.
-fn is_own(cx: &ToolCx, route: &Route) -> bool {
+fn is_own(cx: &ActionCx, route: &Route) -> bool {
     let sandbox = guard::sandbox(&cx.turn, &cx.guard, &cx.services);
     Route::of_model(cx, sandbox.as_ref()).is_ok_and(|own| own.sandbox() == route.sandbox())
 }

@@ -174,7 +174,7 @@ impl App {
             Some(Replay { scenario, retries, .. }) => {
                 let config =
                     ModelProvider { stream_max_retries: retries.or(config.stream_max_retries), ..config.clone() };
-                Provider::played(id, &config, Arc::clone(scenario))
+                Provider::scripted(id, &config, Arc::clone(scenario))
             }
             None => Provider::new(id, config, &environment, Some(Arc::new(self.accounts.clone()))),
         };

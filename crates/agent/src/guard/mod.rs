@@ -2,7 +2,9 @@
 //! has to be asked. What was allowed for the rest of the thread is remembered here.
 
 mod command;
-mod grants;
+mod cx;
+mod denial;
+mod hosts;
 mod patch;
 mod reviewer;
 
@@ -14,16 +16,15 @@ use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
 use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
-pub(crate) use command::{
-    Candidate, Clearance, CommandOptions, DECLINED, Denial, WantedPermissions, check_wishes, clear, retry,
-};
-pub(crate) use grants::Grants;
+pub(crate) use command::{Candidate, Clearance, CommandOptions, WantedPermissions, check_options, clear, retry};
+pub(crate) use cx::ActionCx;
+pub(crate) use denial::{DECLINED, Denial};
+pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchClearance, clear_patch, request_patch_approval};
-pub(crate) use reviewer::judge;
 
-use crate::network::Hosts;
+use crate::grants::Grants;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// What a thread has been allowed so far.
 #[derive(Default)]

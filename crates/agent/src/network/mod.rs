@@ -3,7 +3,6 @@
 
 mod client;
 mod decider;
-mod hosts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +19,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::guard::ActionCx;
 use crate::settings::{Profile, Settings};
-use crate::tools::ToolCx;
 pub use client::lay_for_client;
 use decider::Gatekeeper;
-pub(crate) use hosts::Hosts;
 
 /// Whether this machine and its network may be reached, for programs that want to know beforehand.
 pub(crate) const ALLOW_LOCAL_BINDING: &str = "CODEX_NETWORK_ALLOW_LOCAL_BINDING";
@@ -99,7 +97,7 @@ pub(crate) struct Route {
 
 impl Route {
     /// For a command of the model. What an administrator says of the network holds without a sandbox, too.
-    pub fn of_model(cx: &ToolCx, sandbox: Option<&Sandbox>) -> Result<Self, String> {
+    pub fn of_model(cx: &ActionCx, sandbox: Option<&Sandbox>) -> Result<Self, String> {
         let settings = &cx.turn.settings;
         let external =
             matches!(settings.sandbox, SandboxPolicy::ExternalSandbox { .. }) && settings.permissions.is_none();
@@ -123,7 +121,7 @@ impl Route {
     }
 
     /// For a command of the user, who may do everything.
-    pub fn of_user(cx: &ToolCx) -> Self {
+    pub fn of_user(cx: &ActionCx) -> Self {
         let restricted = SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted };
         Self { sandbox: None, managed: None, network_disabled: cx.turn.settings.sandbox == restricted }
     }
@@ -148,7 +146,7 @@ impl Route {
     }
 
     /// The command as it is started, and the line that serves it, if it has one.
-    pub fn lay(self, cx: &ToolCx, command: Command) -> Result<(Command, Option<Line>), String> {
+    pub fn lay(self, cx: &ActionCx, command: Command) -> Result<(Command, Option<Line>), String> {
         let Some(sandbox) = self.sandbox else { return Ok((command, None)) };
         let Some(network) = self.managed else {
             let command = sandbox.wrap(&command, None).map_err(|error| error.to_string())?;
@@ -170,7 +168,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn new(cx: &ToolCx, network: ManagedNetwork, policy: Policy, doors: Doors) -> Self {
+    fn new(cx: &ActionCx, network: ManagedNetwork, policy: Policy, doors: Doors) -> Self {
         let (asking, open_questions) = watch::channel(0);
         let gatekeeper = Arc::new(Gatekeeper::new(cx, network.asks, asking));
         let proxy = Proxy::new(policy, Arc::clone(&gatekeeper) as _);

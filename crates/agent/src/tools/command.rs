@@ -1,4 +1,4 @@
-//! ToolFuture a command for the model as an item that clients see, and what the model is told of it.
+//! Runs a command for the model as an item that clients see, and what the model is told of it.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -10,14 +10,15 @@ use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseIte
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
 
+use super::cx::ToolCx;
 use super::deltas::Deltas;
-use super::{Call, Output, ToolCx, ToolResult};
 use crate::guard::{self, Candidate, CommandOptions, Denial};
 use crate::hooks;
 use crate::network::{Line, Route};
 use crate::settings::truncation;
+use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::truncate;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// How much of a command's output is stored with the thread.
 const STORED_OUTPUT: u64 = 10_000;
@@ -48,21 +49,21 @@ pub(crate) struct Ran {
 /// Runs a command of the model, if that is allowed, and shows it from its start to its end. `None` when the
 /// turn was stopped instead.
 pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOptions) -> Ran {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
     let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, options, tool: "shell" };
-    let clearance = match guard::clear(cx, &candidate).await {
+    let clearance = match guard::clear(&cx.action, &candidate).await {
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
     };
-    let route = Route::of_model(cx, clearance.sandbox.as_ref());
+    let route = Route::of_model(&cx.action, clearance.sandbox.as_ref());
     let mut attempted = attempt(cx, &task, route, clearance.known_safe).await;
     let mut notes = clearance.notes.clone();
     if clearance.confines_files() && attempted.looks_denied() {
-        match guard::retry(cx, &candidate, &clearance).await {
+        match guard::retry(&cx.action, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
-                let route = Route::of_model(cx, again.sandbox.as_ref());
+                let route = Route::of_model(&cx.action, again.sandbox.as_ref());
                 attempted = attempt(cx, &task, route, again.known_safe).await;
             }
             Ok(None) => {}
@@ -80,9 +81,9 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
 
 /// Runs a command of the user.
 pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
-    cx.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let ran = attempt(cx, &task, Ok(Route::of_user(cx)), false).await.ran.stopped_by_user(task.source);
-    completed(&cx.turn, &task, &ran).await;
+    cx.action.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
+    let ran = attempt(cx, &task, Ok(Route::of_user(&cx.action)), false).await.ran.stopped_by_user(task.source);
+    completed(&cx.action.turn, &task, &ran).await;
     ran
 }
 
@@ -106,12 +107,12 @@ impl Attempted {
 }
 
 async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>, known_safe: bool) -> Attempted {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let laid = route.and_then(|route| {
         let env = environment(cx, &route, false, known_safe);
         let command = Command::new(task.argv.clone(), task.cwd.clone(), env);
-        let command = cx.shell_memory.apply(cx, &route, command);
-        route.lay(cx, command)
+        let command = cx.thread.shell_memory.apply(&cx.action, &route, command);
+        route.lay(&cx.action, command)
     });
     let (command, line) = match laid {
         Ok(laid) => laid,
@@ -265,14 +266,14 @@ pub(super) fn stored(output: &str) -> String {
 /// What a command of this turn finds in its environment. `session`: it may outlive the call. `known_safe`: it runs
 /// unasked because it is known to change nothing.
 pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool, known_safe: bool) -> loomd_exec::Environment {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let network_disabled = route.network_disabled();
     let config = &turn.profile.config.config;
     let withheld = route.confines_files().then(|| config.credential_variables());
     let withheld = withheld.as_ref();
     let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session, withheld };
     let policy = &config.shell_environment_policy;
-    let mut env = loomd_exec::environment(&cx.services.environment, policy, request);
+    let mut env = loomd_exec::environment(&cx.action.services.environment, policy, request);
     route.set_variables(&mut env);
     if known_safe {
         loomd_policy::restrain_git(&mut env.0);
@@ -295,10 +296,10 @@ pub(super) async fn told(
     ran: &Ran,
     form: fn(&TurnCx, &Ran) -> ToolResult,
 ) -> ToolResult {
-    let mut told = form(&cx.turn, ran)?;
-    if ran.exit_code == 0 && hooks::enabled(cx) {
-        let response = truncate(&ran.output, truncation(&cx.turn.model)).text;
-        hooks::after_command(cx, &call.id, line, &response, &mut told).await;
+    let mut told = form(&cx.action.turn, ran)?;
+    if ran.exit_code == 0 && hooks::enabled(&cx.action) {
+        let response = truncate(&ran.output, truncation(&cx.action.turn.model)).text;
+        cx.thread.hooks.after_command(&cx.action, &call.id, line, &response, &mut told).await;
     }
     Ok(told)
 }

@@ -1,7 +1,9 @@
 //! Which sessions there are, under which ids, and which has to go when there are too many.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::session::Session;
 
@@ -54,7 +56,7 @@ impl Drop for Reserved {
 
 impl Table {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock()
     }
 
     pub fn reserve(&self) -> Reserved {
@@ -127,7 +129,7 @@ impl State {
 
 impl Inner {
     fn clear(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         for place in state.places.drain().filter_map(|(_, place)| place.session) {
             place.stop();
         }
