@@ -13,11 +13,12 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
 
-use super::conceal::{Concealed, Kind};
 use super::devices::Devices;
-use super::layers::Layer;
+use super::entries::EntryKind;
 use super::sys::{make_harmless, make_read_only};
-use super::{ReadableRoot, Sandbox};
+use crate::sandbox::conceal::Concealed;
+use crate::sandbox::layers::Layer;
+use crate::sandbox::{ReadableRoot, Sandbox};
 
 /// What the kernel lets its owner change through files, whoever asks; covered up for commands that run as root.
 pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
@@ -169,34 +170,34 @@ fn protect(path: &Path) -> io::Result<()> {
 /// Covers a folder with a copy of it, made of mounts and links, that lacks what is concealed.
 fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
     let folder = inside(base, &concealed.folder);
-    let shown = match concealed.shown(&folder) {
-        Ok(shown) => shown,
+    let entries = match concealed.visible_entries(&folder) {
+        Ok(entries) => entries,
         // Nothing is to be seen of it here anyway.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
     // Taken hold of before the cover hides them; what is gone already is not missed.
-    let trees: Vec<_> = shown
+    let trees: Vec<_> = entries
         .into_iter()
-        .map(|shown| match shown.kind {
-            Kind::Link(_) => (shown, None),
-            Kind::Folder | Kind::File => {
-                let tree = read_only_tree(&shown.path).ok();
-                (shown, tree)
+        .map(|entry| match entry.kind {
+            EntryKind::Link(_) => (entry, None),
+            EntryKind::Folder | EntryKind::File => {
+                let tree = read_only_tree(&entry.path).ok();
+                (entry, tree)
             }
         })
         .collect();
     let cover = new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?;
     attach(&cover, &folder)?;
-    for (shown, tree) in &trees {
-        match (&shown.kind, tree) {
-            (Kind::Link(target), _) => symlink(target, &shown.path)?,
-            (Kind::Folder, Some(_)) => fs::create_dir(&shown.path)?,
-            (Kind::File, Some(_)) => drop(File::create(&shown.path)?),
+    for (entry, tree) in &trees {
+        match (&entry.kind, tree) {
+            (EntryKind::Link(target), _) => symlink(target, &entry.path)?,
+            (EntryKind::Folder, Some(_)) => fs::create_dir(&entry.path)?,
+            (EntryKind::File, Some(_)) => drop(File::create(&entry.path)?),
             (_, None) => {}
         }
         if let Some(tree) = tree {
-            attach(tree, &shown.path)?;
+            attach(tree, &entry.path)?;
         }
     }
     make_read_only(cover.as_fd(), c"", false)

@@ -6,8 +6,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Means, Sandbox, bubblewrap, landlock, namespaces, seccomp};
+use super::{bubblewrap, landlock, namespaces, seccomp};
 use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
+use crate::sandbox::{Means, Sandbox};
 use crate::{Command, Environment, Error, Limits, Result, run};
 
 /// The helper's argument when it is to report instead of confining a command.
@@ -92,8 +93,8 @@ pub(super) fn print() -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WritableRoot;
     use super::*;
+    use crate::sandbox::WritableRoot;
 
     #[test]
     fn a_sandbox_needs_means_that_can_do_what_it_asks() {

@@ -12,8 +12,8 @@ use landlock::{
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::isatty;
 
-use super::Sandbox;
-use super::conceal::Concealed;
+use crate::sandbox::Sandbox;
+use crate::sandbox::conceal::Concealed;
 
 /// Newer kernels know more; older ones enforce what they know.
 const KNOWN: ABI = ABI::V5;

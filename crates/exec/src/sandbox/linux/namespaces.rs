@@ -20,8 +20,9 @@ use super::sys::{
     Forked, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
     leave_keyring, make_private,
 };
-use super::{Sandbox, doors, helper, landlock, mounts, seccomp};
+use super::{doors, helper, landlock, mounts, seccomp};
 use crate::helper::close_from;
+use crate::sandbox::Sandbox;
 
 /// What the init says when the confinement stands.
 const READY: u8 = b'+';

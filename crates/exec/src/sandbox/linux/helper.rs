@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 
 use super::namespaces::{become_command, init};
 use super::sys::leave_keyring;
-use super::{Means, Sandbox, bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
+use super::{bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
 use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
+use crate::sandbox::{Means, Sandbox};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;

@@ -8,7 +8,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::Sandbox;
+use crate::sandbox::Sandbox;
 
 /// Denied to all: what would get around this filter, and keys that belong to the user's other programs.
 const NEVER: &[libc::c_long] = &[

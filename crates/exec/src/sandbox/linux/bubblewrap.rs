@@ -11,15 +11,15 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::Sandbox;
-use super::conceal::{Kind, Shown};
 use super::devices::SHARED_MEMORY;
+use super::entries::{EntryKind, VisibleEntry};
 use super::helper::{INSIDE, complain};
-use super::layers::Layer;
 use super::mounts::KERNEL_SWITCHES;
 use super::namespaces::wait_for;
 use super::sys::{Forked, exit, fork, ignore_keyboard};
 use crate::helper::{INHERITED, THIS_PROGRAM};
+use crate::sandbox::Sandbox;
+use crate::sandbox::layers::Layer;
 
 /// For file systems that hold nothing but places to mount on.
 const FRAME_BYTES: &str = "1048576";
@@ -138,13 +138,13 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
             Layer::Writable(_) | Layer::Pinned(_) => add("--bind", &[path, path]),
             Layer::Protected(_) => add("--ro-bind-try", &[path, path]),
             Layer::Concealed(concealed) => {
-                let shown = concealed.shown(path).unwrap_or_default();
+                let visible = concealed.visible_entries(path).unwrap_or_default();
                 add("--size", &[Path::new(FRAME_BYTES)]);
                 add("--tmpfs", &[path]);
-                for Shown { path, kind } in &shown {
+                for VisibleEntry { path, kind } in &visible {
                     match kind {
-                        Kind::Link(target) => add("--symlink", &[target, path]),
-                        Kind::Folder | Kind::File => add("--ro-bind-try", &[path, path]),
+                        EntryKind::Link(target) => add("--symlink", &[target, path]),
+                        EntryKind::Folder | EntryKind::File => add("--ro-bind-try", &[path, path]),
                     }
                 }
                 covers.push(path);
@@ -170,8 +170,8 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Means, ReadableRoot, WritableRoot};
     use super::*;
+    use crate::sandbox::{Means, ReadableRoot, WritableRoot};
 
     fn check(sandbox: &Sandbox, expected: &str) {
         let arguments = arguments(sandbox, Path::new("/w"));
