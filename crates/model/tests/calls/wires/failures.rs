@@ -5,7 +5,7 @@ use std::time::Duration;
 use loomd_config::config_toml::WireApi;
 use loomd_model::ModelError;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::{Reply, event, hang_up, status};
 use serde_json::{Value, json};
 
