@@ -32,8 +32,7 @@ fn steps(index: &mut Index) -> Vec<Step> {
 #[test]
 fn a_sweep_after_a_start_checks_few_files_per_step_and_all_in_the_end() {
     let home = tempfile::tempdir().unwrap();
-    let threads: Vec<_> =
-        (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
+    let threads: Vec<_> = (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
     steps(&mut Index::open(home.path(), home.path()).unwrap());
     // Another program went on with the oldest while no server was running.
     let (id, path) = &threads[0];
