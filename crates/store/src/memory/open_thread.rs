@@ -47,7 +47,7 @@ impl Reader for MemoryReader {
         self.store.answer(|content| {
             let records = self.records(content)?;
             let start = index(position).min(records.len());
-            let count = fitting(records[start..].iter(), limit);
+            let count = fitting(records[start..].iter().map(|record| record.len()), limit);
             Ok(window(records, start, start + count))
         })
     }
@@ -56,7 +56,7 @@ impl Reader for MemoryReader {
         self.store.answer(|content| {
             let records = self.records(content)?;
             let end = position.map_or(records.len(), index).min(records.len());
-            let count = fitting(records[..end].iter().rev(), limit);
+            let count = fitting(records[..end].iter().rev().map(|record| record.len()), limit);
             Ok(window(records, end - count, end))
         })
     }
@@ -75,15 +75,15 @@ impl Reader for MemoryReader {
     }
 }
 
-/// How many of the records fit into a window.
-fn fitting<'a>(records: impl Iterator<Item = &'a Box<[u8]>>, limit: usize) -> usize {
-    let mut size = 0;
-    let fits = |record: &&Box<[u8]>| {
-        let first = size == 0;
-        size += record.len() + 1;
-        first || size <= limit
+/// How many records of these sizes fit into a window.
+fn fitting(sizes: impl Iterator<Item = usize>, limit: usize) -> usize {
+    let mut total = 0;
+    let fits = |size: &usize| {
+        let first = total == 0;
+        total += size + 1;
+        first || total <= limit
     };
-    records.take_while(fits).count()
+    sizes.take_while(fits).count()
 }
 
 fn window(records: &[Box<[u8]>], start: usize, end: usize) -> Window {
