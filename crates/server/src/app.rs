@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The state that all connections share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,13 +30,13 @@ use crate::server_requests::ServerRequests;
 /// The server's state, shared by all connections.
 pub struct App {
     pub(crate) sources: Arc<ConfigSources>,
-    /// What is to be said about this machine; told to each client after its handshake.
+    /// Warnings about this machine, sent to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
-    /// What clients do with files, and watch.
+    /// The file operations and watches of clients.
     pub(crate) files: Files,
     pub(crate) watches: Watches,
     pub(crate) search: Search,
@@ -117,7 +117,7 @@ impl App {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
     }
 
-    /// What is wrong with the configuration now, and what else there is to say.
+    /// Returns the warnings of the present configuration and of this machine.
     pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
         let cwd = working_directory().ok();
         let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
@@ -140,7 +140,7 @@ impl App {
         }
     }
 
-    /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
+    /// Ends all subscriptions of a connection. Does not wait for busy threads.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
         self.watches.disconnect(Owner(connection.0));
         self.search.sessions.disconnect(SearchSubscriber(connection.0));

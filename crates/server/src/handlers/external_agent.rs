@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use loomd_agent::working_directory;
 use loomd_config::external_agent::{self, Places};
 use loomd_protocol::{
     ExternalAgentConfigDetectParams, ExternalAgentConfigDetectResponse, ExternalAgentConfigImportParams,
@@ -12,7 +13,6 @@ use uuid::Uuid;
 
 use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
-use loomd_agent::working_directory;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(

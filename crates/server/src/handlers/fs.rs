@@ -1,5 +1,5 @@
-//! `fs/*`: files on behalf of clients, with the rights of the server. Work on a path is done in the order it
-//! was asked for; work on other paths, however slow, delays nobody.
+//! `fs/*`: files on behalf of clients, with the rights of the server. Operations on a path run in the order of
+//! their requests; operations on other paths do not wait for them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams) -> Handled<ca
     answer(FsUnwatchResponse {})
 }
 
-/// Takes what watches tell to the connections that own them.
+/// Returns what sends changes to the connections that watch them.
 pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
     Box::new(move |owner, changed| {
         let connections = Arc::clone(&connections);
@@ -159,7 +159,7 @@ async fn run_all<T: Send + 'static>(
     let turn = cx.app.files.order.enter(touches).await;
     let done = blocking(move || {
         let done = work();
-        // Here, because the work goes on when nobody waits for it any more.
+        // Here, because the work goes on after its request was dropped.
         drop(turn);
         done
     });
