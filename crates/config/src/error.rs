@@ -6,24 +6,24 @@ use std::io;
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 use thiserror::Error;
 
-use crate::{CloudError, OverrideError, Place};
+use crate::{CloudError, OverrideError, SourceLocation};
 
-/// Displays as `<path>:<line>:<column>: <message>` when the mistake has a place.
+/// Displays as `<path>:<line>:<column>: <message>` when the mistake has a location.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("failed to read {}: {error}", path.display())]
     Unreadable { path: AbsolutePathBuf, error: io::Error },
     /// A file is not TOML.
-    #[error("{place}: {message}")]
-    Syntax { message: String, place: Place },
+    #[error("{location}: {message}")]
+    Syntax { message: String, location: SourceLocation },
     /// A value has a wrong type or is out of range.
-    #[error("{}", match place { Some(place) => format!("{place}: {message}"), None => text.clone() })]
+    #[error("{}", match location { Some(location) => format!("{location}: {message}"), None => text.clone() })]
     Type {
         message: String,
         /// The message and the key it is about, on two lines.
         text: String,
         /// `None` when the value came from a flag or a thread's overrides.
-        place: Option<Place>,
+        location: Option<SourceLocation>,
     },
     #[error(transparent)]
     Override(#[from] OverrideError),
@@ -43,10 +43,10 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub fn place(&self) -> Option<&Place> {
+    pub fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Syntax { place, .. } => Some(place),
-            Self::Type { place, .. } => place.as_ref(),
+            Self::Syntax { location, .. } => Some(location),
+            Self::Type { location, .. } => location.as_ref(),
             _ => None,
         }
     }
@@ -54,7 +54,7 @@ impl ConfigError {
     pub fn path(&self) -> Option<&AbsolutePathBuf> {
         match self {
             Self::Unreadable { path, .. } => Some(path),
-            other => other.place().map(|place| &place.path),
+            other => other.location().map(|location| &location.path),
         }
     }
 
@@ -64,7 +64,7 @@ impl ConfigError {
             summary: "Invalid configuration; using defaults.".into(),
             details: Some(self.to_string()),
             path: self.path().map(|path| path.display().to_string()),
-            range: self.place().map(|place| place.range.clone()),
+            range: self.location().map(|location| location.range.clone()),
         }
     }
 

@@ -9,7 +9,7 @@ use toml::Table;
 use toml::de::DeTable;
 
 use crate::paths::PathBase;
-use crate::{ConfigError, ConfigToml, Place};
+use crate::{ConfigError, ConfigToml, SourceLocation};
 
 /// Far beyond any configuration, and small enough to read without a thought.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
@@ -38,7 +38,10 @@ impl SourceFile {
             Err(error) => {
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(error.as_bytes());
-                Err(ConfigError::Syntax { message: "invalid UTF-8".into(), place: Place::new(path, &text, end..end) })
+                Err(ConfigError::Syntax {
+                    message: "invalid UTF-8".into(),
+                    location: SourceLocation::new(path, &text, end..end),
+                })
             }
         }
     }
@@ -61,17 +64,17 @@ impl SourceFile {
     pub fn table(&self) -> Result<Table, ConfigError> {
         self.text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
             message: error.message().into(),
-            place: Place::new(self.path.clone(), &self.text, error.span().unwrap_or(0..0)),
+            location: SourceLocation::new(self.path.clone(), &self.text, error.span().unwrap_or(0..0)),
         })
     }
 
     /// The place of the value that `mistake` is about, if this file makes the same mistake by itself.
-    pub fn place_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<Place> {
+    pub fn location_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<SourceLocation> {
         let mut table = DeTable::parse(&self.text).ok()?;
         base.resolve_spanned(table.get_mut());
         let own = ConfigToml::deserialize(toml::Deserializer::from(table)).err()?;
         // Without their input both show the message and the key.
         (own.to_string() == mistake.to_string()).then_some(())?;
-        Some(Place::new(self.path.clone(), &self.text, own.span()?))
+        Some(SourceLocation::new(self.path.clone(), &self.text, own.span()?))
     }
 }

@@ -17,12 +17,12 @@ pub struct Layer {
     /// A disabled layer is listed, but does not count.
     pub disabled_reason: Option<String>,
     /// Whether the rules and hooks beside its file count as well.
-    pub(crate) vouches_for_folder: bool,
+    pub(crate) trusts_folder: bool,
 }
 
 impl Layer {
     pub fn new(source: ConfigLayerSource, table: Table) -> Self {
-        Self { source, table, disabled_reason: None, vouches_for_folder: true }
+        Self { source, table, disabled_reason: None, trusts_folder: true }
     }
 
     /// The folder whose rules and hooks are in force because this layer is.
@@ -32,7 +32,7 @@ impl Layer {
             ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent(),
             _ => None,
         };
-        folder.filter(|_| self.is_enabled() && self.vouches_for_folder)
+        folder.filter(|_| self.is_enabled() && self.trusts_folder)
     }
 
     pub fn is_enabled(&self) -> bool {

@@ -17,10 +17,10 @@ mod home;
 mod json;
 mod layer;
 mod load;
+mod location;
 mod nested;
 mod overrides;
 mod paths;
-mod place;
 mod project;
 mod requirements;
 mod schema;
@@ -36,15 +36,15 @@ pub use error::ConfigError;
 pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};
 pub use layer::Layer;
-pub use load::{LoadRequest, Loaded, Start, load, load_or_default};
+pub use load::{LoadRequest, LoadedConfig, StartConfig, load, load_or_default};
+pub use location::SourceLocation;
 pub use overrides::{OverrideError, Overrides};
-pub use place::Place;
 pub use requirements::{
-    CloudError, Disallowed, Managed, McpIdentity, Required, RequirementSource, Requirements, SandboxRequirement,
-    check_requirements,
+    CloudError, DisallowedValue, ManagedRequirements, McpIdentity, Requirement, RequirementSource, Requirements,
+    SandboxRequirement, check_requirements,
 };
 pub use schema::schema;
 pub use secret::Secret;
 pub use settings::{Settings, resolve};
-pub use stack::Stack;
+pub use stack::LayerStack;
 pub use view::read;

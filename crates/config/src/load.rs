@@ -9,12 +9,12 @@ use crate::config_toml::{Profile, TrustLevel};
 use crate::file::SourceFile;
 use crate::paths::PathBase;
 use crate::permissions::Permissions;
-use crate::project::Project;
+use crate::project::ProjectTree;
 use crate::requirements::{self, ParseError};
 use crate::settings::{Settings, resolve};
 use crate::{
-    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, Managed, Overrides, RequirementSource,
-    Requirements, Stack, warnings,
+    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, LayerStack, ManagedRequirements, Overrides,
+    RequirementSource, Requirements, warnings,
 };
 
 /// What a configuration is put together from.
@@ -24,7 +24,7 @@ pub struct LoadRequest<'a> {
     /// See [`system_file`](crate::system_file). What an administrator requires stands beside it.
     pub system_file: Option<&'a AbsolutePathBuf>,
     /// What an organisation requires of its members.
-    pub managed: Option<&'a Managed>,
+    pub managed: Option<&'a ManagedRequirements>,
     /// `$HOME`, which `~` stands for.
     pub user_home: Option<&'a Path>,
     /// The working directory that is asked about, if any: its project has layers, and relative paths in overrides
@@ -64,8 +64,8 @@ impl<'a> LoadRequest<'a> {
 
 /// A configuration in which every value is of its type.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    pub stack: Stack,
+pub struct LoadedConfig {
+    pub stack: LayerStack,
     /// What the layers say together; the selected profile is not applied.
     pub config: ConfigToml,
     pub requirements: Requirements,
@@ -77,7 +77,7 @@ pub struct Loaded {
     user_home: Option<PathBuf>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The selected profile.
     pub fn profile(&self) -> Result<Option<&Profile>, ConfigError> {
         let Some(name) = &self.config.profile else { return Ok(None) };
@@ -137,54 +137,54 @@ impl Loaded {
 }
 
 /// Reads and decodes everything.
-pub fn load(request: &LoadRequest<'_>) -> Result<Loaded, ConfigError> {
+pub fn load(request: &LoadRequest<'_>) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user: SourceFile::read(request.user_file())?, others: true })
+    assemble(request, SourceFiles { system, user: SourceFile::read(request.user_file())?, others: true })
 }
 
 /// What a configuration would be with another user file.
-pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<Loaded, ConfigError> {
+pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user, others: true })
+    assemble(request, SourceFiles { system, user, others: true })
 }
 
 /// What a server starts with.
 #[derive(Clone, Debug)]
-pub struct Start {
-    pub loaded: Loaded,
+pub struct StartConfig {
+    pub loaded: LoadedConfig,
     pub settings: Settings,
     /// What clients are told.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
-/// Files that are wrong do not count, and a warning says so. What is wrong without them, in the flags, is
+/// SourceFiles that are wrong do not count, and a warning says so. What is wrong without them, in the flags, is
 /// an error.
-pub fn load_or_default(request: &LoadRequest<'_>) -> Result<Start, ConfigError> {
-    let checked = |loaded: Loaded| resolve(&loaded).map(|settings| (loaded, settings));
+pub fn load_or_default(request: &LoadRequest<'_>) -> Result<StartConfig, ConfigError> {
+    let checked = |loaded: LoadedConfig| resolve(&loaded).map(|settings| (loaded, settings));
     let (mut warnings, (loaded, settings)) = match load(request).and_then(checked) {
         Ok(start) => (Vec::new(), start),
         Err(error) => {
             let system = request.system_file.cloned().map(SourceFile::empty);
-            let files = Files { system, user: SourceFile::empty(request.user_file()), others: false };
+            let files = SourceFiles { system, user: SourceFile::empty(request.user_file()), others: false };
             // What is required is not known either, and whoever needs it will be told.
             (vec![error.warning()], assemble(request, files).and_then(checked)?)
         }
     };
     warnings.extend(warnings::disabled_projects(&loaded.stack));
     warnings.extend(settings.warnings.iter().cloned());
-    Ok(Start { loaded, settings, warnings })
+    Ok(StartConfig { loaded, settings, warnings })
 }
 
 /// The files that the user and the system administrator write.
-struct Files {
+struct SourceFiles {
     system: Option<SourceFile>,
     user: SourceFile,
     /// Whether the files of projects and of administrators count as well.
     others: bool,
 }
 
-fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigError> {
-    let Files { system, user, others } = files;
+fn assemble(request: &LoadRequest<'_>, files: SourceFiles) -> Result<LoadedConfig, ConfigError> {
+    let SourceFiles { system, user, others } = files;
     let mut layers = Vec::new();
     if let Some(system) = &system {
         layers.push(file_layer(request, system, |file| ConfigLayerSource::System { file })?);
@@ -196,8 +196,8 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
 
     let mut trust = None;
     if let Some(cwd) = request.cwd {
-        let settings = Stack::new(layers.clone()).merged();
-        let project = Project::find(cwd, &settings);
+        let settings = LayerStack::new(layers.clone()).merged();
+        let project = ProjectTree::find(cwd, &settings);
         trust = project.trust(&settings);
         if others {
             for found in project.layers(request.home, request.user_home, &settings)? {
@@ -217,11 +217,11 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         sources.insert(0, file);
     }
 
-    let stack = Stack::new(layers);
+    let stack = LayerStack::new(layers);
     let config = stack.merged().try_into().map_err(|error: toml::de::Error| ConfigError::Type {
         message: error.message().into(),
         text: error.to_string(),
-        place: sources.iter().find_map(|file| file.place_of(&error, &file_base(request, file))),
+        location: sources.iter().find_map(|file| file.location_of(&error, &file_base(request, file))),
     })?;
     let mut base_features = FeatureSet::default();
     if let Some(enablement) = request.enablement {
@@ -229,7 +229,7 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         base_features.set_named(|name| enablement.get(name).copied());
     }
     let user_home = request.user_home.map(Path::to_path_buf);
-    Ok(Loaded { stack, config, requirements, trust, base_features, user_home })
+    Ok(LoadedConfig { stack, config, requirements, trust, base_features, user_home })
 }
 
 /// What the organisation requires, then what the administrator of the machine does.

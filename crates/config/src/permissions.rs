@@ -22,12 +22,12 @@ pub struct Permissions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRule {
-    pub place: Place,
+    pub path: RulePath,
     pub access: FileAccess,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RulePath {
     /// Everything.
     Root,
     /// What programs need to run at all.
@@ -53,7 +53,7 @@ impl Permissions {
     ) -> Result<Self, ConfigError> {
         let mut files = Vec::new();
         for (path, permission) in profile.filesystem.iter().flatten() {
-            match place(path, user_home)? {
+            match parse_path(path, user_home)? {
                 Some(place) => add(&mut files, path, place, permission)?,
                 None => warnings.push(unknown(path, permission)),
             }
@@ -74,15 +74,15 @@ impl Permissions {
     /// The profile as near as the wire can say it, for a working directory.
     pub fn policy(&self, cwd: &Path) -> Result<SandboxPolicy, ConfigError> {
         let network_access = self.network_enabled();
-        if self.access_of(&Place::Root) == FileAccess::Write {
+        if self.access_of(&RulePath::Root) == FileAccess::Write {
             return Ok(match network_access {
                 true => SandboxPolicy::DangerFullAccess,
                 false => SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted },
             });
         }
-        let access = self.reading(cwd);
+        let access = self.read_access(cwd);
         let writable = self.paths(cwd, FileAccess::Write);
-        let tmpdir = self.access_of(&Place::Tmpdir) == FileAccess::Write;
+        let tmpdir = self.access_of(&RulePath::Tmpdir) == FileAccess::Write;
         if self.innermost(cwd) != Some(FileAccess::Write) {
             return match writable.is_empty() && !tmpdir {
                 true => Ok(SandboxPolicy::ReadOnly { access, network_access }),
@@ -98,36 +98,36 @@ impl Permissions {
         })
     }
 
-    fn reading(&self, cwd: &Path) -> ReadOnlyAccess {
-        if self.access_of(&Place::Root) != FileAccess::None {
+    fn read_access(&self, cwd: &Path) -> ReadOnlyAccess {
+        if self.access_of(&RulePath::Root) != FileAccess::None {
             return ReadOnlyAccess::FullAccess;
         }
         ReadOnlyAccess::Restricted {
-            include_platform_defaults: self.access_of(&Place::Minimal) != FileAccess::None,
+            include_platform_defaults: self.access_of(&RulePath::Minimal) != FileAccess::None,
             readable_roots: self.paths(cwd, FileAccess::Read),
         }
     }
 
-    fn access_of(&self, place: &Place) -> FileAccess {
-        self.files.iter().find(|rule| rule.place == *place).map_or(FileAccess::None, |rule| rule.access)
+    fn access_of(&self, place: &RulePath) -> FileAccess {
+        self.files.iter().find(|rule| rule.path == *place).map_or(FileAccess::None, |rule| rule.access)
     }
 
     /// What the rule about a path says that is nearest to it.
     fn innermost(&self, path: &Path) -> Option<FileAccess> {
-        let rules = self.files.iter().filter_map(|rule| Some((rule.place.path(path)?, rule.access)));
+        let rules = self.files.iter().filter_map(|rule| Some((rule.path.resolve(path)?, rule.access)));
         let around = rules.filter(|(place, _)| path.starts_with(place));
         around.max_by_key(|(place, _)| place.components().count()).map(|(_, access)| access)
     }
 
     fn paths(&self, cwd: &Path, access: FileAccess) -> Vec<AbsolutePathBuf> {
         let rules = self.files.iter().filter(|rule| rule.access == access);
-        rules.filter_map(|rule| rule.place.path(cwd)).collect()
+        rules.filter_map(|rule| rule.path.resolve(cwd)).collect()
     }
 }
 
-impl Place {
+impl RulePath {
     /// `None` for places that are no single path, or whose path only the environment knows.
-    pub fn path(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
+    pub fn resolve(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
         match self {
             Self::Project(inside) => AbsolutePathBuf::new(cwd.join(inside).components().collect::<PathBuf>()),
             Self::Path(path) => Some(path.clone()),
@@ -145,13 +145,13 @@ impl Place {
 }
 
 /// `None` for a special name that is not known.
-fn place(written: &str, user_home: Option<&Path>) -> Result<Option<Place>, ConfigError> {
+fn parse_path(written: &str, user_home: Option<&Path>) -> Result<Option<RulePath>, ConfigError> {
     if written.starts_with(':') {
         return Ok(match written {
-            ":root" => Some(Place::Root),
-            ":minimal" => Some(Place::Minimal),
-            ":project_roots" => Some(Place::Project(PathBuf::new())),
-            ":tmpdir" => Some(Place::Tmpdir),
+            ":root" => Some(RulePath::Root),
+            ":minimal" => Some(RulePath::Minimal),
+            ":project_roots" => Some(RulePath::Project(PathBuf::new())),
+            ":tmpdir" => Some(RulePath::Tmpdir),
             _ => None,
         });
     }
@@ -160,16 +160,16 @@ fn place(written: &str, user_home: Option<&Path>) -> Result<Option<Place>, Confi
         (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         _ => PathBuf::from(written),
     };
-    let path = AbsolutePathBuf::new(path).map(Place::Path);
+    let path = AbsolutePathBuf::new(path).map(RulePath::Path);
     path.map(Some).ok_or_else(|| {
         ConfigError::Invalid(format!("filesystem path `{written}` must be absolute, use `~/...`, or start with `:`"))
     })
 }
 
-fn add(rules: &mut Vec<FileRule>, path: &str, place: Place, permission: &FilePermission) -> Result<(), ConfigError> {
+fn add(rules: &mut Vec<FileRule>, path: &str, place: RulePath, permission: &FilePermission) -> Result<(), ConfigError> {
     let parts = match permission {
         FilePermission::Whole(access) => {
-            rules.push(FileRule { place, access: *access });
+            rules.push(FileRule { path: place, access: *access });
             return Ok(());
         }
         FilePermission::Parts(parts) => parts,
@@ -186,7 +186,7 @@ fn add(rules: &mut Vec<FileRule>, path: &str, place: Place, permission: &FilePer
                 "filesystem subpath `{part}` must be a descendant path without `.` or `..` components"
             )));
         }
-        rules.push(FileRule { place, access: *access });
+        rules.push(FileRule { path: place, access: *access });
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::{ConfigError, Layer, nested};
 
 /// The project that a folder is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Project {
+pub(crate) struct ProjectTree {
     cwd: AbsolutePathBuf,
     root: AbsolutePathBuf,
     /// Links resolved; of a linked work tree, the main one.
@@ -29,7 +29,7 @@ pub(crate) struct ProjectLayer {
     pub file: Option<SourceFile>,
 }
 
-impl Project {
+impl ProjectTree {
     /// `settings` are those of everything but projects: they say what marks the root of one.
     pub fn find(cwd: &AbsolutePathBuf, settings: &Table) -> Self {
         let markers: Vec<&str> = match settings.get("project_root_markers").and_then(Value::as_array) {
@@ -59,7 +59,7 @@ impl Project {
 
     /// Whether all of a trusted folder's configuration counts: where the user named it, and at the root of its work
     /// tree. Sandboxes protect that; what is below, a command that worked further up may have written.
-    fn is_vouched_for(&self, folder: &Path, settings: &Table) -> bool {
+    fn is_fully_trusted(&self, folder: &Path, settings: &Table) -> bool {
         let is_work_tree = || folder.canonicalize().is_ok_and(|real| self.work_tree.as_ref() == Some(&real));
         trust_in(folder, settings) == Some(TrustLevel::Trusted) || is_work_tree()
     }
@@ -93,9 +93,9 @@ impl Project {
                 (Err(error), None) => return Err(error),
             };
             PathBase { folder: dot_codex.clone(), user_home }.resolve(&mut table);
-            let vouches_for_folder = distrust.is_none() && self.is_vouched_for(&folder, settings);
+            let trusts_folder = distrust.is_none() && self.is_fully_trusted(&folder, settings);
             let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex.clone() };
-            if distrust.is_none() && !vouches_for_folder {
+            if distrust.is_none() && !trusts_folder {
                 let more = nested::take_all_but_preferences(&mut table);
                 if !more.is_empty() || nested::has_rules_or_hooks(&dot_codex) {
                     let disabled_reason = Some(nested::disabled_reason(&folder, home));
@@ -103,7 +103,7 @@ impl Project {
                     layers.push(ProjectLayer { layer, file: None });
                 }
             }
-            let layer = Layer { disabled_reason, vouches_for_folder, ..Layer::new(source, table) };
+            let layer = Layer { disabled_reason, trusts_folder, ..Layer::new(source, table) };
             layers.push(ProjectLayer { layer, file });
         }
         Ok(layers)
@@ -170,14 +170,14 @@ mod tests {
 
         fn trust(&self, cwd: &str, settings: &str) -> Option<TrustLevel> {
             let settings = self.settings(settings);
-            Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings).trust(&settings)
+            ProjectTree::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings).trust(&settings)
         }
 
         /// Each layer's folder, its keys, and whether it counts.
         fn layers(&self, cwd: &str, settings: &str) -> Result<Vec<(String, String, bool)>, String> {
             let settings = self.settings(settings);
             let home = AbsolutePathBuf::resolve(&self.root, "home");
-            let project = Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings);
+            let project = ProjectTree::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings);
             let layers = project.layers(&home, None, &settings).map_err(|error| error.to_string())?;
             let show = |found: ProjectLayer| {
                 let ConfigLayerSource::Project { dot_codex_folder } = &found.layer.source else { unreachable!() };
@@ -263,7 +263,7 @@ mod tests {
     fn rules_and_hooks_count_only_in_folders_that_are_vouched_for() {
         let fixture = fixture(&["w/.git", "w/.codex", "w/a/.codex/rules"], &[]);
         let settings = fixture.settings("projects.'<root>/w'.trust_level = 'trusted'");
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w/a"), &settings);
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "w/a"), &settings);
         let layers = project.layers(&AbsolutePathBuf::resolve(&fixture.root, "home"), None, &settings).unwrap();
         let folders: Vec<_> = layers.iter().filter_map(|found| found.layer.config_folder()).collect();
         assert_eq!(folders, [fixture.root.join("w/.codex")]);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn rules_that_come_into_an_untrusted_folder_later_are_not_in_force() {
         let fixture = fixture(&["w/.git", "w/.codex"], &[]);
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w"), &Table::new());
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "w"), &Table::new());
         let home = AbsolutePathBuf::resolve(&fixture.root, "home");
         let layers = project.layers(&home, None, &Table::new()).unwrap();
         assert_eq!(layers.iter().filter_map(|found| found.layer.config_folder()).count(), 0);
@@ -319,7 +319,7 @@ mod tests {
     fn the_home_is_no_project() {
         let fixture = fixture(&["u/.codex"], &[]);
         let home = AbsolutePathBuf::resolve(&fixture.root, "u/.codex");
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "u"), &Table::new());
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "u"), &Table::new());
         assert_eq!(project.layers(&home, None, &Table::new()).unwrap().len(), 0);
     }
 }

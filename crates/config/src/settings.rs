@@ -5,7 +5,7 @@ use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 
 use crate::config_toml::ModelProvider;
 use crate::permissions::Permissions;
-use crate::{ConfigError, ConfigToml, FeatureSet, Loaded, Requirements, warnings};
+use crate::{ConfigError, ConfigToml, FeatureSet, LoadedConfig, Requirements, warnings};
 
 /// A configuration that can be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Settings {
 }
 
 /// Applies the selected profile and checks the result.
-pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
+pub fn resolve(loaded: &LoadedConfig) -> Result<Settings, ConfigError> {
     let features = loaded.features()?;
     loaded.requirements.check_pins()?;
     let mut config = loaded.config.clone();
@@ -52,7 +52,7 @@ fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {
         let problem = if ModelProvider::RESERVED.contains(&id.as_str()) {
             Some("this provider is built in and cannot be defined again".into())
         } else {
-            provider.contradiction()
+            provider.problem()
         };
         if let Some(problem) = problem {
             return Err(ConfigError::Invalid(format!("model_providers.{id}: {problem}")));

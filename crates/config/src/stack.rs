@@ -9,11 +9,11 @@ use crate::Layer;
 
 /// All layers, lowest precedence first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stack {
+pub struct LayerStack {
     layers: Vec<Layer>,
 }
 
-impl Stack {
+impl LayerStack {
     /// Sorts the layers by their source. Layers of the same kind stay in the order given: of two project
     /// layers the later one wins.
     pub fn new(mut layers: Vec<Layer>) -> Self {
@@ -134,8 +134,8 @@ mod tests {
     }
 
     /// A system, a user, a project and a flags layer, given in the wrong order.
-    fn stack(system: &str, user: &str, project: &str, flags: &str) -> Stack {
-        Stack::new(vec![
+    fn stack(system: &str, user: &str, project: &str, flags: &str) -> LayerStack {
+        LayerStack::new(vec![
             Layer::new(ConfigLayerSource::SessionFlags, flags.parse().unwrap()),
             Layer::new(ConfigLayerSource::Project { dot_codex_folder: path("p") }, project.parse().unwrap()),
             Layer::new(ConfigLayerSource::User { file: path("u") }, user.parse().unwrap()),
@@ -143,7 +143,7 @@ mod tests {
         ])
     }
 
-    fn check(stack: &Stack, merged: &str, origins: &[(&str, &str)]) {
+    fn check(stack: &LayerStack, merged: &str, origins: &[(&str, &str)]) {
         let table = stack.merged();
         assert_eq!(table, merged.parse().unwrap());
         let found = stack.origins(&table);
@@ -230,7 +230,7 @@ mod tests {
 
         #[test]
         fn every_origin_holds_the_value(low in tables(), high in tables()) {
-            let stack = Stack::new(vec![
+            let stack = LayerStack::new(vec![
                 Layer::new(ConfigLayerSource::SessionFlags, high),
                 Layer::new(ConfigLayerSource::User { file: path("u") }, low),
             ]);

@@ -4,10 +4,10 @@
 use loomd_protocol::{ConfigReadResponse, JsonValue};
 
 use crate::features::SWITCHABLE;
-use crate::{ConfigError, Loaded};
+use crate::{ConfigError, LoadedConfig};
 
 /// Fails when the selected profile does not exist; [`ConfigError::read_message`] has the words for it.
-pub fn read(loaded: &Loaded, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
+pub fn read(loaded: &LoadedConfig, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
     let features = loaded.features()?;
     let mut config = serde_json::to_value(&loaded.config).map_err(unshowable)?;
     if let Some(JsonValue::Object(shown)) = config.get_mut("features") {

@@ -8,7 +8,7 @@ use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::replay::Replayed;
 use loomd_agent::{Audience, EventSink, PendingRequest, SendFuture, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
-use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
+use loomd_config::{Enablement, LoadRequest, LoadedConfig, ManagedRequirements, Overrides};
 use loomd_exec::Environment;
 use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
@@ -44,7 +44,7 @@ pub struct ConfigSources {
 #[derive(Default)]
 pub struct LiveSources {
     /// What the organisation requires of its members.
-    pub managed: Arc<Managed>,
+    pub managed: Arc<ManagedRequirements>,
     /// Features that clients switched.
     pub enablement: Enablement,
 }
@@ -105,7 +105,7 @@ const MAX_PROVIDERS: usize = 64;
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
-    pub fn new(sources: ConfigSources, config: &Loaded, warnings: Vec<ConfigWarningNotification>) -> Self {
+    pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
         let options = Options {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
@@ -114,14 +114,14 @@ impl App {
     }
 
     /// Configured as usual, and for nothing but a replay.
-    pub fn replaying(sources: ConfigSources, config: &Loaded, replay: Replay) -> Self {
+    pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
         Self::with(sources, config, Vec::new(), options, Some(replay))
     }
 
     fn with(
         sources: ConfigSources,
-        config: &Loaded,
+        config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         options: Options,
         replay: Option<Replay>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use loomd_agent::{Basis, Profile, Refusal, Resolve, Resolved, Settings};
 use loomd_config::config_toml::{ConfigToml, FileAccess, TrustLevel};
-use loomd_config::permissions::{FileRule, Permissions, Place};
-use loomd_config::{ConfigError, Layer, LoadRequest, Loaded, features};
+use loomd_config::permissions::{FileRule, Permissions, RulePath};
+use loomd_config::{ConfigError, Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::Identity;
 use loomd_protocol::{
@@ -152,7 +152,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
 }
 
 /// The configuration folders that count: of the system, the user and the project.
-fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
+fn config_folders(loaded: &LoadedConfig) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }
 
@@ -195,8 +195,8 @@ impl Confined {
             return Ok(Self::by_mode(SandboxMode::ReadOnly, config, home));
         }
         if matches!(policy, SandboxPolicy::WorkspaceWrite { .. }) {
-            let place = Place::Path(memories(home));
-            permissions.files.push(FileRule { place, access: FileAccess::Write });
+            let place = RulePath::Path(memories(home));
+            permissions.files.push(FileRule { path: place, access: FileAccess::Write });
             policy = permissions.policy(cwd)?;
         }
         Ok(Self { policy, permissions: Some(Arc::new(permissions)) })

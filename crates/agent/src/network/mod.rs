@@ -49,7 +49,7 @@ fn policy(network: &ManagedNetwork, rules: &Rules) -> Result<Policy, PatternErro
     let mut denied = network.listed(NetworkDomainPermission::Deny);
     for rule in rules.network() {
         match rule.decision {
-            NetworkDecision::Allow if network.asks => allowed.push(rule.host.clone()),
+            NetworkDecision::Allow if network.may_request_approval => allowed.push(rule.host.clone()),
             NetworkDecision::Deny => denied.push(rule.host.clone()),
             NetworkDecision::Allow | NetworkDecision::Prompt => {}
         }
@@ -172,7 +172,7 @@ pub(crate) struct Line {
 impl Line {
     fn new(cx: &ToolCx, network: ManagedNetwork, policy: Policy, doors: Doors) -> Self {
         let (asking, open_questions) = watch::channel(0);
-        let gatekeeper = Arc::new(Gatekeeper::new(cx, network.asks, asking));
+        let gatekeeper = Arc::new(Gatekeeper::new(cx, network.may_request_approval, asking));
         let proxy = Proxy::new(policy, Arc::clone(&gatekeeper) as _);
         Self { gatekeeper, open_questions, serving: serve(proxy, doors) }
     }

@@ -7,13 +7,13 @@ mod credentials;
 mod defaults;
 mod loomd;
 mod mcp;
+mod opaque;
 mod otel;
 mod permissions;
 mod profile;
 mod providers;
 mod sandbox;
 mod shell;
-mod shown;
 mod stores;
 mod tools;
 
@@ -33,13 +33,13 @@ pub use areas::{
 };
 pub use loomd::{CommandLimits, Loomd};
 pub use mcp::{McpServer, McpTool, McpTransport};
+pub use opaque::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
 pub use permissions::{FileAccess, FilePermission, NetworkMode, NetworkPermissions, PermissionProfile};
 pub use profile::Profile;
 pub use providers::{ModelProvider, ProviderAuth, WireApi};
 pub use sandbox::WorkspaceWrite;
 pub use shell::{Inherit, ShellEnvironmentPolicy};
-pub use shown::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use stores::{CliCredentialsStore, McpCredentialsStore};
 pub use tools::Tools;
 

@@ -48,7 +48,7 @@ pub struct ModelProvider {
 }
 
 /// A provider that is there for whoever has a key in the environment. A file may define the same id and wins.
-struct Keyed {
+struct KeyedProvider {
     id: &'static str,
     name: &'static str,
     base_url: &'static str,
@@ -62,12 +62,12 @@ const fn keyed(
     base_url: &'static str,
     env_key: &'static str,
     wire_api: WireApi,
-) -> Keyed {
-    Keyed { id, name, base_url, env_key, wire_api }
+) -> KeyedProvider {
+    KeyedProvider { id, name, base_url, env_key, wire_api }
 }
 
 /// The account's own provider is `openai`; it never looks at keys in the environment.
-const KEYED: &[Keyed] = &[
+const KEYED: &[KeyedProvider] = &[
     keyed("openai-api", "OpenAI API", "https://api.openai.com/v1", "OPENAI_API_KEY", WireApi::Responses),
     keyed("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", WireApi::Anthropic),
     keyed("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", WireApi::Chat),
@@ -164,7 +164,7 @@ impl ModelProvider {
     }
 
     /// Why this provider cannot work, if so.
-    pub(crate) fn contradiction(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let auth = self.auth.as_ref()?;
         if auth.command.trim().is_empty() {
             return Some("provider auth.command must not be empty".into());

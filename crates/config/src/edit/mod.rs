@@ -19,7 +19,7 @@ use toml_edit::DocumentMut;
 use crate::file::SourceFile;
 use crate::load::{load_with, user_layer};
 use crate::{ConfigError, ConfigToml, LoadRequest, resolve};
-use save::{Lock, Saved, replace};
+use save::{Lock, SaveOutcome, replace};
 
 /// How often an edit is done again because somebody else wrote at the same time.
 const MAX_ATTEMPTS: usize = 100;
@@ -88,7 +88,7 @@ pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<Conf
         let after = user_layer(request, &new).map_err(invalid)?;
         let loaded = validate(request, &file, &new, &after.table)?;
         let changed = after.table != before.table;
-        if changed && replace(&file.path, file.as_read(), new.text())? == Saved::Changed {
+        if changed && replace(&file.path, file.as_read(), new.text())? == SaveOutcome::Conflict {
             continue;
         }
         let overridden = overridden::find(write.edits, &loaded.stack, &after.table);
@@ -123,7 +123,7 @@ pub fn import_missing(
         for (path, value) in &missing {
             document::set(&mut document, path, value, MergeStrategy::Upsert)?;
         }
-        if replace(path, file.as_read(), &document.to_string())? == Saved::Done {
+        if replace(path, file.as_read(), &document.to_string())? == SaveOutcome::Saved {
             return Ok(true);
         }
     }
@@ -192,7 +192,7 @@ fn validate(
     before: &SourceFile,
     after: &SourceFile,
     table: &Table,
-) -> Result<crate::Loaded, WriteError> {
+) -> Result<crate::LoadedConfig, WriteError> {
     let alone: Result<ConfigToml, _> = table.clone().try_into();
     alone.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
     let loaded = load_with(request, after.clone()).map_err(invalid)?;

@@ -12,8 +12,8 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use crate::file::MAX_BYTES;
 
 /// How long another writer is waited for. Writing takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The mode of a file that did not exist: it may hold secrets.
 const PRIVATE: u32 = loomd_private::FILE;
@@ -35,7 +35,9 @@ impl Lock {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => std::thread::sleep(LOOK_AGAIN),
+                Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(LOCK_POLL_INTERVAL)
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     return Err(io::Error::new(
                         io::ErrorKind::WouldBlock,
@@ -57,40 +59,40 @@ impl Drop for Lock {
 
 /// What became of an attempt to save.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Saved {
-    Done,
+pub(super) enum SaveOutcome {
+    Saved,
     /// Somebody else wrote first; the file is as they left it.
-    Changed,
+    Conflict,
 }
 
 /// Replaces the file, whose text was `before` when it was read, or missing.
-pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Result<Saved> {
+pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Result<SaveOutcome> {
     let path = target(path);
     let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
     loomd_private::create_dir_all(folder)?;
     let mode = fs::metadata(&path).map_or(PRIVATE, |metadata| metadata.permissions().mode() & 0o7777);
-    let temporary = Temporary::create(folder, text, mode)?;
+    let temporary = TemporaryFile::create(folder, text, mode)?;
     if before.is_none() {
         // Fails when the file is there by now.
         return match renameat_with(CWD, &temporary.0, CWD, &path, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(Saved::Done),
-            Err(rustix::io::Errno::EXIST) => Ok(Saved::Changed),
-            Err(_) if path.exists() => Ok(Saved::Changed),
-            Err(_) => fs::rename(&temporary.0, &path).map(|()| Saved::Done),
+            Ok(()) => Ok(SaveOutcome::Saved),
+            Err(rustix::io::Errno::EXIST) => Ok(SaveOutcome::Conflict),
+            Err(_) if path.exists() => Ok(SaveOutcome::Conflict),
+            Err(_) => fs::rename(&temporary.0, &path).map(|()| SaveOutcome::Saved),
         };
     }
     if read(&path).as_deref() != before {
-        return Ok(Saved::Changed);
+        return Ok(SaveOutcome::Conflict);
     }
     // Both change places at once, so what was there cannot get lost between looking and renaming.
     if renameat_with(CWD, &temporary.0, CWD, &path, RenameFlags::EXCHANGE).is_err() {
-        return fs::rename(&temporary.0, &path).map(|()| Saved::Done);
+        return fs::rename(&temporary.0, &path).map(|()| SaveOutcome::Saved);
     }
     if read(&temporary.0).as_deref() == before {
-        return Ok(Saved::Done);
+        return Ok(SaveOutcome::Saved);
     }
     fs::rename(&temporary.0, &path)?;
-    Ok(Saved::Changed)
+    Ok(SaveOutcome::Conflict)
 }
 
 /// What a file says now; `before` was read within the same limit.
@@ -111,9 +113,9 @@ fn target(path: &Path) -> PathBuf {
 }
 
 /// A file beside the one that it is to replace; removed when it is dropped.
-struct Temporary(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Temporary {
+impl TemporaryFile {
     fn create(folder: &Path, text: &str, mode: u32) -> io::Result<Self> {
         let path = folder.join(format!(".config.toml.{}", uuid::Uuid::now_v7().simple()));
         let mut file = loomd_private::options().write(true).create_new(true).open(&path)?;
@@ -125,7 +127,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -145,7 +147,7 @@ mod tests {
         fs::set_permissions(at("real"), fs::Permissions::from_mode(0o644)).unwrap();
         symlink("real", at("one")).unwrap();
         symlink("one", at("two")).unwrap();
-        assert_eq!(replace(&at("two"), Some("old"), "new").unwrap(), Saved::Done);
+        assert_eq!(replace(&at("two"), Some("old"), "new").unwrap(), SaveOutcome::Saved);
         assert_eq!(fs::read_to_string(at("real")).unwrap(), "new");
         assert_eq!(fs::metadata(at("real")).unwrap().permissions().mode() & 0o7777, 0o644);
         assert_eq!(fs::read_link(at("two")).unwrap(), Path::new("one"));
@@ -156,7 +158,7 @@ mod tests {
     fn a_new_file_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        assert_eq!(replace(&path, None, "new").unwrap(), Saved::Done);
+        assert_eq!(replace(&path, None, "new").unwrap(), SaveOutcome::Saved);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     }
 
@@ -165,8 +167,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         fs::write(&path, "theirs").unwrap();
-        assert_eq!(replace(&path, Some("old"), "mine").unwrap(), Saved::Changed);
-        assert_eq!(replace(&path, None, "mine").unwrap(), Saved::Changed);
+        assert_eq!(replace(&path, Some("old"), "mine").unwrap(), SaveOutcome::Conflict);
+        assert_eq!(replace(&path, None, "mine").unwrap(), SaveOutcome::Conflict);
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
     }
 

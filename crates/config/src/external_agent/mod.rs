@@ -20,7 +20,7 @@ use crate::{WriteError, import_missing};
 
 /// Where things are.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ImportPaths {
     pub home: AbsolutePathBuf,
     /// `$HOME`
     pub user_home: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub enum ImportError {
 }
 
 /// What could be imported: first from the home, then from each repository.
-pub fn detect(places: &Places, include_home: bool, cwds: &[String]) -> Result<Vec<MigrationItem>, ImportError> {
+pub fn detect(places: &ImportPaths, include_home: bool, cwds: &[String]) -> Result<Vec<MigrationItem>, ImportError> {
     let mut items = Vec::new();
     if include_home && let Some(scope) = Scope::home(places) {
         scope.detect(places, None, &mut items)?;
@@ -53,7 +53,7 @@ pub fn detect(places: &Places, include_home: bool, cwds: &[String]) -> Result<Ve
 }
 
 /// Imports in order; the first failure stops the rest.
-pub fn import(places: &Places, items: &[MigrationItem]) -> Result<(), ImportError> {
+pub fn import(places: &ImportPaths, items: &[MigrationItem]) -> Result<(), ImportError> {
     for item in items {
         let scope = match &item.cwd {
             None => Scope::home(places),
@@ -67,7 +67,7 @@ pub fn import(places: &Places, items: &[MigrationItem]) -> Result<(), ImportErro
 }
 
 /// The repository that a folder, or a file's folder, is in; else that folder. `None` when it does not exist.
-fn repository(places: &Places, cwd: &str) -> Option<PathBuf> {
+fn repository(places: &ImportPaths, cwd: &str) -> Option<PathBuf> {
     let path = AbsolutePathBuf::new(places.cwd.join(cwd))?;
     let folder = if fs::metadata(&path).ok()?.is_dir() { &*path } else { path.parent()? };
     Some(Repository::find(folder).map_or_else(|| folder.to_path_buf(), |repository| repository.work_tree))
@@ -85,7 +85,7 @@ struct Scope {
 }
 
 impl Scope {
-    fn home(places: &Places) -> Option<Self> {
+    fn home(places: &ImportPaths) -> Option<Self> {
         let theirs = places.user_home.as_ref()?.join(".claude");
         let beside_home = places.home.parent().unwrap_or(&places.home);
         Some(Self {
@@ -110,7 +110,12 @@ impl Scope {
         }
     }
 
-    fn detect(&self, places: &Places, cwd: Option<&str>, items: &mut Vec<MigrationItem>) -> Result<(), ImportError> {
+    fn detect(
+        &self,
+        places: &ImportPaths,
+        cwd: Option<&str>,
+        items: &mut Vec<MigrationItem>,
+    ) -> Result<(), ImportError> {
         let mut add = |item_type, description| {
             items.push(MigrationItem { item_type, description, cwd: cwd.map(str::to_owned) });
         };
@@ -130,7 +135,7 @@ impl Scope {
         Ok(())
     }
 
-    fn import(&self, places: &Places, item_type: ItemType) -> Result<(), ImportError> {
+    fn import(&self, places: &ImportPaths, item_type: ItemType) -> Result<(), ImportError> {
         match item_type {
             ItemType::Config => _ = self.import_settings(places, false)?,
             ItemType::Skills => skills::copy(&self.skills, &self.skills_target)?,
@@ -152,7 +157,7 @@ impl Scope {
     }
 
     /// Whether there was something to import.
-    fn import_settings(&self, places: &Places, dry: bool) -> Result<bool, ImportError> {
+    fn import_settings(&self, places: &ImportPaths, dry: bool) -> Result<bool, ImportError> {
         let Some(text) = read(&self.settings)? else { return Ok(false) };
         let wanted = settings::map(&text)?;
         let Some(config) = AbsolutePathBuf::new(&self.config) else { return Ok(false) };

@@ -25,7 +25,7 @@ pub struct ManagedNetwork {
     /// Whether addresses of this machine and its surroundings may be reached without being listed.
     pub allow_local_binding: bool,
     /// Whether the user may be asked about what is not listed.
-    pub asks: bool,
+    pub may_request_approval: bool,
     pub http_port: u16,
     /// `None`: only HTTP.
     pub socks_port: Option<u16>,
@@ -68,7 +68,7 @@ impl ManagedNetwork {
             mode: network.mode.unwrap_or_default(),
             domains,
             allow_local_binding: local == Some(true),
-            asks: !only_theirs,
+            may_request_approval: !only_theirs,
             http_port,
             socks_port: (network.enable_socks5 != Some(false)).then_some(socks_port),
             required: required.is_some(),
@@ -106,7 +106,7 @@ mod tests {
             mode: NetworkMode::Full,
             domains: BTreeMap::new(),
             allow_local_binding: false,
-            asks: true,
+            may_request_approval: true,
             http_port: HTTP_PORT,
             socks_port: Some(SOCKS_PORT),
             required: false,
@@ -144,7 +144,11 @@ mod tests {
             );
             let network = network(profile, &rules).unwrap().unwrap();
             let listed = |permission| network.listed(permission).join(" ");
-            (network.asks, listed(NetworkDomainPermission::Allow), listed(NetworkDomainPermission::Deny))
+            (
+                network.may_request_approval,
+                listed(NetworkDomainPermission::Allow),
+                listed(NetworkDomainPermission::Deny),
+            )
         };
         assert_eq!(domains(false), (true, "mine ok".into(), "never theirs".into()));
         assert_eq!(domains(true), (false, "ok".into(), "never theirs".into()));

@@ -9,16 +9,16 @@ use thiserror::Error;
 
 /// What was fetched last. Shared by whoever fetches and whoever loads configuration.
 #[derive(Debug)]
-pub struct Managed(Mutex<Arc<State>>);
+pub struct ManagedRequirements(Mutex<Arc<FetchResult>>);
 
 /// Nothing is managed.
-impl Default for Managed {
+impl Default for ManagedRequirements {
     fn default() -> Self {
         Self(Mutex::new(Arc::new(Ok(None))))
     }
 }
 
-type State = Result<Option<String>, CloudError>;
+type FetchResult = Result<Option<String>, CloudError>;
 
 /// Why the requirements are not known. Nothing that depends on configuration works then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -44,13 +44,13 @@ impl CloudError {
     }
 }
 
-impl Managed {
+impl ManagedRequirements {
     /// The text of a `requirements.toml`, or `None` where nothing is managed.
-    pub fn set(&self, state: State) {
+    pub fn set(&self, state: FetchResult) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 
-    pub fn get(&self) -> Arc<State> {
+    pub fn get(&self) -> Arc<FetchResult> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -19,7 +19,7 @@ use crate::config_toml::{McpServer, McpTransport};
 use crate::features::FeatureSet;
 use crate::{ConfigError, Feature};
 
-pub use managed::{CloudError, Managed};
+pub use managed::{CloudError, ManagedRequirements};
 pub use toml_file::{McpIdentity, SandboxRequirement};
 pub(crate) use toml_file::{ParseError, legacy, parse};
 
@@ -41,7 +41,7 @@ impl fmt::Display for RequirementSource {
 
 /// A requirement and who requires it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Required<T> {
+pub struct Requirement<T> {
     pub value: T,
     pub source: RequirementSource,
 }
@@ -49,17 +49,17 @@ pub struct Required<T> {
 /// All requirements of all sources. By default there are none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requirements {
-    pub approval_policies: Option<Required<Vec<AskForApproval>>>,
-    pub sandbox_modes: Option<Required<Vec<SandboxRequirement>>>,
-    pub web_search_modes: Option<Required<Vec<WebSearchMode>>>,
-    pub features: Option<Required<BTreeMap<String, bool>>>,
-    pub mcp_servers: Option<Required<BTreeMap<String, McpIdentity>>>,
+    pub approval_policies: Option<Requirement<Vec<AskForApproval>>>,
+    pub sandbox_modes: Option<Requirement<Vec<SandboxRequirement>>>,
+    pub web_search_modes: Option<Requirement<Vec<WebSearchMode>>>,
+    pub features: Option<Requirement<BTreeMap<String, bool>>>,
+    pub mcp_servers: Option<Requirement<BTreeMap<String, McpIdentity>>>,
     /// `false` from any source wins.
     pub apps: BTreeMap<String, bool>,
-    pub rules: Option<Required<Table>>,
-    pub residency: Option<Required<ResidencyRequirement>>,
-    pub network: Option<Required<NetworkRequirements>>,
-    pub guardian_developer_instructions: Option<Required<String>>,
+    pub rules: Option<Requirement<Table>>,
+    pub residency: Option<Requirement<ResidencyRequirement>>,
+    pub network: Option<Requirement<NetworkRequirements>>,
+    pub guardian_developer_instructions: Option<Requirement<String>>,
     /// Whether any source says anything, known or not.
     pub(crate) any: bool,
 }
@@ -72,7 +72,7 @@ pub fn check_requirements(text: &str) -> Result<(), String> {
 /// A value that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid value for `{field}`: `{value}` is not in the allowed set {allowed} (set by {source_name})")]
-pub struct Disallowed {
+pub struct DisallowedValue {
     pub field: &'static str,
     pub value: String,
     pub allowed: String,
@@ -120,7 +120,7 @@ impl Requirements {
         }
     }
 
-    pub fn check_approval_policy(&self, wanted: &AskForApproval) -> Result<(), Disallowed> {
+    pub fn check_approval_policy(&self, wanted: &AskForApproval) -> Result<(), DisallowedValue> {
         let Some(required) = &self.approval_policies else { return Ok(()) };
         // The switches of the granular policy are the user's.
         let is_same = |allowed: &AskForApproval| std::mem::discriminant(allowed) == std::mem::discriminant(wanted);
@@ -136,15 +136,15 @@ impl Requirements {
         if self.check_sandbox_mode(wanted).is_ok() { wanted } else { SandboxMode::ReadOnly }
     }
 
-    pub fn check_sandbox_mode(&self, wanted: SandboxMode) -> Result<(), Disallowed> {
+    pub fn check_sandbox_mode(&self, wanted: SandboxMode) -> Result<(), DisallowedValue> {
         self.check_sandbox(SandboxRequirement::from(wanted))
     }
 
-    pub fn check_sandbox_policy(&self, wanted: &SandboxPolicy) -> Result<(), Disallowed> {
+    pub fn check_sandbox_policy(&self, wanted: &SandboxPolicy) -> Result<(), DisallowedValue> {
         self.check_sandbox(SandboxRequirement::from(wanted))
     }
 
-    fn check_sandbox(&self, wanted: SandboxRequirement) -> Result<(), Disallowed> {
+    fn check_sandbox(&self, wanted: SandboxRequirement) -> Result<(), DisallowedValue> {
         match &self.sandbox_modes {
             Some(required) if !required.value.contains(&wanted) => {
                 let allowed: Vec<_> = required.value.iter().map(|mode| format!("{mode:?}")).collect();
@@ -171,7 +171,7 @@ impl Requirements {
 
     /// An error when a feature is pinned that this server does not know: it cannot give it that state.
     pub(crate) fn check_pins(&self) -> Result<(), ConfigError> {
-        let Some(Required { value, source }) = &self.features else { return Ok(()) };
+        let Some(Requirement { value, source }) = &self.features else { return Ok(()) };
         match value.keys().find(|name| Feature::find(name).is_none()) {
             Some(name) => Err(ConfigError::Invalid(format!("invalid `features` requirement `{name}` from {source}"))),
             None => Ok(()),
@@ -186,7 +186,7 @@ impl Requirements {
     }
 
     /// Whether a configuration, or a profile in it, says something else than the pinned features do.
-    pub(crate) fn check_features(&self, table: &Table) -> Result<(), Disallowed> {
+    pub(crate) fn check_features(&self, table: &Table) -> Result<(), DisallowedValue> {
         let Some(required) = &self.features else { return Ok(()) };
         let written = table.get("features").and_then(|features| features.as_table());
         for (name, value) in written.into_iter().flatten() {
@@ -220,15 +220,15 @@ impl Requirements {
     }
 }
 
-impl<T> Required<T> {
-    fn disallows(&self, field: &'static str, value: String, allowed: &[String]) -> Disallowed {
+impl<T> Requirement<T> {
+    fn disallows(&self, field: &'static str, value: String, allowed: &[String]) -> DisallowedValue {
         let allowed = format!("[{}]", allowed.join(", "));
-        Disallowed { field, value, allowed, source_name: self.source.to_string() }
+        DisallowedValue { field, value, allowed, source_name: self.source.to_string() }
     }
 }
 
-impl From<Disallowed> for ConfigError {
-    fn from(disallowed: Disallowed) -> Self {
+impl From<DisallowedValue> for ConfigError {
+    fn from(disallowed: DisallowedValue) -> Self {
         Self::Invalid(disallowed.to_string())
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Network {
+pub(super) struct NetworkToml {
     enabled: Option<bool>,
     http_port: Option<u16>,
     socks_port: Option<u16>,
@@ -23,7 +23,7 @@ pub(super) struct Network {
     allow_local_binding: Option<bool>,
 }
 
-impl Network {
+impl NetworkToml {
     /// The lists of old files become maps, and the maps are shown as lists, too.
     pub fn into_wire(self) -> Result<NetworkRequirements, String> {
         if self.domains.is_some() && (self.allowed_domains.is_some() || self.denied_domains.is_some()) {

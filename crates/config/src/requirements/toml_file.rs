@@ -7,8 +7,8 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Table;
 
-use super::network::Network;
-use super::{Disallowed, Required, RequirementSource, Requirements};
+use super::network::NetworkToml;
+use super::{DisallowedValue, Requirement, RequirementSource, Requirements};
 
 /// A sandbox that may be allowed: the presets, and one that somebody else provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -60,30 +60,30 @@ pub enum McpIdentity {
     Url(String),
 }
 
-/// The file as it is written. Unknown keys are ignored.
+/// The file as it is file. Unknown keys are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Written {
+struct RequirementsToml {
     allowed_approval_policies: Option<Vec<AskForApproval>>,
     allowed_sandbox_modes: Option<Vec<SandboxRequirement>>,
     allowed_web_search_modes: Option<Vec<WebSearchMode>>,
     #[serde(alias = "feature_requirements")]
     features: Option<BTreeMap<String, bool>>,
-    mcp_servers: Option<BTreeMap<String, WrittenServer>>,
-    apps: BTreeMap<String, WrittenApp>,
+    mcp_servers: Option<BTreeMap<String, McpServerRequirementToml>>,
+    apps: BTreeMap<String, AppRequirementToml>,
     rules: Option<Table>,
     enforce_residency: Option<ResidencyRequirement>,
-    experimental_network: Option<Network>,
+    experimental_network: Option<NetworkToml>,
     guardian_developer_instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WrittenServer {
+struct McpServerRequirementToml {
     identity: McpIdentity,
 }
 
 #[derive(Deserialize)]
-struct WrittenApp {
+struct AppRequirementToml {
     enabled: Option<bool>,
 }
 
@@ -109,14 +109,14 @@ impl From<toml::de::Error> for ParseError {
 pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, ParseError> {
     let table: Table = text.parse()?;
     let any = !table.is_empty();
-    let written: Written = table.try_into()?;
-    if written.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
+    let file: RequirementsToml = table.try_into()?;
+    if file.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
         return Err(ParseError::Contradiction("field `allowed_approval_policies` cannot be empty".into()));
     }
-    if let Some(modes) = &written.allowed_sandbox_modes
+    if let Some(modes) = &file.allowed_sandbox_modes
         && !modes.contains(&SandboxRequirement::ReadOnly)
     {
-        let disallowed = Disallowed {
+        let disallowed = DisallowedValue {
             field: "allowed_sandbox_modes",
             value: format!("{modes:?}"),
             allowed: "must include 'read-only' to allow any SandboxPolicy".into(),
@@ -124,24 +124,22 @@ pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirement
         };
         return Err(ParseError::Contradiction(disallowed.to_string()));
     }
-    let network = written.experimental_network.map(Network::into_wire).transpose();
+    let network = file.experimental_network.map(NetworkToml::into_wire).transpose();
     let network = network.map_err(ParseError::Contradiction)?;
     Ok(Requirements {
-        approval_policies: required(written.allowed_approval_policies, &source),
-        sandbox_modes: required(written.allowed_sandbox_modes, &source),
-        web_search_modes: required(written.allowed_web_search_modes, &source),
-        features: required(written.features, &source),
+        approval_policies: required(file.allowed_approval_policies, &source),
+        sandbox_modes: required(file.allowed_sandbox_modes, &source),
+        web_search_modes: required(file.allowed_web_search_modes, &source),
+        features: required(file.features, &source),
         mcp_servers: required(
-            written
-                .mcp_servers
-                .map(|servers| servers.into_iter().map(|(name, server)| (name, server.identity)).collect()),
+            file.mcp_servers.map(|servers| servers.into_iter().map(|(name, server)| (name, server.identity)).collect()),
             &source,
         ),
-        apps: written.apps.into_iter().filter_map(|(id, app)| Some((id, app.enabled?))).collect(),
-        rules: required(written.rules, &source),
-        residency: required(written.enforce_residency, &source),
+        apps: file.apps.into_iter().filter_map(|(id, app)| Some((id, app.enabled?))).collect(),
+        rules: required(file.rules, &source),
+        residency: required(file.enforce_residency, &source),
         network: required(network, &source),
-        guardian_developer_instructions: required(written.guardian_developer_instructions, &source),
+        guardian_developer_instructions: required(file.guardian_developer_instructions, &source),
         any,
     })
 }
@@ -163,6 +161,6 @@ pub(crate) fn legacy(table: &Table, source: &RequirementSource) -> Requirements 
     }
 }
 
-fn required<T>(value: Option<T>, source: &RequirementSource) -> Option<Required<T>> {
-    value.map(|value| Required { value, source: source.clone() })
+fn required<T>(value: Option<T>, source: &RequirementSource) -> Option<Requirement<T>> {
+    value.map(|value| Requirement { value, source: source.clone() })
 }

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use loomd_config::external_agent::{Places, detect, import};
+use loomd_config::external_agent::{ImportPaths, detect, import};
 use loomd_protocol::ExternalAgentConfigMigrationItemType as ItemType;
 
 use crate::{Fixture, user};
 
 impl Fixture {
-    fn places(&self) -> Places {
-        Places { home: self.home.clone(), user_home: Some(self.root.join("user")), cwd: self.root.to_path_buf() }
+    fn places(&self) -> ImportPaths {
+        ImportPaths { home: self.home.clone(), user_home: Some(self.root.join("user")), cwd: self.root.to_path_buf() }
     }
 
     fn has(&self, path: &str, text: &str) {

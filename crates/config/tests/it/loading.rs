@@ -11,13 +11,13 @@ fn range(start: (usize, usize), end: (usize, usize)) -> TextRange {
     TextRange { start: at(start), end: at(end) }
 }
 
-/// The mistake in the user's file: its message and its place.
+/// The mistake in the user's file: its message and its location.
 fn check(text: &str, message: &str, start: (usize, usize), end: (usize, usize)) {
     let fixture = user(text);
     let error = fixture.load().unwrap_err();
     let (line, column) = start;
     assert_eq!(fixture.neutral(&error.to_string()), format!("<home>/config.toml:{line}:{column}: {message}"), "{text}");
-    assert_eq!(error.place().unwrap().range, range(start, end), "{text}");
+    assert_eq!(error.location().unwrap().range, range(start, end), "{text}");
 }
 
 #[test]

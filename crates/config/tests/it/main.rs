@@ -14,7 +14,7 @@ mod writing;
 use std::collections::BTreeMap;
 use std::fs;
 
-use loomd_config::{ConfigError, Enablement, LoadRequest, Loaded, Overrides, Settings, Start};
+use loomd_config::{ConfigError, Enablement, LoadRequest, LoadedConfig, Overrides, Settings, StartConfig};
 use loomd_protocol::{AbsolutePathBuf, JsonObject, JsonValue};
 use tempfile::TempDir;
 
@@ -80,7 +80,7 @@ impl Fixture {
         }
     }
 
-    pub fn load(&self) -> Result<Loaded, ConfigError> {
+    pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
         loomd_config::load(&self.request())
     }
 
@@ -88,7 +88,7 @@ impl Fixture {
         loomd_config::resolve(&self.load()?)
     }
 
-    pub fn start(&self) -> Result<Start, ConfigError> {
+    pub fn start(&self) -> Result<StartConfig, ConfigError> {
         loomd_config::load_or_default(&self.request())
     }
 

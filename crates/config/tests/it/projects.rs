@@ -3,7 +3,7 @@
 use std::fs;
 
 use loomd_config::config_toml::TrustLevel;
-use loomd_config::{LoadRequest, Managed};
+use loomd_config::{LoadRequest, ManagedRequirements};
 use loomd_protocol::{AbsolutePathBuf, AskForApproval};
 
 use crate::{Fixture, user};
@@ -97,7 +97,7 @@ fn requirements_that_nothing_can_meet_are_refused_by_their_key_for_every_source(
     ];
     for (text, message) in contradictions {
         let fixture = user("");
-        let managed = Managed::default();
+        let managed = ManagedRequirements::default();
         managed.set(Ok(Some(text.into())));
         let error = loomd_config::load(&LoadRequest { managed: Some(&managed), ..fixture.request() }).unwrap_err();
         let expected = message.replace("<source>", "cloud requirements");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_accounts::{Accounts, BackendError, Member};
-use loomd_config::{CloudError, Managed};
+use loomd_config::{CloudError, ManagedRequirements};
 use loomd_model::ModelError;
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
@@ -44,7 +44,7 @@ impl Cloud {
     }
 
     /// What is required of whoever is signed in now. Cheap for most: they are no members of an organisation.
-    pub(crate) async fn look_up(&self, managed: &Managed) {
+    pub(crate) async fn look_up(&self, managed: &ManagedRequirements) {
         let member = self.accounts.member();
         let found = self.load(member.as_ref()).await;
         // Somebody else may be signed in by now, and is looked up by whoever signed them in.
@@ -64,7 +64,7 @@ impl Cloud {
     }
 
     /// What cannot be fetched leaves things as they are.
-    async fn keep_up(self, managed: Arc<Managed>) {
+    async fn keep_up(self, managed: Arc<ManagedRequirements>) {
         loop {
             sleep(REFRESH_EVERY).await;
             let Some(member) = self.accounts.member() else { continue };

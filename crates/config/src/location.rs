@@ -8,13 +8,13 @@ use loomd_protocol::{AbsolutePathBuf, TextPosition, TextRange};
 
 /// Where a mistake stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct SourceLocation {
     pub path: AbsolutePathBuf,
     pub range: TextRange,
 }
 
-impl Place {
-    /// `span` counts bytes of `text`. A span outside of the text is moved to its nearest place.
+impl SourceLocation {
+    /// `span` counts bytes of `text`. A span outside of the text is moved to its nearest location.
     pub(crate) fn new(path: AbsolutePathBuf, text: &str, span: Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end.saturating_sub(1)).max(start);
@@ -32,7 +32,7 @@ fn position(text: &str, offset: usize) -> TextPosition {
 }
 
 /// `path:line:column`
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TextPosition { line, column } = self.range.start;
         write!(f, "{}:{line}:{column}", self.path.display())
@@ -44,10 +44,10 @@ mod tests {
     use super::*;
 
     fn check(text: &str, span: Range<usize>, start: (usize, usize), end: (usize, usize)) {
-        let place = Place::new(AbsolutePathBuf::new("/c").unwrap(), text, span);
+        let location = SourceLocation::new(AbsolutePathBuf::new("/c").unwrap(), text, span);
         let at = |(line, column)| TextPosition { line, column };
-        assert_eq!(place.range, TextRange { start: at(start), end: at(end) }, "{text:?}");
-        assert_eq!(place.to_string(), format!("/c:{}:{}", start.0, start.1));
+        assert_eq!(location.range, TextRange { start: at(start), end: at(end) }, "{text:?}");
+        assert_eq!(location.to_string(), format!("/c:{}:{}", start.0, start.1));
     }
 
     #[test]
