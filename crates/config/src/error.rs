@@ -1,5 +1,4 @@
-//! What can be wrong with a configuration. The cases are told apart because methods word the same
-//! mistake differently.
+//! Errors of configurations. The cases are distinct because methods word the same error differently.
 
 use std::io;
 
@@ -8,7 +7,7 @@ use thiserror::Error;
 
 use crate::{CloudError, OverrideError, SourceLocation};
 
-/// Displays as `<path>:<line>:<column>: <message>` when the mistake has a location.
+/// Displays as `<path>:<line>:<column>: <message>` when the error has a location.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("failed to read {}: {error}", path.display())]
@@ -20,24 +19,24 @@ pub enum ConfigError {
     #[error("{}", match location { Some(location) => format!("{location}: {message}"), None => text.clone() })]
     Type {
         message: String,
-        /// The message and the key it is about, on two lines.
+        /// The message and the key that it is about, on two lines.
         text: String,
         /// `None` when the value came from a flag or a thread's overrides.
         location: Option<SourceLocation>,
     },
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// What the organisation requires is not known.
+    /// The organisation's requirements could not be fetched.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// What is required makes no sense. Names the key.
+    /// Contradictory requirements. Names the key.
     #[error("{0}")]
     Requirements(String),
     #[error("config profile `{0}` not found")]
     UnknownProfile(String),
     #[error("Model provider `{0}` not found")]
     UnknownProvider(String),
-    /// The values are fine one by one, but not together or not on this machine.
+    /// Each value is valid, but not their combination, or not on this machine.
     #[error("{0}")]
     Invalid(String),
 }
@@ -58,7 +57,7 @@ impl ConfigError {
         }
     }
 
-    /// What clients are told when the server starts in spite of this error.
+    /// The notification when the server starts in spite of this error.
     pub fn warning(&self) -> ConfigWarningNotification {
         ConfigWarningNotification {
             summary: "Invalid configuration; using defaults.".into(),
@@ -68,7 +67,7 @@ impl ConfigError {
         }
     }
 
-    /// The words of `config/read` for this error.
+    /// The message of `config/read` for this error.
     pub fn read_message(&self) -> String {
         match self {
             Self::Unreadable { .. }

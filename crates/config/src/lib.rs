@@ -1,9 +1,8 @@
-//! Configuration: the home directory, the layers it is read from, and what they say together.
+//! Configuration: the home directory, the layers, and the merged result.
 //!
-//! Where to start: [`load`] reads every layer afresh and decodes the merged whole, [`resolve`] applies the
-//! selected profile and checks what only makes sense together, [`read`] is the answer of `config/read`.
-//! Nothing is cached, no environment variable is read and no global is kept: what a function needs is
-//! passed in.
+//! Where to start: [`load`] reads all layers and decodes the merged whole, [`resolve`] applies the selected profile and
+//! checks values against each other, [`read`] is the result of `config/read`. Nothing is cached, no environment
+//! variable is read and there is no global state: functions get what they need as arguments.
 
 pub mod config_toml;
 pub mod external_agent;

@@ -1,5 +1,5 @@
-//! From files, flags and a thread's overrides to one decoded configuration. Every call reads the files
-//! afresh. Whether the values fit together is [`resolve`](crate::resolve)'s question.
+//! Loads files, flags and a thread's overrides into one decoded configuration. Every call reads the files anew.
+//! [`resolve`](crate::resolve) checks whether the values fit together.
 
 use std::path::{Path, PathBuf};
 
@@ -17,28 +17,27 @@ use crate::{
     RequirementSource, Requirements, warnings,
 };
 
-/// What a configuration is put together from.
+/// The sources of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
     pub home: &'a AbsolutePathBuf,
-    /// See [`system_file`](crate::system_file). What an administrator requires stands beside it.
+    /// See [`system_file`](crate::system_file). The administrator's requirements are next to it.
     pub system_file: Option<&'a AbsolutePathBuf>,
-    /// What an organisation requires of its members.
+    /// The organisation's requirements.
     pub managed: Option<&'a ManagedRequirements>,
-    /// `$HOME`, which `~` stands for.
+    /// `$HOME`, for `~`.
     pub user_home: Option<&'a Path>,
-    /// The working directory that is asked about, if any: its project has layers, and relative paths in overrides
-    /// start there.
+    /// The working directory, if any: its project contributes layers, and relative paths in overrides start there.
     pub cwd: Option<&'a AbsolutePathBuf>,
     pub flags: &'a Overrides,
-    /// The `config` of `thread/start` and its like.
+    /// The `config` of `thread/start` and similar requests.
     pub thread: Option<&'a JsonObject>,
-    /// Features switched at run time; configuration beats them.
+    /// Features switched at run time; configuration overrides them.
     pub enablement: Option<&'a Enablement>,
 }
 
 impl<'a> LoadRequest<'a> {
-    /// The home and the flags, and nothing else.
+    /// The home and the flags only.
     pub fn new(home: &'a AbsolutePathBuf, flags: &'a Overrides) -> Self {
         Self {
             home,
@@ -62,31 +61,31 @@ impl<'a> LoadRequest<'a> {
     }
 }
 
-/// A configuration in which every value is of its type.
+/// A configuration in which every value has its type.
 #[derive(Clone, Debug)]
 pub struct LoadedConfig {
     pub stack: LayerStack,
-    /// What the layers say together; the selected profile is not applied.
+    /// The merged layers, without the selected profile.
     pub config: ConfigToml,
     pub requirements: Requirements,
-    /// What the user said of the project that the working directory is in.
+    /// The user's trust in the project of the working directory.
     pub trust: Option<TrustLevel>,
-    /// Before the layers have their say.
+    /// The features before the layers are applied.
     base_features: FeatureSet,
-    /// What `~` stands for.
+    /// `$HOME`, for `~`.
     user_home: Option<PathBuf>,
 }
 
 impl LoadedConfig {
-    /// The selected profile.
+    /// Returns the selected profile.
     pub fn profile(&self) -> Result<Option<&Profile>, ConfigError> {
         let Some(name) = &self.config.profile else { return Ok(None) };
         let profile = self.config.profiles.get(name);
         profile.map(Some).ok_or_else(|| ConfigError::UnknownProfile(name.clone()))
     }
 
-    /// The permission profile that is in force, unless a sandbox mode is: the higher layer says which, and a layer
-    /// that names both means the profile.
+    /// Returns the permission profile in force; `None` if a sandbox mode is. The highest layer that sets either
+    /// decides; a layer that sets both selects the profile.
     pub(crate) fn permissions(
         &self,
         warnings: &mut Vec<ConfigWarningNotification>,
@@ -114,8 +113,8 @@ impl LoadedConfig {
         Permissions::resolve(name, profile, self.user_home.as_deref(), warnings).map(Some)
     }
 
-    /// The features that are on: a requirement beats everything, a profile the top level, a higher layer a lower
-    /// one.
+    /// Returns the enabled features. A requirement overrides everything, a profile the top level, a higher layer a
+    /// lower one.
     pub fn features(&self) -> Result<FeatureSet, ConfigError> {
         self.profile()?;
         let mut features = self.base_features;
@@ -136,29 +135,29 @@ impl LoadedConfig {
     }
 }
 
-/// Reads and decodes everything.
+/// Reads and decodes all sources.
 pub fn load(request: &LoadRequest<'_>) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
     assemble(request, SourceFiles { system, user: SourceFile::read(request.user_file())?, others: true })
 }
 
-/// What a configuration would be with another user file.
+/// Loads the configuration with another user file.
 pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
     assemble(request, SourceFiles { system, user, others: true })
 }
 
-/// What a server starts with.
+/// The configuration that a server starts with.
 #[derive(Clone, Debug)]
 pub struct StartConfig {
     pub loaded: LoadedConfig,
     pub settings: Settings,
-    /// What clients are told.
+    /// Notifications for clients.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
-/// SourceFiles that are wrong do not count, and a warning says so. What is wrong without them, in the flags, is
-/// an error.
+/// Loads the configuration and ignores invalid files, with a warning. What is invalid without them, in the flags, is an
+/// error.
 pub fn load_or_default(request: &LoadRequest<'_>) -> Result<StartConfig, ConfigError> {
     let checked = |loaded: LoadedConfig| resolve(&loaded).map(|settings| (loaded, settings));
     let (mut warnings, (loaded, settings)) = match load(request).and_then(checked) {
@@ -166,7 +165,7 @@ pub fn load_or_default(request: &LoadRequest<'_>) -> Result<StartConfig, ConfigE
         Err(error) => {
             let system = request.system_file.cloned().map(SourceFile::empty);
             let files = SourceFiles { system, user: SourceFile::empty(request.user_file()), others: false };
-            // What is required is not known either, and whoever needs it will be told.
+            // Requirements are unknown then, too; requests that need them fail.
             (vec![error.warning()], assemble(request, files).and_then(checked)?)
         }
     };
@@ -175,11 +174,11 @@ pub fn load_or_default(request: &LoadRequest<'_>) -> Result<StartConfig, ConfigE
     Ok(StartConfig { loaded, settings, warnings })
 }
 
-/// The files that the user and the system administrator write.
+/// The files of the user and the system.
 struct SourceFiles {
     system: Option<SourceFile>,
     user: SourceFile,
-    /// Whether the files of projects and of administrators count as well.
+    /// Whether files of projects and administrators are read, too.
     others: bool,
 }
 
@@ -232,7 +231,7 @@ fn assemble(request: &LoadRequest<'_>, files: SourceFiles) -> Result<LoadedConfi
     Ok(LoadedConfig { stack, config, requirements, trust, base_features, user_home })
 }
 
-/// What the organisation requires, then what the administrator of the machine does.
+/// Loads the organisation's requirements, then those of the machine's administrator.
 fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
     let mut all = Requirements::default();
     if let Some(managed) = request.managed {
@@ -271,7 +270,7 @@ fn file_layer(
     Ok(Layer::new(source(file.path.clone()), table))
 }
 
-/// `None` when there is nothing to say.
+/// Returns `None` without flags and overrides.
 fn session_layer(request: &LoadRequest<'_>) -> Result<Option<Layer>, ConfigError> {
     let mut table = match request.thread {
         Some(config) => request.flags.with_thread(config)?.into_table(),

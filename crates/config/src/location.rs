@@ -1,12 +1,11 @@
-//! Places in files, as people count them: lines and columns from one, columns in characters, the end
-//! being the last character.
+//! Locations in files, as users count them: lines and columns from one, columns in characters, the end inclusive.
 
 use std::fmt;
 use std::ops::Range;
 
 use loomd_protocol::{AbsolutePathBuf, TextPosition, TextRange};
 
-/// Where a mistake stands.
+/// The location of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceLocation {
     pub path: AbsolutePathBuf,
@@ -14,7 +13,7 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// `span` counts bytes of `text`. A span outside of the text is moved to its nearest location.
+    /// Converts a byte span of `text`. A span outside of the text is clamped.
     pub(crate) fn new(path: AbsolutePathBuf, text: &str, span: Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end.saturating_sub(1)).max(start);
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_columns_count_from_one_and_the_end_is_included() {
+    fn lines_and_columns_start_at_one_and_the_end_is_inclusive() {
         check("a = 5\n", 4..5, (1, 5), (1, 5));
         check("a = 5\nb = \"xy\"\n", 10..14, (2, 5), (2, 8));
         check("a = [\n1,\n2]\n", 4..11, (1, 5), (3, 2));
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_or_wrong_span_still_has_a_place() {
+    fn empty_and_out_of_range_spans_are_clamped() {
         check("a = [", 5..5, (1, 6), (1, 6));
         check("a\n", 2..2, (2, 1), (2, 1));
         check("", 7..9, (1, 1), (1, 1));

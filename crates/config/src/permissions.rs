@@ -1,6 +1,5 @@
-//! Permission profiles: which files commands may read and write, place by place. Of all rules about a file the
-//! one with the longest path counts. What of a profile can be said in the wire's words is its
-//! [`policy`](Permissions::policy); the sandbox enforces all of it.
+//! Permission profiles: which files commands may read and write. For each file, the rule with the longest path applies.
+//! [`policy`](Permissions::policy) is the closest approximation on the wire; the sandbox enforces the whole profile.
 
 mod network;
 
@@ -13,7 +12,7 @@ use crate::config_toml::{FileAccess, FilePermission, NetworkPermissions, Permiss
 
 pub use network::ManagedNetwork;
 
-/// A profile that is in force.
+/// A resolved profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
     pub files: Vec<FileRule>,
@@ -28,23 +27,23 @@ pub struct FileRule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RulePath {
-    /// Everything.
+    /// All files.
     Root,
-    /// What programs need to run at all.
+    /// The files that programs need to run.
     Minimal,
-    /// Something in the working directory, by its relative path; the folder itself when that is empty.
+    /// A path relative to the working directory; empty for the directory itself.
     Project(PathBuf),
     /// `$TMPDIR`.
     Tmpdir,
     Path(AbsolutePathBuf),
 }
 
-/// Nothing on the wire says that commands may write, but not to the folder that they work in.
+/// The error for profiles that allow writing elsewhere but not in the working directory, which the wire cannot express.
 const OUTSIDE: &str = "permissions profile requests filesystem writes outside the workspace root, and not to the \
                        workspace root itself, which is not supported";
 
 impl Permissions {
-    /// Works out what a profile says. What is not known is left out, and told in `warnings`.
+    /// Resolves a profile. Unknown entries are ignored, with a warning.
     pub(crate) fn resolve(
         name: &str,
         profile: &PermissionProfile,
@@ -71,7 +70,7 @@ impl Permissions {
         self.network.enabled == Some(true)
     }
 
-    /// The profile as near as the wire can say it, for a working directory.
+    /// Returns the closest wire policy, for a working directory.
     pub fn policy(&self, cwd: &Path) -> Result<SandboxPolicy, ConfigError> {
         let network_access = self.network_enabled();
         if self.access_of(&RulePath::Root) == FileAccess::Write {
@@ -112,7 +111,7 @@ impl Permissions {
         self.files.iter().find(|rule| rule.path == *place).map_or(FileAccess::None, |rule| rule.access)
     }
 
-    /// What the rule about a path says that is nearest to it.
+    /// Returns the access that the innermost rule around a path gives.
     fn innermost(&self, path: &Path) -> Option<FileAccess> {
         let rules = self.files.iter().filter_map(|rule| Some((rule.path.resolve(path)?, rule.access)));
         let around = rules.filter(|(place, _)| path.starts_with(place));
@@ -126,7 +125,7 @@ impl Permissions {
 }
 
 impl RulePath {
-    /// `None` for places that are no single path, or whose path only the environment knows.
+    /// Returns the path; `None` for entries that are no single path, or whose path only the environment knows.
     pub fn resolve(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
         match self {
             Self::Project(inside) => AbsolutePathBuf::new(cwd.join(inside).components().collect::<PathBuf>()),
@@ -144,7 +143,7 @@ impl RulePath {
     }
 }
 
-/// `None` for a special name that is not known.
+/// Parses an entry; `None` for an unknown special name.
 fn parse_path(written: &str, user_home: Option<&Path>) -> Result<Option<RulePath>, ConfigError> {
     if written.starts_with(':') {
         return Ok(match written {

@@ -1,10 +1,10 @@
-//! What clients are told about a configuration that works, but perhaps not as its author wanted.
+//! Warnings about a valid configuration that may not have the intended effect.
 
 use loomd_protocol::{ConfigLayerSource, ConfigWarningNotification};
 
 use crate::{ConfigToml, LayerStack, Requirements};
 
-/// The layers of projects that do not count, in one warning.
+/// Lists the disabled project layers in one warning.
 pub(crate) fn disabled_projects(stack: &LayerStack) -> Option<ConfigWarningNotification> {
     let mut text = String::from("The following project folders have configuration that is not used:");
     let mut any = false;
@@ -18,7 +18,7 @@ pub(crate) fn disabled_projects(stack: &LayerStack) -> Option<ConfigWarningNotif
     any.then(|| warning(text))
 }
 
-/// Replaces what is not allowed, and says so.
+/// Replaces disallowed values, with a warning for each.
 pub(crate) fn enforce(config: &mut ConfigToml, requirements: &Requirements) -> Vec<ConfigWarningNotification> {
     let mut warnings = Vec::new();
     let mut warn = |field: &str, required: String, why: String| {

@@ -1,4 +1,4 @@
-//! `[mcp_servers.<name>]`: a program to start or an address to talk to, and what to do with its tools.
+//! `[mcp_servers.<name>]`: a program or a URL, and settings of its tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ pub struct McpServer {
     pub transport: McpTransport,
     /// A disabled server is never started.
     pub enabled: bool,
-    /// A thread cannot start without it.
+    /// Threads cannot start without this server.
     pub required: bool,
     pub startup_timeout: Option<Duration>,
     pub tool_timeout: Option<Duration>,
-    /// Of the raw tool names: the allow list, then the deny list.
+    /// The tools that are offered, by raw name; `disabled_tools` are then removed.
     pub enabled_tools: Option<Vec<String>>,
     pub disabled_tools: Option<Vec<String>>,
     pub scopes: Option<Vec<String>>,
@@ -33,7 +33,7 @@ pub enum McpTransport {
         command: String,
         args: Vec<String>,
         env: Option<BTreeMap<String, Secret>>,
-        /// Variables that the server passes on.
+        /// The names of variables that are passed on to the program.
         env_vars: Vec<String>,
         cwd: Option<PathBuf>,
     },
@@ -41,7 +41,7 @@ pub enum McpTransport {
         url: String,
         bearer_token_env_var: Option<String>,
         http_headers: Option<BTreeMap<String, Secret>>,
-        /// Header to variable.
+        /// Header name to variable name.
         env_http_headers: Option<BTreeMap<String, String>>,
         oauth_resource: Option<String>,
     },
@@ -63,7 +63,7 @@ impl McpServer {
     }
 }
 
-/// The table as it stands in the file, before it is known to make sense.
+/// The table as written, before its keys are checked against each other.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct McpServerToml {

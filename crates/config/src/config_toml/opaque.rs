@@ -1,5 +1,5 @@
-//! Tables whose meaning is another program's business. They are kept as they are written, whatever that is;
-//! the view shows the keys that are known, each with its default.
+//! Tables of other programs. They are kept as written, whatever they contain; `config/read` shows their known keys,
+//! with defaults.
 
 use loomd_protocol::{JsonObject, JsonValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -49,7 +49,7 @@ opaque_tables! {
         "terminal_title": null,
         "theme": null,
     }
-    /// `[notice]`: what the user does not want to be told again.
+    /// `[notice]`: notices that the user has dismissed.
     Notice {
         "hide_full_access_warning": null,
         "hide_world_writable_warning": null,

@@ -1,4 +1,4 @@
-//! Edits that have no effect, because another layer says something else.
+//! Edits without effect, because another layer overrides them.
 
 use loomd_protocol::{ConfigLayerSource, JsonValue, OverriddenMetadata};
 use toml::{Table, Value};
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::{Edit, key_path};
 use crate::{LayerStack, json};
 
-/// The first edit whose value is not the one that counts.
+/// Returns the first edit whose value is not the effective one.
 pub(super) fn find(edits: &[Edit], stack: &LayerStack, user: &Table) -> Option<OverriddenMetadata> {
     let merged = stack.merged();
     edits.iter().find_map(|edit| {

@@ -1,5 +1,5 @@
-//! Taking over what the user set up for another agent: settings, skills and instructions, from the home and
-//! from repositories. What is there already always wins.
+//! Imports what the user configured for another agent: settings, skills and instructions, from the home and from
+//! repositories. Existing configuration always wins.
 
 mod settings;
 mod skills;
@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::{WriteError, import_missing};
 
-/// Where things are.
+/// The paths to import from and to.
 #[derive(Clone, Debug)]
 pub struct ImportPaths {
     pub home: AbsolutePathBuf,
@@ -38,7 +38,7 @@ pub enum ImportError {
     Write(#[from] WriteError),
 }
 
-/// What could be imported: first from the home, then from each repository.
+/// Returns what can be imported: from the home, then from each repository.
 pub fn detect(places: &ImportPaths, include_home: bool, cwds: &[String]) -> Result<Vec<MigrationItem>, ImportError> {
     let mut items = Vec::new();
     if include_home && let Some(scope) = Scope::home(places) {
@@ -52,7 +52,7 @@ pub fn detect(places: &ImportPaths, include_home: bool, cwds: &[String]) -> Resu
     Ok(items)
 }
 
-/// Imports in order; the first failure stops the rest.
+/// Imports items in order; stops at the first failure.
 pub fn import(places: &ImportPaths, items: &[MigrationItem]) -> Result<(), ImportError> {
     for item in items {
         let scope = match &item.cwd {
@@ -66,20 +66,21 @@ pub fn import(places: &ImportPaths, items: &[MigrationItem]) -> Result<(), Impor
     Ok(())
 }
 
-/// The repository that a folder, or a file's folder, is in; else that folder. `None` when it does not exist.
+/// Returns the work tree of the repository around a folder or file, or else the folder itself. `None` if it does not
+/// exist.
 fn repository(places: &ImportPaths, cwd: &str) -> Option<PathBuf> {
     let path = AbsolutePathBuf::new(places.cwd.join(cwd))?;
     let folder = if fs::metadata(&path).ok()?.is_dir() { &*path } else { path.parent()? };
     Some(Repository::find(folder).map_or_else(|| folder.to_path_buf(), |repository| repository.work_tree))
 }
 
-/// Sources and their targets.
+/// The sources of one scope and their targets.
 struct Scope {
     settings: PathBuf,
     config: PathBuf,
     skills: PathBuf,
     skills_target: PathBuf,
-    /// The first that says something counts.
+    /// The first one with text is used.
     instructions: Vec<PathBuf>,
     instructions_target: PathBuf,
 }
@@ -150,13 +151,13 @@ impl Scope {
                     }
                 }
             }
-            // Nothing of it can be taken over.
+            // MCP servers cannot be imported.
             ItemType::McpServerConfig => {}
         }
         Ok(())
     }
 
-    /// Whether there was something to import.
+    /// Returns whether there was something to import.
     fn import_settings(&self, places: &ImportPaths, dry: bool) -> Result<bool, ImportError> {
         let Some(text) = read(&self.settings)? else { return Ok(false) };
         let wanted = settings::map(&text)?;
@@ -164,7 +165,7 @@ impl Scope {
         Ok(import_missing(&places.home, &config, &wanted, dry)?)
     }
 
-    /// The instructions, if there are some and none of ours.
+    /// Returns the instructions to import, unless the target has instructions already.
     fn instructions(&self) -> Result<Option<(PathBuf, String)>, ImportError> {
         let is_blank = |text: &String| text.trim().is_empty();
         if read(&self.instructions_target)?.is_some_and(|text| !is_blank(&text)) {
@@ -179,10 +180,10 @@ impl Scope {
     }
 }
 
-/// Settings and instructions are written by hand; what is larger is something else.
+/// The largest settings or instructions file that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// `None` when there is no such file.
+/// Returns `None` if the file does not exist.
 fn read(path: &Path) -> io::Result<Option<String>> {
     match loomd_regular::read(path, MAX_BYTES) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -1,4 +1,4 @@
-//! `requirements.toml`, and the requirements that an old `managed_config.toml` stands for.
+//! `requirements.toml`, and the requirements that a legacy `managed_config.toml` implies.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use toml::Table;
 use super::network::NetworkToml;
 use super::{DisallowedValue, Requirement, RequirementSource, Requirements};
 
-/// A sandbox that may be allowed: the presets, and one that somebody else provides.
+/// A sandbox that may be allowed: the presets, and an external one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxRequirement {
@@ -52,7 +52,7 @@ impl From<&SandboxPolicy> for SandboxRequirement {
     }
 }
 
-/// What makes an MCP server the one that is meant.
+/// What identifies an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpIdentity {
@@ -60,7 +60,7 @@ pub enum McpIdentity {
     Url(String),
 }
 
-/// The file as it is file. Unknown keys are ignored.
+/// The file as written. Unknown keys are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RequirementsToml {
@@ -87,13 +87,13 @@ struct AppRequirementToml {
     enabled: Option<bool>,
 }
 
-/// Why a text gives no requirements.
+/// Why a text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ParseError {
-    /// It is no TOML, or a value has a wrong type.
+    /// Not TOML, or a value of a wrong type.
     #[error("{0}")]
     Syntax(String),
-    /// Nothing could ever meet what it requires. Names the key.
+    /// Requirements that no value can meet. Names the key.
     #[error("{0}")]
     Contradiction(String),
 }
@@ -104,8 +104,7 @@ impl From<toml::de::Error> for ParseError {
     }
 }
 
-/// The requirements in a text, or what is wrong with it. Features that this server does not know are kept: see
-/// [`Requirements::check_pins`].
+/// Parses requirements. Unknown features are preserved: see [`Requirements::check_pins`].
 pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, ParseError> {
     let table: Table = text.parse()?;
     let any = !table.is_empty();
@@ -144,7 +143,7 @@ pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirement
     })
 }
 
-/// The settings of an old managed file that bind.
+/// Returns the requirements that a legacy managed file implies.
 pub(crate) fn legacy(table: &Table, source: &RequirementSource) -> Requirements {
     let value = |key: &str| table.get(key).cloned();
     let policy: Option<AskForApproval> = value("approval_policy").and_then(|value| value.try_into().ok());
