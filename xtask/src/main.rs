@@ -3,6 +3,7 @@
 mod bench;
 mod command;
 mod conformance;
+mod cycles;
 mod inventory;
 mod schemas;
 
@@ -15,6 +16,8 @@ cargo xtask bench [bench.py arguments]
     Builds release and runs bench/bench.py against the reference, which is installed from npm.
 cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
+cargo xtask cycles
+    Fails when modules of the agent or the server depend on each other in a circle.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.
 cargo xtask schemas
@@ -25,6 +28,7 @@ fn main() -> Result<()> {
     match arguments.split_first() {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, rest)) if chore == "conformance" => conformance::run(rest),
+        Some((chore, [])) if chore == "cycles" => cycles::check(),
         Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
         Some((chore, [])) if chore == "schemas" => schemas::record(),
         None => {

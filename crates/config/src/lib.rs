@@ -25,6 +25,7 @@ mod requirements;
 mod schema;
 mod secret;
 mod settings;
+mod sources;
 mod stack;
 mod view;
 mod warnings;
@@ -45,5 +46,6 @@ pub use requirements::{
 pub use schema::schema;
 pub use secret::Secret;
 pub use settings::{Settings, resolve};
+pub use sources::{ConfigSources, LiveSources};
 pub use stack::LayerStack;
 pub use view::read;

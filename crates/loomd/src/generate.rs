@@ -1,4 +1,4 @@
-//! `generate-ts`, `generate-json-schema` and `config schema`: writing what the libraries generate.
+//! `generate-ts`, `generate-json-schema` and `config schema`: write generated files.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -28,12 +28,12 @@ pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()>
     Ok(())
 }
 
-/// To stdout: it goes wherever the user's editor looks for it.
+/// Prints the schema to stdout, to be saved where an editor looks for it.
 pub fn config_schema() -> Result<()> {
     writeln!(io::stdout(), "{:#}", Recorded::load()?.config_toml).context("Failed to write the schema")
 }
 
-/// Files that are not ours stay.
+/// Writes files into a folder; other files in it stay.
 fn write(out: &Path, files: &[File]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for file in files {
