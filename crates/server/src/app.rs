@@ -8,7 +8,7 @@ use loomd_agent::{
     Agent, AgentOptions, Audience, EventSink, PendingRequest, Replay, SendFuture, Subscriber, Threads,
     working_directory,
 };
-use loomd_config::{ConfigSources, LoadRequest, Loaded};
+use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
 use loomd_policy::rules::{Position, Problem};
@@ -47,7 +47,7 @@ pub struct App {
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
-    pub fn new(sources: ConfigSources, config: &Loaded, warnings: Vec<ConfigWarningNotification>) -> Self {
+    pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
         let options = Options {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
@@ -56,14 +56,14 @@ impl App {
     }
 
     /// Configured as usual, and for nothing but a replay.
-    pub fn replaying(sources: ConfigSources, config: &Loaded, replay: Replay) -> Self {
+    pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
         Self::with(sources, config, Vec::new(), options, Some(replay))
     }
 
     fn with(
         sources: ConfigSources,
-        config: &Loaded,
+        config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         options: Options,
         replay: Option<Replay>,

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 
-use loomd_config::Loaded;
+use loomd_config::LoadedConfig;
 use loomd_protocol::{ClientInfo, RpcError};
 
 use crate::PROTOCOL_VERSION;
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub fn new(config: &Loaded) -> Self {
+    pub fn new(config: &LoadedConfig) -> Self {
         let version = protocol_version(config);
         let originator = env::var("CODEX_INTERNAL_ORIGINATOR_OVERRIDE").ok().filter(|name| is_header_value(name));
         Self {
@@ -43,7 +43,7 @@ impl Identity {
 
 /// `LOOMD_PROTOCOL_VERSION`, else `protocol_version` of `[loomd]` in the configuration, else the level that
 /// this release passes.
-fn protocol_version(config: &Loaded) -> String {
+fn protocol_version(config: &LoadedConfig) -> String {
     let merged = config.stack.merged();
     let configured = merged.get("loomd").and_then(|own| own.get("protocol_version")?.as_str());
     let given = env::var("LOOMD_PROTOCOL_VERSION").ok().or_else(|| configured.map(str::to_owned));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_accounts::{Accounts, BackendError, Member};
-use loomd_config::{CloudError, Managed};
+use loomd_config::{CloudError, ManagedRequirements};
 use loomd_model::ModelError;
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
@@ -44,7 +44,7 @@ impl Cloud {
     }
 
     /// Looks up the requirements of the signed-in account. No request is made for an account without an organisation.
-    pub(crate) async fn look_up(&self, managed: &Managed) {
+    pub(crate) async fn look_up(&self, managed: &ManagedRequirements) {
         let member = self.accounts.member();
         let found = self.load(member.as_ref()).await;
         // A login meanwhile looks up its own.
@@ -64,7 +64,7 @@ impl Cloud {
     }
 
     /// Refreshes the requirements for ever. A failed fetch keeps the old ones.
-    async fn keep_up(self, managed: Arc<Managed>) {
+    async fn keep_up(self, managed: Arc<ManagedRequirements>) {
         loop {
             sleep(REFRESH_EVERY).await;
             let Some(member) = self.accounts.member() else { continue };
