@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+
+use crate::command::{finish, target};
 
 const REFERENCE: &str = "@openai/codex@0.118.0";
 
 pub fn run(arguments: &[String]) -> Result<()> {
     let root = crate::root();
-    let script = root.join("../shared/bench/bench.py");
-    if !script.is_file() {
-        bail!("no benchmark script at ../shared/bench/bench.py");
-    }
+    let script = root.join("bench/bench.py");
     let reference = install_reference(&root)?;
     finish(Command::new(env!("CARGO")).args(["build", "--release", "-p", "loomd"]).current_dir(&root))?;
     let ours = target(&root).join("release/loomd");
@@ -49,14 +48,4 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
         }
     }
     folders.into_iter().find_map(|folder| find(&folder, name))
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
-}
-
-fn finish(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(status.success(), "{:?} failed: {status}", command.get_program());
-    Ok(())
 }

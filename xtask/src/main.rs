@@ -1,7 +1,11 @@
 //! Tasks of the project. `cargo xtask` lists them.
 
 mod bench;
+mod command;
+mod conformance;
+mod cycles;
 mod inventory;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +13,24 @@ use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 cargo xtask bench [bench.py arguments]
-    Builds release and runs the shared benchmark against the reference, which is installed from npm.
+    Builds release and runs bench/bench.py against the reference, which is installed from npm.
+cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
+    Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
+cargo xtask cycles
+    Fails when modules of the agent or the server depend on each other in a circle.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
-    Records the inventory of a release from its two schema bundles.";
+    Records the inventory of a release from its two schema bundles.
+cargo xtask schemas
+    Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
-        Some((chore, rest)) if chore == "bench" => bench::run(rest),
-        Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
+        Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "conformance" => conformance::run(rest),
+        Some((task, [])) if task == "cycles" => cycles::check(),
+        Some((task, [stable, experimental])) if task == "inventory" => inventory::record(stable, experimental),
+        Some((task, [])) if task == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");
             Ok(())

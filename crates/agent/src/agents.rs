@@ -9,128 +9,163 @@ use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, S
 use loomd_store::{Batch, ThreadId};
 use tokio::sync::oneshot;
 
-use crate::family::Family;
-use crate::outlet::Audience;
-use crate::settings::{Profile, Settings};
-use crate::thread::{First, Op, Opened, Reply};
-use crate::threads::{Kin, Loading, Threads};
-use crate::view::{Keeping, View};
+use crate::agent_tree::AgentTree;
+use crate::event_sink::Audience;
+use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
+use crate::thread::{LoadReason, Op, Opened, Reply};
+use crate::threads::{Loading, Threads, TreePosition, WeakThreads};
+use crate::view::{Persistence, View};
 
-/// A thread that an agent starts.
-pub(crate) struct Child {
-    pub parent: ThreadId,
-    pub depth: i32,
-    pub role: Option<String>,
-    pub settings: Settings,
-    pub profile: Arc<Profile>,
-    pub family: Arc<Family>,
-    /// It knows what was said in its parent's thread.
-    pub with_history: bool,
+/// The error of a call that comes while the server stops.
+const STOPPING: &str = "the server is stopping";
+
+impl ToolHost for WeakThreads {
+    fn is_loaded(&self, id: ThreadId) -> bool {
+        self.upgrade().is_some_and(|threads| threads.is_loaded(id))
+    }
+
+    fn spawn(
+        &self,
+        child: ChildThread,
+        input: Vec<UserInput>,
+        max: usize,
+    ) -> HostFuture<'_, Result<(ThreadId, String), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, input, max).await })
+    }
+
+    fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> HostFuture<'_, Result<(), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.reopen(id, child, max).await })
+    }
+
+    fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> HostFuture<'_, Result<String, String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_input(id, input).await })
+    }
+
+    fn interrupt_turn(&self, id: ThreadId) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.interrupt_turn(id).await;
+            }
+        })
+    }
+
+    fn close_agents<'a>(&'a self, id: ThreadId, agent_tree: &'a AgentTree) -> HostFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.close_agents(id, agent_tree).await;
+            }
+        })
+    }
+
+    fn item_ended(&self, id: ThreadId, ended: ItemEnded) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(threads) = self.upgrade() else { return };
+            let (done, published) = oneshot::channel();
+            if threads.tell(id, Op::ItemEnded { ended: Box::new(ended), done }).await.is_ok() {
+                drop(threads);
+                _ = published.await;
+            }
+        })
+    }
 }
 
-impl Child {
-    fn meta(&self, id: ThreadId, nickname: &str) -> SessionMeta {
-        SessionMeta {
-            id,
-            forked_from_id: None,
-            timestamp: now(),
-            cwd: self.settings.cwd.clone(),
-            originator: self.profile.client.clone(),
-            cli_version: self.profile.identity.version.clone(),
-            source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
-                agent_nickname: Some(nickname.into()),
-                agent_path: None,
-                agent_role: self.role.clone(),
-                depth: self.depth,
-                parent_thread_id: self.parent.into(),
-            }),
-            agent_nickname: Some(nickname.into()),
-            agent_role: self.role.clone(),
-            agent_path: None,
-            model_provider: Some(self.settings.model_provider.clone()),
-            base_instructions: self.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
-            dynamic_tools: None,
-            memory_mode: None,
-            preview: None,
-            git: None,
-        }
+impl ThreadHost for WeakThreads {
+    fn close_children<'a>(&'a self, parent: ThreadId, agent_tree: &'a AgentTree) -> HostFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.close_children(parent, agent_tree).await;
+            }
+        })
+    }
+
+    fn record_notifications(&self, id: ThreadId) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                _ = threads.tell(id, Op::RecordNotifications).await;
+            }
+        })
     }
 }
 
 impl Threads {
     /// Starts an agent on a task; its id and nickname.
-    pub(crate) async fn spawn(
-        &self,
-        child: Child,
-        input: Vec<UserInput>,
-        max: usize,
-    ) -> Result<(ThreadId, String), String> {
+    async fn spawn(&self, child: ChildThread, input: Vec<UserInput>, max: usize) -> Result<(ThreadId, String), String> {
         let id = ThreadId::new();
         let nickname = child
-            .family
+            .agent_tree
             .join(id, child.parent, child.role.clone(), max)
             .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
-        let unborn = Unborn { id, family: Arc::clone(&child.family), threads: self.clone(), born: false };
+        let pending =
+            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
         let begun = async {
             self.open_child(id, &nickname, child).await?;
-            self.say(id, input).await
+            self.send_input(id, input).await
         };
         begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
-        unborn.begins();
+        pending.begins();
         Ok((id, nickname))
     }
 
-    async fn open_child(&self, id: ThreadId, nickname: &str, child: Child) -> Result<(), String> {
-        let meta = child.meta(id, nickname);
-        let parent = self.keeping(child.parent).map(|(keeping, _)| keeping);
-        let keeping = if parent == Some(Keeping::Never) { Keeping::Never } else { Keeping::NotYet };
-        let thread = self.unstored(&meta, &child.settings, keeping);
-        let mut view = View::new(thread, keeping);
-        if child.with_history && parent == Some(Keeping::Stored) {
+    async fn open_child(&self, id: ThreadId, nickname: &str, child: ChildThread) -> Result<(), String> {
+        let meta = new_meta(&child, id, nickname);
+        let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
+        let persistence =
+            if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
+        let thread = self.unstored(&meta, &child.settings, persistence);
+        let mut view = View::new(thread, persistence);
+        if child.with_history && parent == Some(Persistence::Stored) {
             let source = self.store.find(child.parent, None).await.map_err(|error| error.to_string())?;
             let lease = self.store.lease(id).await.map_err(|error| error.to_string())?;
             let mut batch = Batch::new();
             batch.push(&Record::SessionMeta(Box::new(meta.clone()))).map_err(|error| error.to_string())?;
             self.copy_lines(&source, id, &lease, batch).await.map_err(|refusal| refusal.to_string())?;
-            view = View::new(view.thread(), Keeping::Stored);
+            view = View::new(view.thread(), Persistence::Stored);
         }
         self.load_child(child, meta, view).await
     }
 
     /// Opens an agent again that was closed.
-    pub(crate) async fn reopen(&self, id: ThreadId, child: Child, max: usize) -> Result<(), String> {
+    async fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> Result<(), String> {
         let stored = self.store.find(id, Some(false)).await.map_err(|_| format!("agent with id {id} not found"))?;
-        if child.family.find(id).is_none() {
+        if child.agent_tree.find(id).is_none() {
             // It may have been started before the server was.
             let parent = started_by(&stored.meta);
-            let kin = |parent: ThreadId| parent == child.parent || child.family.find(parent).is_some();
-            if !parent.is_some_and(kin) {
+            let position = |parent: ThreadId| parent == child.parent || child.agent_tree.find(parent).is_some();
+            if !parent.is_some_and(position) {
                 return Err(format!("agent with id {id} not found"));
             }
             child
-                .family
+                .agent_tree
                 .join(id, child.parent, child.role.clone(), max)
                 .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         }
-        child.family.set(id, AgentStatus::PendingInit);
+        child.agent_tree.set(id, AgentStatus::PendingInit);
         if self.is_loaded(id) {
             return Ok(());
         }
-        let unborn = Unborn { id, family: Arc::clone(&child.family), threads: self.clone(), born: false };
+        let pending =
+            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
         let mut thread = self.wire(&stored, &child.settings.model_provider);
         thread.status = ThreadStatus::Idle;
-        self.load_child(child, stored.meta, View::new(thread, Keeping::Stored)).await?;
-        unborn.begins();
+        self.load_child(child, stored.meta, View::new(thread, Persistence::Stored)).await?;
+        pending.begins();
         Ok(())
     }
 
-    async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
+    async fn load_child(&self, child: ChildThread, meta: SessionMeta, view: View) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent).await;
-        let Child { depth, settings, profile, family, .. } = child;
-        let loading = Loading { meta, view, settings, profile, conversation: None, kin: Some(Kin { depth, family }) };
+        let ChildThread { depth, settings, profile, agent_tree, .. } = child;
+        let loading = Loading {
+            meta,
+            view,
+            settings,
+            profile,
+            conversation: None,
+            position: Some(TreePosition { depth, agent_tree }),
+        };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.load(loading, subscribers, First::Spawned, reply);
+        self.load(loading, subscribers, LoadReason::Spawned, reply);
         match answered.await {
             Ok(opened) => opened.map(|_| ()).map_err(|refusal| refusal.to_string()),
             Err(_) => Err("the agent could not be opened".into()),
@@ -138,10 +173,10 @@ impl Threads {
     }
 
     /// Says something to an agent; the id of the turn in which it is answered.
-    pub(crate) async fn say(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
+    async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.start_turn(id, said(id, input), reply).await;
+        self.start_turn(said(id, input), reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
@@ -149,7 +184,7 @@ impl Threads {
     }
 
     /// Stops what an agent is doing.
-    pub(crate) async fn stop_turn(&self, id: ThreadId) {
+    async fn interrupt_turn(&self, id: ThreadId) {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<()> = Box::new(|stopped| _ = answer.send(stopped));
         self.interrupt(id, String::new(), reply).await;
@@ -157,55 +192,78 @@ impl Threads {
     }
 
     /// Closes the agents that one started when it is unloaded: nobody else would.
-    pub(crate) async fn close_children(&self, parent: ThreadId, family: &Arc<Family>) {
-        for (child, _) in family.children(parent) {
-            self.close_family(child, family).await;
+    async fn close_children(&self, parent: ThreadId, agent_tree: &AgentTree) {
+        for (child, _) in agent_tree.children(parent) {
+            self.close_agents(child, agent_tree).await;
             let closed = ThreadClosedNotification { thread_id: child.to_string() };
-            self.outlet.send(Audience::Everyone, ServerNotification::ThreadClosed(closed)).await;
+            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadClosed(closed)).await;
         }
     }
 
     /// Closes an agent and all that it started.
-    pub(crate) async fn close_family(&self, id: ThreadId, family: &Arc<Family>) {
+    async fn close_agents(&self, id: ThreadId, agent_tree: &AgentTree) {
         let mut left = vec![id];
         while let Some(id) = left.pop() {
-            left.extend(family.children(id).into_iter().map(|(child, _)| child));
+            left.extend(agent_tree.children(id).into_iter().map(|(child, _)| child));
             self.close_thread(id).await;
-            family.set(id, AgentStatus::Shutdown);
+            agent_tree.set(id, AgentStatus::Shutdown);
         }
-    }
-
-    /// Lets a thread record its pending notifications if it is idle. Does nothing when it is not loaded.
-    pub(crate) async fn record_notifications(&self, id: ThreadId) {
-        _ = self.tell(id, Op::RecordNotifications).await;
     }
 }
 
 /// An agent that has been given its place and does not work yet. Dropped before it does, because it could not be
 /// started or nobody waits for it any more, it leaves no trace.
-struct Unborn {
+struct PendingSpawn {
     id: ThreadId,
-    family: Arc<Family>,
+    agent_tree: Arc<AgentTree>,
     threads: Threads,
     born: bool,
 }
 
-impl Unborn {
+impl PendingSpawn {
     fn begins(mut self) {
         self.born = true;
     }
 }
 
-impl Drop for Unborn {
+impl Drop for PendingSpawn {
     fn drop(&mut self) {
         if self.born {
             return;
         }
-        self.family.forget(self.id);
+        self.agent_tree.forget(self.id);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (threads, id) = (self.threads.clone(), self.id);
             runtime.spawn(async move { threads.close_thread(id).await });
         }
+    }
+}
+
+/// The first record of a child's thread.
+fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
+    SessionMeta {
+        id,
+        forked_from_id: None,
+        timestamp: now(),
+        cwd: child.settings.cwd.clone(),
+        originator: child.profile.client.clone(),
+        cli_version: child.profile.identity.version.clone(),
+        source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
+            agent_nickname: Some(nickname.into()),
+            agent_path: None,
+            agent_role: child.role.clone(),
+            depth: child.depth,
+            parent_thread_id: child.parent.into(),
+        }),
+        agent_nickname: Some(nickname.into()),
+        agent_role: child.role.clone(),
+        agent_path: None,
+        model_provider: Some(child.settings.model_provider.clone()),
+        base_instructions: child.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
+        dynamic_tools: None,
+        memory_mode: None,
+        preview: None,
+        git: None,
     }
 }
 
@@ -243,21 +301,21 @@ mod tests {
     use loomd_store::{FileStore, Options};
 
     use super::*;
-    use crate::outlet::{Outlet, Question, Sending, Subscriber};
+    use crate::event_sink::{EventSink, PendingRequest, SendFuture, Subscriber};
     use crate::services::Services;
 
-    struct Nobody;
+    struct NoSubscribers;
 
-    impl Outlet for Nobody {
-        fn send<'a>(&'a self, _: Audience<'a>, _: ServerNotification) -> Sending<'a> {
+    impl EventSink for NoSubscribers {
+        fn send<'a>(&'a self, _: Audience<'a>, _: ServerNotification) -> SendFuture<'a> {
             Box::pin(std::future::ready(()))
         }
 
-        fn ask(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> Question {
+        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
             unreachable!("nothing is asked here")
         }
 
-        fn ask_again(&self, _: &str, _: Subscriber) {}
+        fn resend_open(&self, _: &str, _: Subscriber) {}
     }
 
     #[tokio::test]
@@ -266,18 +324,23 @@ mod tests {
         let home = folder.path().to_path_buf();
         let store = FileStore::new(Options { home: home.clone(), sqlite_home: None });
         let services = Services::new(home, Http::new(&|_| None), Environment::default());
-        let threads = Threads::new(Arc::new(store), Arc::new(Nobody), Arc::new(services));
-        let (family, parent) = (Arc::new(Family::default()), ThreadId::new());
-        let join = |id: ThreadId| family.join(id, parent, None, 1);
-        let unborn = |id: ThreadId| Unborn { id, family: Arc::clone(&family), threads: threads.clone(), born: false };
+        let threads = Threads::new(Arc::new(store), Arc::new(NoSubscribers), Arc::new(services));
+        let (agent_tree, parent) = (Arc::new(AgentTree::default()), ThreadId::new());
+        let join = |id: ThreadId| agent_tree.join(id, parent, None, 1);
+        let pending = |id: ThreadId| PendingSpawn {
+            id,
+            agent_tree: Arc::clone(&agent_tree),
+            threads: threads.clone(),
+            born: false,
+        };
         let [first, second, third] = [ThreadId::new(), ThreadId::new(), ThreadId::new()];
         join(first).unwrap();
-        let waiting = unborn(first);
+        let waiting = pending(first);
         assert_eq!(join(second), Err(()));
         // As when the turn that waits for it is stopped.
         drop(waiting);
         join(second).unwrap();
-        unborn(second).begins();
+        pending(second).begins();
         assert_eq!(join(third), Err(()));
     }
 }

@@ -5,18 +5,19 @@ use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
-use crate::conversation::{Conversation, message};
+use crate::conversation::Conversation;
+use crate::event_sink::Subscriber;
 use crate::git;
 use crate::history;
-use crate::outlet::Subscriber;
+use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
 use crate::settings::{Basis, Resolve, Resolved};
-use crate::thread::{First, Opened, Reply};
+use crate::thread::{LoadReason, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
-use crate::view::{Keeping, View};
+use crate::view::{Persistence, View};
 
 /// How much is copied at a time.
 const PIECE: usize = 1024 * 1024;
@@ -32,7 +33,7 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         match self.copy(source, ephemeral, resolve).await {
-            Ok((loading, turns)) => self.load(loading, vec![subscriber], First::Forked { turns }, reply),
+            Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -44,7 +45,7 @@ impl Threads {
         };
         let mut stored = match &source {
             Source::Id(id) => {
-                if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(*id) {
+                if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(*id) {
                     return Err(Refusal::no_rollout(*id));
                 }
                 self.store.find(*id, Some(false)).await.map_err(unloadable)?
@@ -64,13 +65,13 @@ impl Threads {
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let Resolved { settings, profile, .. } = resolved;
         if ephemeral {
-            let mut thread = self.unstored(&meta, &settings, Keeping::Never);
+            let mut thread = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = self.turns_for(meta.id, stored.id()).await?;
             // It has no file to read this from.
             let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
-            let view = View::new(thread, Keeping::Never);
-            return Ok((Loading { meta, view, settings, profile, conversation, kin: None }, turns));
+            let view = View::new(thread, Persistence::Ephemeral);
+            return Ok((Loading { meta, view, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.preview.clone_from(&stored.meta.preview);
@@ -87,8 +88,8 @@ impl Threads {
         let (turns, copy) = copied.await.inspect_err(|_| self.put_back(meta.id))?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
-        let view = View::new(thread, Keeping::Stored);
-        Ok((Loading { meta, view, settings, profile, conversation: None, kin: None }, turns))
+        let view = View::new(thread, Persistence::Stored);
+        Ok((Loading { meta, view, settings, profile, conversation: None, position: None }, turns))
     }
 
     /// Copies every line, known or not, and ends a turn that the source is in the middle of.

@@ -8,43 +8,43 @@ use loomd_protocol::{ServerNotification, ServerRequest, ThreadItem};
 use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 
-use crate::outlet::{Audience, Outlet, Question, Subscriber};
+use crate::event_sink::{Audience, EventSink, PendingRequest, Subscriber};
 use crate::partial::{add_delta, delta_of};
 
 /// A thread's listeners. Shared by the thread's task and the turn that it runs.
 pub(crate) struct Hub {
-    outlet: Arc<dyn Outlet>,
+    event_sink: Arc<dyn EventSink>,
     subscribers: tokio::sync::Mutex<Vec<Subscriber>>,
     /// Items that were shown as started and not yet as completed, by turn.
     open: Mutex<BTreeMap<String, Vec<ThreadItem>>>,
 }
 
 impl Hub {
-    pub fn new(outlet: Arc<dyn Outlet>, subscribers: Vec<Subscriber>) -> Self {
-        Self { outlet, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
+    pub fn new(event_sink: Arc<dyn EventSink>, subscribers: Vec<Subscriber>) -> Self {
+        Self { event_sink, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
     }
 
     /// Publishes a notification to the subscribers. An item ends only once, whoever says so first.
-    pub async fn tell(&self, notification: ServerNotification) {
+    pub async fn publish(&self, notification: ServerNotification) {
         // Open items change under the lock that a joining client holds while it looks at them: it sees a delta
         // either in its snapshot or as an event, never both.
         let subscribers = self.subscribers.lock().await;
         if self.note(&notification) && !subscribers.is_empty() {
-            self.outlet.send(Audience::Only(&subscribers), notification).await;
+            self.event_sink.send(Audience::Only(&subscribers), notification).await;
         }
     }
 
     /// Tells every client of the server.
-    pub async fn tell_everyone(&self, notification: ServerNotification) {
-        self.tell_everyone_if(|| Some(notification)).await;
+    pub async fn broadcast(&self, notification: ServerNotification) {
+        self.broadcast_if(|| Some(notification)).await;
     }
 
-    /// Tells every client of the server what there is to tell, if anything, once it is its turn to be told.
-    pub async fn tell_everyone_if(&self, news: impl FnOnce() -> Option<ServerNotification>) {
+    /// Tells every client of the server what there is to publish, if anything, once it is its turn to be told.
+    pub async fn broadcast_if(&self, news: impl FnOnce() -> Option<ServerNotification>) {
         // Held so that the order is the same for all.
         let _subscribers = self.subscribers.lock().await;
         if let Some(notification) = news() {
-            self.outlet.send(Audience::Everyone, notification).await;
+            self.event_sink.send(Audience::Everyone, notification).await;
         }
     }
 
@@ -54,14 +54,14 @@ impl Hub {
     }
 
     /// Puts a question to those who listen.
-    pub async fn ask(&self, thread_id: &str, request: ServerRequest) -> Question {
+    pub async fn request(&self, thread_id: &str, request: ServerRequest) -> PendingRequest {
         let subscribers = self.subscribers.lock().await;
-        self.outlet.ask(thread_id, &subscribers, request)
+        self.event_sink.request(thread_id, &subscribers, request)
     }
 
     /// Puts the open questions to somebody who just joined.
-    pub fn ask_again(&self, thread_id: &str, subscriber: Subscriber) {
-        self.outlet.ask_again(thread_id, subscriber);
+    pub fn resend_open(&self, thread_id: &str, subscriber: Subscriber) {
+        self.event_sink.resend_open(thread_id, subscriber);
     }
 
     /// What was started in a turn and has not completed, with the text and output published so far.
@@ -85,7 +85,7 @@ impl Hub {
         !self.open.lock().is_empty()
     }
 
-    /// False when there is nothing to tell: the item has ended, or never began.
+    /// False when there is nothing to publish: the item has ended, or never began.
     fn note(&self, notification: &ServerNotification) -> bool {
         match notification {
             ServerNotification::ItemStarted(started) => {

@@ -1,30 +1,38 @@
 //! The agent: threads, turns and what they remember. Knows nothing about connections, request ids or
 //! JSON-RPC: whoever asks brings a [`Reply`], whoever listens is a [`Subscriber`], and news goes out
-//! through an [`Outlet`].
+//! through an [`EventSink`].
 //!
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
+mod agent;
+mod agent_tree;
 mod agents;
 mod busy;
+mod confinement;
 mod context;
 mod conversation;
-mod family;
+mod event_sink;
 mod fork;
 mod git;
 mod given_up;
+mod grants;
 mod guard;
 mod history;
 mod hooks;
+mod host;
 mod hub;
 mod images;
+mod inbox;
 mod input;
 mod lanes;
 mod markers;
+mod message;
 mod network;
 mod notify;
-mod outlet;
+mod open;
 mod outline;
+mod page_requests;
 mod pages;
 mod paging;
 mod partial;
@@ -34,7 +42,6 @@ mod recorder;
 mod refusal;
 pub mod replay;
 mod resume;
-mod running;
 mod services;
 mod settings;
 mod shell_memory;
@@ -42,18 +49,26 @@ mod terminals;
 mod thread;
 mod thread_requests;
 mod threads;
+mod tool_call;
 mod tools;
 mod truncate;
 mod turn;
+mod turn_cx;
 mod turn_requests;
 pub mod turns;
 mod view;
+mod visible;
+mod working_directory;
 
-pub use network::{check_network, lay_for_client};
-pub use outlet::{Audience, Outlet, Question, Sending, Subscriber};
+pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
+pub use confinement::{ClientCommand, not_spawned};
+pub use event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
+pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
-pub use refusal::Refusal;
+pub use refusal::{MAX_INPUT_CHARS, Refusal};
 pub use services::Services;
 pub use settings::{Basis, Profile, Resolve, Resolved, Settings};
 pub use thread::{Opened, Reply};
 pub use threads::{NewThread, Source, Threads};
+pub use turn_requests::parse_id;
+pub use working_directory::{absolute, working_directory};

@@ -77,15 +77,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
     use crate::hub::Hub;
-    use crate::outlet::{Audience, Outlet, Question, Sending, Subscriber};
 
     /// What a subscriber got, as JSON.
     #[derive(Default)]
     struct Received(Mutex<Vec<(u64, JsonValue)>>);
 
-    impl Outlet for Received {
-        fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
+    impl EventSink for Received {
+        fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
             let json: JsonValue = serde_json::from_slice(&notification.encode().unwrap()).unwrap();
             if let Audience::Only(subscribers) = to {
                 self.0.lock().extend(subscribers.iter().map(|subscriber| (subscriber.0, json.clone())));
@@ -93,11 +93,11 @@ mod tests {
             Box::pin(std::future::ready(()))
         }
 
-        fn ask(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> Question {
+        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
             unreachable!("nothing is asked")
         }
 
-        fn ask_again(&self, _: &str, _: Subscriber) {}
+        fn resend_open(&self, _: &str, _: Subscriber) {}
     }
 
     /// What a client makes of a delta, told apart by the method alone.
@@ -191,14 +191,14 @@ mod tests {
             joins in 0usize..41,
         ) {
             let received = Arc::new(Received::default());
-            let hub = Hub::new(Arc::clone(&received) as Arc<dyn Outlet>, vec![Subscriber(1)]);
+            let hub = Hub::new(Arc::clone(&received) as Arc<dyn EventSink>, vec![Subscriber(1)]);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let mut joined = Vec::new();
             runtime.block_on(async {
                 for item in items() {
                     let (thread_id, turn_id) = ("t".into(), "turn".into());
                     let started = ItemStartedNotification { item, thread_id, turn_id, started_at_ms: 0 };
-                    hub.tell(ServerNotification::ItemStarted(started)).await;
+                    hub.publish(ServerNotification::ItemStarted(started)).await;
                 }
                 for at in 0..=deltas.len() {
                     if at == joins.min(deltas.len()) {
@@ -207,7 +207,7 @@ mod tests {
                         subscribers.push(Subscriber(2));
                     }
                     if let Some(delta) = deltas.get(at) {
-                        hub.tell(delta.clone()).await;
+                        hub.publish(delta.clone()).await;
                     }
                 }
             });
@@ -229,12 +229,12 @@ mod tests {
         let (thread_id, turn_id) = (String::from("t"), String::from("turn"));
         let item = items().remove(3);
         let started = ItemStartedNotification { item: item.clone(), thread_id, turn_id, started_at_ms: 0 };
-        hub.tell(ServerNotification::ItemStarted(started)).await;
+        hub.publish(ServerNotification::ItemStarted(started)).await;
         for number in 0..40 {
             let (thread_id, turn_id, item_id) = ("t".into(), "turn".into(), "command".into());
             let delta = format!("{}{number}", "é".repeat(50_000));
             let delta = loomd_protocol::CommandExecutionOutputDeltaNotification { thread_id, turn_id, item_id, delta };
-            hub.tell(ServerNotification::CommandExecutionOutputDelta(delta)).await;
+            hub.publish(ServerNotification::CommandExecutionOutputDelta(delta)).await;
         }
         let ThreadItem::CommandExecution { aggregated_output: Some(output), .. } = &hub.open_items("turn")[0] else {
             panic!("no output")
@@ -242,7 +242,7 @@ mod tests {
         assert!(output.len() <= MAX_OUTPUT + DROPPED_AT_ONCE && output.ends_with("39"));
         let (thread_id, turn_id) = ("t".into(), "turn".into());
         let done = ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0 };
-        hub.tell(ServerNotification::ItemCompleted(done)).await;
+        hub.publish(ServerNotification::ItemCompleted(done)).await;
         assert!(!hub.has_open_items());
     }
 }

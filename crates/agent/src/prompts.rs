@@ -46,7 +46,7 @@ pub fn base_instructions(personality: Personality) -> String {
 pub fn personality_section(personality: Personality) -> Option<String> {
     let text = manner(personality)?;
     Some(format!(
-        "<personality_spec>\nThe user chose how you should sound. From now on, and instead of earlier wishes of this \
+        "<personality_spec>\nThe user chose how you should sound. From now on, and instead of earlier options of this \
          kind:\n\n{text}\n</personality_spec>"
     ))
 }

@@ -6,13 +6,13 @@ use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStat
 use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
 
-use crate::conversation::text_of;
-use crate::outlet::Subscriber;
+use crate::event_sink::Subscriber;
+use crate::message::text_of;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, Resolved};
-use crate::thread::{First, Opened, Reply};
+use crate::thread::{LoadReason, Opened, Reply};
 use crate::threads::{Loading, Source, Threads, new_meta};
-use crate::view::{Keeping, View};
+use crate::view::{Persistence, View};
 use crate::{git, history, markers};
 
 impl Threads {
@@ -29,7 +29,7 @@ impl Threads {
         let (stored, reply, lane) = match source {
             Source::Id(id) => {
                 let lane = self.lanes.enter(id).await;
-                if let Some((Keeping::NotYet | Keeping::Never, _)) = self.keeping(id) {
+                if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
@@ -52,7 +52,7 @@ impl Threads {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                self.load(loading(stored, thread, resolved), vec![subscriber], First::Resumed { turns }, reply);
+                self.load(loading(stored, thread, resolved), vec![subscriber], LoadReason::Resumed { turns }, reply);
             }
             Err(refusal) => {
                 self.put_back(stored.id());
@@ -82,7 +82,7 @@ impl Threads {
 
     /// A loaded thread that does not fit the request: its history is its own, and so is its file.
     pub fn refuse_mismatch(&self, id: ThreadId, history: bool, path: Option<&str>) -> Result<(), Refusal> {
-        let Some((_, active)) = self.keeping(id) else { return Ok(()) };
+        let Some((_, active)) = self.persistence(id) else { return Ok(()) };
         if history {
             return Err(Refusal::invalid(format!(
                 "cannot resume thread {id} with history while it is already running"
@@ -128,7 +128,7 @@ impl Threads {
             Ok((stored, resolved)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let first = First::Resumed { turns: Vec::new() };
+                let first = LoadReason::Resumed { turns: Vec::new() };
                 self.load(loading(stored, thread, resolved), vec![subscriber], first, reply);
             }
             Err(refusal) => {
@@ -154,9 +154,9 @@ fn preview_of(item: &ResponseItem) -> Option<String> {
 }
 
 fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
-    let view = View::new(thread, Keeping::Stored);
+    let view = View::new(thread, Persistence::Stored);
     let Resolved { settings, profile, .. } = resolved;
-    Loading { meta: stored.meta, view, settings, profile, conversation: None, kin: None }
+    Loading { meta: stored.meta, view, settings, profile, conversation: None, position: None }
 }
 
 /// Why a rollout cannot be taken up, in known words.

@@ -141,7 +141,7 @@ async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::S
         };
         match next {
             Some(delta) => {
-                hub.tell(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
+                hub.publish(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
                     thread_id: names.thread_id.clone(),
                     turn_id: names.turn_id.clone(),
                     item_id: names.item_id.clone(),

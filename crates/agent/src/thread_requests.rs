@@ -6,11 +6,11 @@ use loomd_protocol::{
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 
-use crate::outlet::Audience;
+use crate::event_sink::Audience;
 use crate::refusal::Refusal;
 use crate::thread::{Op, Reply, add_side_facts, name_updated};
 use crate::threads::Threads;
-use crate::view::Keeping;
+use crate::view::Persistence;
 
 impl Threads {
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
@@ -29,7 +29,7 @@ impl Threads {
         let told = renamed.is_ok();
         reply(renamed);
         if told {
-            self.outlet.send(Audience::Everyone, name_updated(id, name)).await;
+            self.event_sink.send(Audience::Everyone, name_updated(id, name)).await;
         }
     }
 
@@ -43,11 +43,11 @@ impl Threads {
     ) -> Result<WireThread, Refusal> {
         let _lane = self.lanes.enter(id).await;
         let live = self.get(id);
-        match live.as_ref().map(|loaded| loaded.view.keeping()) {
-            Some(Keeping::Never) => {
+        match live.as_ref().map(|loaded| loaded.view.persistence()) {
+            Some(Persistence::Ephemeral) => {
                 return Err(Refusal::invalid(format!("ephemeral thread does not support metadata updates: {id}")));
             }
-            Some(Keeping::NotYet) => {
+            Some(Persistence::Pending) => {
                 check()?;
                 self.store.patch_git(id, &patch).await?;
                 let mut thread = live.map(|loaded| loaded.view.thread()).ok_or_else(|| Refusal::not_found(id))?;
@@ -78,7 +78,7 @@ impl Threads {
         reply(archived);
         if told {
             let archived = ThreadArchivedNotification { thread_id: id.to_string() };
-            self.outlet.send(Audience::Everyone, ServerNotification::ThreadArchived(archived)).await;
+            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadArchived(archived)).await;
         }
     }
 
@@ -97,7 +97,7 @@ impl Threads {
         reply(fetched);
         if told {
             let unarchived = ThreadUnarchivedNotification { thread_id: id.to_string() };
-            self.outlet.send(Audience::Everyone, ServerNotification::ThreadUnarchived(unarchived)).await;
+            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadUnarchived(unarchived)).await;
         }
     }
 
@@ -116,7 +116,7 @@ impl Threads {
         reply(deleted);
         if told {
             let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
-            self.outlet.send(Audience::Everyone, ServerNotification::ThreadDeleted(deleted)).await;
+            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadDeleted(deleted)).await;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! All threads: the loaded ones, each with a task of its own, and the stored ones behind them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -11,38 +12,47 @@ use loomd_store::{Error, ListQuery, Page, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
-use crate::family::Family;
+use crate::event_sink::{EventSink, Subscriber};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::hub::Hub;
 use crate::lanes::Lanes;
-use crate::outlet::{Outlet, Subscriber};
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
-use crate::running::Memory;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
-use crate::thread::{Elicit, First, Op, Opened, Reply, Thread};
-use crate::tools::{Kit, Role};
-use crate::view::{Keeping, View};
+use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
+use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools};
+use crate::view::{Persistence, View};
 
 /// Requests to one thread that wait for it. Whoever asks more waits.
 const QUEUE: usize = 16;
 
-/// Every thread there is. Cheap to clone.
+/// All threads of a server. Cheap to clone; when the last clone is dropped, all threads are unloaded.
 #[derive(Clone)]
-pub struct Threads {
+pub struct Threads(Arc<Inner>);
+
+pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
-    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    loaded: Mutex<BTreeMap<ThreadId, Loaded>>,
     /// Entered by every request about a thread, so that they take effect in the order they came.
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
-    pub(crate) outlines: Arc<Outlines>,
+    pub(crate) outlines: Outlines,
+}
+
+impl Deref for Threads {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
 }
 
 #[derive(Clone)]
@@ -52,41 +62,28 @@ pub(crate) struct Loaded {
     pub hub: Arc<Hub>,
 }
 
-/// All threads, for those who must not keep them loaded.
+/// All threads, as each of them refers to the others. It does not keep them loaded.
 #[derive(Clone)]
-pub(crate) struct WeakThreads {
-    store: Arc<dyn Store>,
-    outlet: Arc<dyn Outlet>,
-    services: Arc<Services>,
-    loaded: Weak<Mutex<BTreeMap<ThreadId, Loaded>>>,
-    lanes: Arc<Lanes>,
-    busy: Arc<Busy>,
-    outlines: Arc<Outlines>,
-}
+pub(crate) struct WeakThreads(Weak<Inner>);
 
 impl WeakThreads {
+    /// `None` once all threads are being unloaded.
     pub fn upgrade(&self) -> Option<Threads> {
-        Some(Threads {
-            store: Arc::clone(&self.store),
-            outlet: Arc::clone(&self.outlet),
-            services: Arc::clone(&self.services),
-            loaded: self.loaded.upgrade()?,
-            lanes: Arc::clone(&self.lanes),
-            busy: Arc::clone(&self.busy),
-            outlines: Arc::clone(&self.outlines),
-        })
+        self.0.upgrade().map(Threads)
     }
 }
 
-/// A thread's place among the loaded ones, for as long as its task lives.
-pub(crate) struct Place {
+/// The entry of a loaded thread. It is removed when this is dropped.
+struct Registration {
     id: ThreadId,
-    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    threads: Weak<Inner>,
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.loaded.lock().remove(&self.id);
+        if let Some(threads) = self.threads.upgrade() {
+            threads.loaded.lock().remove(&self.id);
+        }
     }
 }
 
@@ -105,13 +102,13 @@ pub(crate) struct Loading {
     /// What it knows and cannot read again.
     pub conversation: Option<Conversation>,
     /// The agents that it belongs to; `None` for one that the user talks to.
-    pub kin: Option<Kin>,
+    pub position: Option<TreePosition>,
 }
 
 /// An agent's place among others.
-pub(crate) struct Kin {
+pub(crate) struct TreePosition {
     pub depth: i32,
-    pub family: Arc<Family>,
+    pub agent_tree: Arc<AgentTree>,
 }
 
 /// Which stored thread is meant.
@@ -123,27 +120,33 @@ pub enum Source {
 }
 
 impl Threads {
-    pub fn new(store: Arc<dyn Store>, outlet: Arc<dyn Outlet>, services: Arc<Services>) -> Self {
-        Self {
+    pub fn new(store: Arc<dyn Store>, event_sink: Arc<dyn EventSink>, services: Arc<Services>) -> Self {
+        Self(Arc::new(Inner {
             store,
-            outlet,
+            event_sink,
             services,
-            loaded: Arc::default(),
-            lanes: Arc::default(),
+            loaded: Mutex::default(),
+            lanes: Lanes::default(),
             busy: Arc::default(),
-            outlines: Arc::default(),
-        }
+            outlines: Outlines::default(),
+        }))
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
         let meta = new_meta(ThreadId::new(), &new.resolved);
-        let keeping = if new.ephemeral { Keeping::Never } else { Keeping::NotYet };
-        let thread = self.unstored(&meta, &new.resolved.settings, keeping);
+        let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
+        let thread = self.unstored(&meta, &new.resolved.settings, persistence);
         let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading =
-            Loading { meta, view: View::new(thread, keeping), settings, profile, conversation: None, kin: None };
-        self.load(loading, vec![subscriber], First::Started { notices }, reply);
+        let loading = Loading {
+            meta,
+            view: View::new(thread, persistence),
+            settings,
+            profile,
+            conversation: None,
+            position: None,
+        };
+        self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
 
     /// Ids of the loaded threads, in order.
@@ -289,38 +292,41 @@ impl Threads {
     }
 
     /// Where a loaded thread is stored, and whether it is.
-    pub(crate) fn keeping(&self, id: ThreadId) -> Option<(Keeping, Option<String>)> {
-        self.get(id).map(|loaded| (loaded.view.keeping(), loaded.view.path()))
+    pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
+        self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
     }
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
-    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: First, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, conversation, kin } = loading;
-        let role = if kin.is_some() { Role::Child } else { Role::Main };
-        let Kin { depth, family } = kin.unwrap_or_else(|| Kin { depth: 0, family: Arc::default() });
+    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: LoadReason, reply: Reply<Opened>) {
+        let Loading { meta, view, settings, profile, conversation, position } = loading;
+        let role = if position.is_some() { Role::Child } else { Role::Main };
+        let TreePosition { depth, agent_tree } =
+            position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
-        let hub = Arc::new(Hub::new(Arc::clone(&self.outlet), subscribers));
+        let hub = Arc::new(Hub::new(Arc::clone(&self.event_sink), subscribers));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let host = Arc::new(self.downgrade());
+        let tools = ThreadTools {
+            sources: Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]),
+            role,
+            depth,
+            terminals: Arc::default(),
+            host: Arc::clone(&host) as _,
+            agent_tree: Arc::clone(&agent_tree),
+            hooks: Arc::new(ThreadHooks::new(first.source())),
+            shell_memory: Arc::default(),
+        };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let thread = Thread {
             id,
             settings,
             profile,
             meta: Box::new(meta),
-            kit: Kit {
-                services: Arc::clone(&self.services),
-                role,
-                terminals: Arc::default(),
-                ops: ops.downgrade(),
-                threads: self.downgrade(),
-                guard: Arc::new(Guard::new(Arc::clone(&family.roots))),
-                family,
-                depth,
-                hooks: Arc::new(ThreadHooks::new(first.source())),
-                shell_memory: Arc::default(),
-            },
+            guard: Arc::new(Guard::new(Arc::clone(&agent_tree.roots))),
+            tools: Arc::new(tools),
+            host,
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),
@@ -351,8 +357,8 @@ impl Threads {
         }
         loaded.insert(id, Loaded { ops, view, hub });
         drop(loaded);
-        let place = Place { id, loaded: Arc::clone(&self.loaded) };
-        tokio::spawn(thread.run(first, reply, queue, place));
+        let registration = Registration { id, threads: Arc::downgrade(&self.0) };
+        tokio::spawn(thread.run(first, reply, queue, registration));
     }
 
     /// What was kept for reading a stored thread is let go, unless a loaded one needs it.
@@ -363,16 +369,16 @@ impl Threads {
     }
 
     /// A thread that is only in memory, as clients see it.
-    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, keeping: Keeping) -> WireThread {
+    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, persistence: Persistence) -> WireThread {
         let now = Timestamp::now();
-        let path = match keeping {
-            Keeping::Never => None,
+        let path = match persistence {
+            Persistence::Ephemeral => None,
             _ => Some(self.store.place(meta.id, now).to_string_lossy().into_owned()),
         };
         WireThread {
             id: meta.id.to_string(),
             preview: String::new(),
-            ephemeral: keeping == Keeping::Never,
+            ephemeral: persistence == Persistence::Ephemeral,
             model_provider: settings.model_provider.clone(),
             created_at: now.as_second(),
             updated_at: now.as_second(),
@@ -399,15 +405,7 @@ impl Threads {
     }
 
     fn downgrade(&self) -> WeakThreads {
-        WeakThreads {
-            store: Arc::clone(&self.store),
-            outlet: Arc::clone(&self.outlet),
-            services: Arc::clone(&self.services),
-            loaded: Arc::downgrade(&self.loaded),
-            lanes: Arc::clone(&self.lanes),
-            busy: Arc::clone(&self.busy),
-            outlines: Arc::clone(&self.outlines),
-        }
+        WeakThreads(Arc::downgrade(&self.0))
     }
 
     /// Resolves when no turn is running in any thread.
@@ -444,16 +442,16 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
-        self.loaded.lock()
+        self.0.loaded.lock()
     }
 }
 
 /// Refuses to show the turns of a thread that has none on disk.
 pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
-    match loaded.view.keeping() {
-        Keeping::Stored => Ok(()),
-        Keeping::Never => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
-        Keeping::NotYet => Err(Refusal::invalid(format!(
+    match loaded.view.persistence() {
+        Persistence::Stored => Ok(()),
+        Persistence::Ephemeral => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
+        Persistence::Pending => Err(Refusal::invalid(format!(
             "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
         ))),
     }

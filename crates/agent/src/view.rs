@@ -9,12 +9,12 @@ use crate::hub::Hub;
 
 /// Where a thread's records go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum Persistence {
     /// Nothing is written until the first user message.
-    NotYet,
+    Pending,
     Stored,
     /// Nothing is ever written.
-    Never,
+    Ephemeral,
 }
 
 /// What a thread's status follows from.
@@ -54,7 +54,7 @@ pub(crate) struct View(Mutex<State>);
 
 struct State {
     thread: WireThread,
-    keeping: Keeping,
+    persistence: Persistence,
     status: Status,
     /// The id of the turn that is running.
     turn: Option<String>,
@@ -69,9 +69,9 @@ impl State {
 
 impl View {
     /// An idle thread.
-    pub fn new(thread: WireThread, keeping: Keeping) -> Self {
+    pub fn new(thread: WireThread, persistence: Persistence) -> Self {
         let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
-        Self(Mutex::new(State { thread, keeping, status, turn: None }))
+        Self(Mutex::new(State { thread, persistence, status, turn: None }))
     }
 
     /// The thread without its turns, as it was when it was loaded but for its status.
@@ -88,8 +88,8 @@ impl View {
         self.lock().thread.path.clone()
     }
 
-    pub fn keeping(&self) -> Keeping {
-        self.lock().keeping
+    pub fn persistence(&self) -> Persistence {
+        self.lock().persistence
     }
 
     /// The id of the turn that is running.
@@ -104,14 +104,14 @@ impl View {
     /// Takes note that its first record has been written.
     pub fn mark_stored(&self) {
         let mut state = self.lock();
-        if state.keeping == Keeping::NotYet {
-            state.keeping = Keeping::Stored;
+        if state.persistence == Persistence::Pending {
+            state.persistence = Persistence::Stored;
         }
     }
 
     /// Changes what the status follows from, and tells everybody if it changed.
     pub async fn change(&self, hub: &Hub, change: impl FnOnce(&mut Status)) {
-        hub.tell_everyone_if(|| {
+        hub.broadcast_if(|| {
             let mut state = self.lock();
             let before = state.status.wire();
             change(&mut state.status);
@@ -121,8 +121,8 @@ impl View {
     }
 
     /// Tells everybody the status.
-    pub async fn tell(&self, hub: &Hub) {
-        hub.tell_everyone_if(|| Some(self.lock().news())).await;
+    pub async fn publish(&self, hub: &Hub) {
+        hub.broadcast_if(|| Some(self.lock().news())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

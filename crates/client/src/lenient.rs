@@ -2,17 +2,21 @@
 //! decodes, so that the end of a turn is always recognised.
 
 use loomd_protocol::{CodexErrorInfo, JsonValue, ServerNotification, ThreadItem};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// Decodes a result, without its unknown parts if needed. The error is the one of the first attempt.
 pub(crate) fn decode_result<R: DeserializeOwned>(result: &RawValue) -> Result<R, serde_json::Error> {
     serde_json::from_str(result.get()).or_else(|error| {
-        let mut value = serde_json::from_str(result.get())?;
+        let mut value: JsonValue = serde_json::from_str(result.get())?;
         forget_unknown(&mut value);
-        R::deserialize(value).map_err(|_| error)
+        decode(&value).map_err(|_| error)
     })
+}
+
+/// Decodes through text: decoding from the value itself would instantiate the decoder of every type a second time.
+fn decode<T: DeserializeOwned>(value: &JsonValue) -> Result<T, serde_json::Error> {
+    serde_json::from_str(&value.to_string())
 }
 
 /// Decodes a notification without its unknown parts. `params` is changed only on success.
@@ -34,7 +38,7 @@ fn forget_unknown(value: &mut JsonValue) {
                 match (name.as_str(), &mut *member) {
                     ("items", JsonValue::Array(items)) => items.retain(|item| !is_unknown(item)),
                     ("data", JsonValue::Array(entries)) => entries.retain(|entry| !is_unknown(&entry["item"])),
-                    ("codexErrorInfo", kind) if CodexErrorInfo::deserialize(&*kind).is_err() => {
+                    ("codexErrorInfo", kind) if decode::<CodexErrorInfo>(kind).is_err() => {
                         *kind = JsonValue::Null;
                     }
                     _ => {}
@@ -48,7 +52,7 @@ fn forget_unknown(value: &mut JsonValue) {
 
 /// Whether this is an item of an unknown type.
 fn is_unknown(item: &JsonValue) -> bool {
-    item["type"].is_string() && item["id"].is_string() && ThreadItem::deserialize(item).is_err()
+    item["type"].is_string() && item["id"].is_string() && decode::<ThreadItem>(item).is_err()
 }
 
 #[cfg(test)]

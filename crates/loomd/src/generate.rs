@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use loomd_protocol::schema::{File, Surface, json_schemas, typescript};
+use loomd_protocol::schema::{File, json_schemas, typescript};
+
+use crate::recorded::Recorded;
 
 pub fn json_schema(out: &Path, experimental: bool) -> Result<()> {
-    write(out, &json_schemas(surface(experimental))).map(drop)
+    let Recorded { json_schema, .. } = Recorded::load()?;
+    write(out, &json_schemas(&json_schema.surface(experimental))).map(drop)
 }
 
 pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()> {
-    let files = write(out, &typescript(surface(experimental)))?;
+    let recorded = Recorded::load()?;
+    let files = write(out, &typescript(&recorded.typescript.surface(experimental)))?;
     let Some(prettier) = prettier else { return Ok(()) };
     let status = Command::new(prettier)
         .args(["--write", "--log-level", "warn"])
@@ -26,11 +30,7 @@ pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()>
 
 /// Prints the schema to stdout, to be saved where an editor looks for it.
 pub fn config_schema() -> Result<()> {
-    writeln!(io::stdout(), "{:#}", loomd_config::schema()).context("Failed to write the schema")
-}
-
-fn surface(experimental: bool) -> Surface {
-    if experimental { Surface::Experimental } else { Surface::Stable }
+    writeln!(io::stdout(), "{:#}", Recorded::load()?.config_toml).context("Failed to write the schema")
 }
 
 /// Writes files into a folder; other files in it stay.

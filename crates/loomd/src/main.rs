@@ -9,6 +9,7 @@ mod generate;
 mod logging;
 mod memory;
 mod models;
+mod recorded;
 mod replay;
 mod run;
 mod setup;

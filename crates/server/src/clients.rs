@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use loomd_accounts::{Accounts, AskError, ClientId, Host};
-use loomd_agent::Question;
+use loomd_accounts::{Accounts, ClientId, Host, RequestError};
+use loomd_agent::PendingRequest;
 use loomd_config::Managed;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
@@ -12,26 +12,30 @@ use tracing::error;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
 use crate::outbox::Notification;
-use crate::questions::Questions;
+use crate::server_requests::ServerRequests;
 
 pub(crate) struct Clients {
     pub connections: Arc<Connections>,
-    pub questions: Arc<Questions>,
+    pub server_requests: Arc<ServerRequests>,
     pub home: AbsolutePathBuf,
     pub managed: Arc<Managed>,
 }
 
 impl Host for Clients {
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            match Notification::new(news) {
+            match Notification::new(notification) {
                 Ok(notification) => self.connections.broadcast(&notification).await,
                 Err(error) => error!(%error, "cannot serialize a notification"),
             }
         })
     }
 
-    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
+    fn request(
+        &self,
+        first: Option<ClientId>,
+        request: ServerRequest,
+    ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
             let asked = match first.filter(|id| self.connections.outbox(*id).is_some()) {
@@ -40,18 +44,18 @@ impl Host for Clients {
             };
             let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
             if outboxes.is_empty() {
-                return Err(AskError::Nobody);
+                return Err(RequestError::NoClient);
             }
-            let (Question { answer, open: _open, .. }, json) = self.questions.open(None, asked, &request);
+            let (PendingRequest { answer, open: _open, .. }, json) = self.server_requests.open(None, asked, &request);
             for outbox in outboxes {
-                outbox.request(json.clone().ok_or(AskError::Nobody)?);
+                outbox.request(json.clone().ok_or(RequestError::NoClient)?);
             }
-            answer.await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
+            answer.await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }
 
     /// Nothing may run without what the organisation requires.
-    fn switched<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
+    fn account_changed<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(async move { Cloud::new(&self.home, accounts).look_up(&self.managed).await })
     }
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use loomd_config::Feature;
+use loomd_exec::EnvironmentRequest;
 use loomd_exec::sandbox::Sandbox;
-use loomd_exec::{Decision, EnvironmentRequest, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
     CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
@@ -13,13 +14,14 @@ use loomd_protocol::{
 };
 use serde::Deserialize;
 
-use super::{Grants, reviewer, sandbox};
-use crate::conversation::message;
-use crate::tools::ToolCx;
+use super::denial::RETRY;
+use super::{ActionCx, DECLINED, Denial, reviewer, sandbox};
+use crate::grants::Grants;
+use crate::message::message;
 
 /// What a call asks for beyond running a command.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Wishes {
+pub(crate) struct CommandOptions {
     #[serde(default)]
     pub sandbox_permissions: SandboxPermissions,
     pub additional_permissions: Option<WantedPermissions>,
@@ -96,36 +98,21 @@ impl Clearance {
     }
 }
 
-/// A command that was not allowed to run.
-#[derive(Debug)]
-pub(crate) enum Denial {
-    /// With what clients and the model are told.
-    Declined(String),
-    /// The whole turn is to stop.
-    Cancelled,
-}
-
-/// What a person who declines is taken to have said.
-pub(crate) const DECLINED: &str = "exec command rejected by user";
-
-/// Why a failed command is asked about again.
-pub(super) const RETRY: &str = "command failed; retry without sandbox?";
-
 /// A command that wants to run.
 pub(crate) struct Candidate<'a> {
     pub item_id: &'a str,
     pub argv: &'a [String],
     pub cwd: &'a Path,
-    pub wishes: &'a Wishes,
+    pub options: &'a CommandOptions,
     /// The name of the tool, for a reviewer.
     pub tool: &'static str,
 }
 
-/// What is wrong with the wishes of a call, before anything is shown. `verb`: the words of the tool.
-pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(), String> {
+/// What is wrong with the options of a call, before anything is shown. `verb`: the words of the tool.
+pub(crate) fn check_options(cx: &ActionCx, options: &CommandOptions, verb: &str) -> Result<(), String> {
     let turn = &cx.turn;
-    let wants_more = wishes.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
-        || wishes.additional_permissions.is_some();
+    let wants_more = options.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
+        || options.additional_permissions.is_some();
     if wants_more {
         if !turn.profile.config.features.enabled(Feature::ExecPermissionApprovals) {
             return Err(
@@ -134,7 +121,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
                     .into(),
             );
         }
-        let Some(wanted) = &wishes.additional_permissions else {
+        let Some(wanted) = &options.additional_permissions else {
             return Err(
                 "missing `additional_permissions`; provide at least one of `network` or `file_system` when using \
                         `with_additional_permissions`"
@@ -147,7 +134,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
                 .into());
         }
     }
-    let escalates = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
+    let escalates = options.sandbox_permissions == SandboxPermissions::RequireEscalated || wants_more;
     if escalates && let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, verb) {
         return Err(refusal);
     }
@@ -155,11 +142,12 @@ pub(crate) fn check_wishes(cx: &ToolCx, wishes: &Wishes, verb: &str) -> Result<(
 }
 
 /// Decides about a command, asking if need be. Its item has been shown as started.
-pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
+pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
     let turn = &cx.turn;
-    let wishes = candidate.wishes;
-    let extra = wishes.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
-    let escalated = wishes.sandbox_permissions == SandboxPermissions::RequireEscalated;
+    let options = candidate.options;
+    let extra =
+        options.additional_permissions.as_ref().and_then(|wanted| wanted.resolve(Path::new(&turn.settings.cwd)));
+    let escalated = options.sandbox_permissions == SandboxPermissions::RequireEscalated;
     let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
     let mut confined = sandbox(turn, &cx.guard, &cx.services);
     let (decision, key) = with_trust(cx, candidate.cwd, confined.as_ref(), |trust| {
@@ -170,7 +158,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
             escalated: escalated || extra.is_some(),
             rules: &rules,
             trust,
-            prefix_rule: wishes.prefix_rule.as_deref(),
+            prefix_rule: options.prefix_rule.as_deref(),
         });
         (decision, session_key(candidate, &extra, &trust))
     });
@@ -196,7 +184,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
         Decision::Ask { reason, amendment } => {
             let mut notes = Vec::new();
             if !cx.guard.is_remembered(&key) {
-                let reason = reason.or_else(|| wishes.justification.clone());
+                let reason = reason.or_else(|| options.justification.clone());
                 notes = ask(cx, candidate, reason, amendment.clone(), extra, &key).await?;
             }
             let sandbox = confined.filter(|_| !escalated);
@@ -208,7 +196,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
 /// Calls back with what is known of programs, for a command that runs in a folder. What sandboxed commands of the
 /// thread may have written does not end with what the present sandbox lets them write: another turn may have had
 /// another one.
-fn with_trust<T>(cx: &ToolCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
+fn with_trust<T>(cx: &ActionCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
     let turn = &cx.turn;
     let policy = &turn.profile.config.config.shell_environment_policy;
     let env = loomd_exec::environment(&cx.services.environment, policy, EnvironmentRequest::default());
@@ -234,7 +222,7 @@ fn with_trust<T>(cx: &ToolCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl 
 
 /// Decides whether a command that the sandbox stopped runs again without it.
 pub(crate) async fn retry(
-    cx: &ToolCx,
+    cx: &ActionCx,
     candidate: &Candidate<'_>,
     first: &Clearance,
 ) -> Result<Option<Clearance>, Denial> {
@@ -262,14 +250,14 @@ fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionPro
     let key = (
         approval_key(candidate.argv, trust),
         candidate.cwd,
-        candidate.wishes.sandbox_permissions == SandboxPermissions::RequireEscalated,
+        candidate.options.sandbox_permissions == SandboxPermissions::RequireEscalated,
         extra,
     );
     format!("command {key:?}")
 }
 
 async fn ask(
-    cx: &ToolCx,
+    cx: &ActionCx,
     candidate: &Candidate<'_>,
     reason: Option<String>,
     amendment: Option<Vec<String>>,
@@ -278,7 +266,7 @@ async fn ask(
 ) -> Result<Vec<ResponseItem>, Denial> {
     use CommandExecutionApprovalDecision as D;
     let turn = &cx.turn;
-    let command = loomd_exec::join(candidate.argv);
+    let command = loomd_policy::join(candidate.argv);
     let cwd = candidate.cwd.to_string_lossy().into_owned();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
         && turn.settings.approval_policy == AskForApproval::OnRequest
@@ -302,14 +290,14 @@ async fn ask(
         network_approval_context: None,
         command: Some(command),
         cwd: Some(cwd),
-        command_actions: Some(loomd_exec::command_actions(candidate.argv)),
+        command_actions: Some(loomd_policy::command_actions(candidate.argv)),
         additional_permissions: extra,
         proposed_execpolicy_amendment: amendment,
         proposed_network_policy_amendments: None,
         available_decisions: Some(decisions),
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.ask(ServerRequest::CommandExecutionApproval(request)).await else {
+    let Some(answer) = turn.request(ServerRequest::CommandExecutionApproval(request)).await else {
         return Err(Denial::Cancelled);
     };
     let answer: Option<CommandExecutionRequestApprovalResponse> =
@@ -338,11 +326,11 @@ async fn ask(
 }
 
 /// Makes a rule of what the user allowed, for now and later.
-async fn amend(cx: &ToolCx, words: Vec<String>) -> ResponseItem {
+async fn amend(cx: &ActionCx, words: Vec<String>) -> ResponseItem {
     let shown = serde_json::to_string(&words).unwrap_or_default().replace("\",\"", "\", \"");
     let file = cx.services.home.join("rules").join("default.rules");
     cx.guard.allow(&words);
-    let written = tokio::task::spawn_blocking(move || loomd_exec::rules::append_prefix_rule(&file, &words)).await;
+    let written = tokio::task::spawn_blocking(move || loomd_policy::rules::append_prefix_rule(&file, &words)).await;
     match written {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "an approved rule could not be saved"),

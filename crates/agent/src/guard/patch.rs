@@ -9,9 +9,8 @@ use loomd_protocol::{
     FileChangeRequestApprovalResponse, ServerRequest,
 };
 
-use super::command::{Denial, RETRY};
-use super::{reviewer, sandbox};
-use crate::tools::ToolCx;
+use super::denial::RETRY;
+use super::{ActionCx, Denial, reviewer, sandbox};
 
 /// What has to happen before a patch is applied.
 pub(crate) enum PatchClearance {
@@ -23,14 +22,14 @@ pub(crate) enum PatchClearance {
     Refused(String),
 }
 
-/// Nobody would allow it.
+/// NoSubscribers would allow it.
 const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
 
 /// What a person who declines is taken to have said.
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.
-pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
+pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
     let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched)));
@@ -54,7 +53,7 @@ pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
 }
 
 /// Asks about a patch that has been shown.
-pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
+pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
@@ -73,7 +72,7 @@ pub(crate) async fn ask_about_patch(cx: &ToolCx, item_id: &str, plan: &Plan) -> 
         grant_root: None,
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.ask(ServerRequest::FileChangeApproval(request)).await else {
+    let Some(answer) = turn.request(ServerRequest::FileChangeApproval(request)).await else {
         return Err(Denial::Cancelled);
     };
     let answer: Option<FileChangeRequestApprovalResponse> =

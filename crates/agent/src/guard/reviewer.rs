@@ -15,11 +15,11 @@ use serde_json::json;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::command::Denial;
-use crate::conversation::{message, text_of};
+use super::Denial;
+use crate::message::{message, text_of};
 use crate::prompts;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// The model that is asked when it is known.
 const MODEL: &str = "gpt-5.4";
@@ -48,7 +48,7 @@ pub(crate) async fn judge(turn: &TurnCx, services: &Services, item_id: &str, act
     let started_at_ms = Timestamp::now().as_millisecond();
     let open =
         GuardianApprovalReview { status: Status::InProgress, risk_score: None, risk_level: None, rationale: None };
-    turn.tell(ServerNotification::AutoApprovalReviewStarted(ItemGuardianApprovalReviewStartedNotification {
+    turn.publish(ServerNotification::AutoApprovalReviewStarted(ItemGuardianApprovalReviewStartedNotification {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         target_item_id: item_id.into(),
@@ -78,7 +78,7 @@ pub(crate) async fn judge(turn: &TurnCx, services: &Services, item_id: &str, act
         risk_level: verdict.as_ref().map(|verdict| verdict.risk_level),
         rationale: verdict.map(|verdict| verdict.rationale),
     };
-    turn.tell(ServerNotification::AutoApprovalReviewCompleted(ItemGuardianApprovalReviewCompletedNotification {
+    turn.publish(ServerNotification::AutoApprovalReviewCompleted(ItemGuardianApprovalReviewCompletedNotification {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         target_item_id: item_id.into(),

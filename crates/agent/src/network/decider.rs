@@ -7,11 +7,9 @@ use loomd_proxy::{Blocked, Decider, Deciding, Request};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::hosts::{Hosts, Said};
-use crate::guard::DECLINED;
+use crate::guard::{ActionCx, DECLINED, HostDecision, Hosts};
 use crate::services::Services;
-use crate::tools::ToolCx;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 pub(super) struct Gatekeeper {
     // Not all that tools work with: the command may outlive its thread's interest, and must not keep it alive.
@@ -33,7 +31,7 @@ struct State {
 }
 
 impl Gatekeeper {
-    pub fn new(cx: &ToolCx, asks: bool, asking: watch::Sender<usize>) -> Self {
+    pub fn new(cx: &ActionCx, asks: bool, asking: watch::Sender<usize>) -> Self {
         let (turn, services) = (Arc::clone(&cx.turn), Arc::clone(&cx.services));
         let hosts = Arc::clone(&cx.guard.hosts);
         Self { turn, services, hosts, asks, asking, state: Mutex::default() }
@@ -46,12 +44,12 @@ impl Gatekeeper {
     async fn ask(&self, request: &Request) -> Result<(), Blocked> {
         let _counted = Counted::new(&self.asking);
         match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
-            Said::Yes => Ok(()),
-            Said::No => {
+            HostDecision::Yes => Ok(()),
+            HostDecision::No => {
                 self.state.lock().declined = true;
                 Err(Blocked::NotAllowed)
             }
-            Said::Nothing => Err(Blocked::NotAllowed),
+            HostDecision::Nothing => Err(Blocked::NotAllowed),
         }
     }
 }

@@ -39,7 +39,7 @@ pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String 
              change. Report your findings by priority."
         ),
         (ReviewTarget::BaseBranch { branch }, None) => format!(
-            "Review what this branch adds to '{branch}'. First find the commit where the two parted, with `git merge-base` \
+            "Review what this branch adds to '{branch}'. LoadReason find the commit where the two parted, with `git merge-base` \
              of HEAD and that branch, or the remote branch that it follows; then diff against it. Report your findings by \
              priority."
         ),

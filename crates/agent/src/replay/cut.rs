@@ -10,10 +10,10 @@ use loomd_store::rollout::{AbortReason, Compacted, Event, Record, TokenUsage, Tu
 use super::answers::{Answer, Piece};
 use super::script::{Ends, Lines, Work};
 use super::{Asked, Gap, Outcome, Stop};
-use crate::conversation::text_of;
+use crate::inbox::Input;
+use crate::message::text_of;
 use crate::prompts;
-use crate::tools::Call;
-use crate::turn::Mail;
+use crate::tool_call::Call;
 use crate::turns::user_message;
 
 /// A turn that can be replayed.
@@ -153,7 +153,7 @@ impl<'a> Cutter<'a> {
             Some(call) => self.outcomes.entry(call.clone()).or_default().notes.push(item.clone()),
             None => {
                 self.end_answer();
-                self.gap.mail.push(Mail::Happened(Box::new(item.clone())));
+                self.gap.inputs.push(Input::Injected(Box::new(item.clone())));
             }
         }
         self.waits = Some(at + 1);
@@ -168,7 +168,7 @@ impl<'a> Cutter<'a> {
                 };
                 match self.input {
                     None => self.input = Some(content),
-                    Some(_) => self.gap.mail.push(Mail::Said(content)),
+                    Some(_) => self.gap.inputs.push(Input::User(content)),
                 }
                 self.last_output = None;
                 self.waits = Some(at + 1);
@@ -237,7 +237,7 @@ impl<'a> Cutter<'a> {
             // It was no answer of its own.
             Some((_, _, before)) => {
                 let after = std::mem::replace(&mut self.gap, before);
-                self.gap.mail.extend(after.mail);
+                self.gap.inputs.extend(after.inputs);
                 self.gap.strays.extend(after.strays);
             }
             None => self.end_answer(),

@@ -24,8 +24,9 @@ pub use compare::{Aside, Difference, compare};
 pub use script::{Part, Script, ScriptError, Turn, Work};
 
 use crate::conversation::Rebuilt;
-use crate::tools::{Call, Output};
-use crate::turn::{Mail, TurnCx};
+use crate::inbox::Input;
+use crate::tool_call::{Call, Output};
+use crate::turn_cx::TurnCx;
 use crate::turns::tool_item;
 use parking_lot::{Mutex, MutexGuard};
 use script::Lines;
@@ -40,7 +41,7 @@ pub(crate) enum Asked {
 /// What came from outside between two calls of the model.
 #[derive(Debug, Default)]
 pub(crate) struct Gap {
-    pub mail: Vec<Mail>,
+    pub inputs: Vec<Input>,
     /// Ends of commands that nobody called for: the user's own.
     pub strays: Vec<Event>,
     pub stop: Option<Stop>,

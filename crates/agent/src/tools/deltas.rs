@@ -8,7 +8,7 @@ use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// The pieces of one command's output that have not been shown.
 pub(crate) struct Deltas<'a> {
@@ -50,7 +50,7 @@ impl<'a> Deltas<'a> {
             let next = self.waiting.lock().pop_front();
             let Some(delta) = next else { return };
             self.turn
-                .tell(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
+                .publish(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
                     thread_id: self.turn.thread_id.clone(),
                     turn_id: self.turn.turn_id.clone(),
                     item_id: self.item_id.into(),

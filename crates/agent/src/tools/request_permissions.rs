@@ -13,9 +13,12 @@ use loomd_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::cx::ToolCx;
 use super::spec::{array, boolean, function, object, string};
-use super::{Answer, Call, Offer, Running, Tool, ToolCx};
-use crate::guard::{Grants, WantedPermissions};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use crate::grants::Grants;
+use crate::guard::WantedPermissions;
+use crate::tool_call::{Call, ToolResult};
 
 pub(super) struct RequestPermissions;
 
@@ -39,9 +42,13 @@ struct Permissions {
 }
 
 impl Tool for RequestPermissions {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("request_permissions")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let paths = || array(json!({ "type": "string" }), "Paths, absolute or relative to the working directory.");
-        offer.has(Feature::RequestPermissionsTool).then(|| {
+        scope.has(Feature::RequestPermissionsTool).then(|| {
             function(
                 "request_permissions",
                 "Asks the user for permissions beyond the sandbox, for all later commands and patches.",
@@ -63,18 +70,18 @@ impl Tool for RequestPermissions {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::RequestPermissionsTool)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::RequestPermissionsTool)
     }
 
-    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> Running<'a> {
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(request(cx, call))
     }
 }
 
-async fn request(cx: &ToolCx, call: &Call) -> Answer {
+async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let wanted = args
         .permissions
         .resolve(Path::new(&turn.settings.cwd))
@@ -100,7 +107,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
                 cwd: turn.settings.cwd.clone(),
                 started_at_ms: Timestamp::now().as_millisecond(),
             };
-            let answer = turn.ask(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
+            let answer = turn.request(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
             answer.ok().and_then(|answer| serde_json::from_value::<PermissionsRequestApprovalResponse>(answer).ok())
         }
     };
@@ -108,7 +115,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
         Some(answer) => (answer.permissions, answer.scope),
         None => (GrantedPermissionProfile { network: None, file_system: None }, PermissionGrantScope::Turn),
     };
-    // Nobody can grant more than was asked for.
+    // NoSubscribers can grant more than was asked for.
     let network = wanted.network.filter(|_| given.network.is_some_and(|given| given.enabled == Some(true)));
     let file_system = wanted.file_system.zip(given.file_system).map(|(wanted, given)| {
         AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }
@@ -118,7 +125,7 @@ async fn request(cx: &ToolCx, call: &Call) -> Answer {
     if !grants.is_empty() {
         match scope {
             PermissionGrantScope::Turn => turn.grant(&grants),
-            PermissionGrantScope::Session => cx.guard.grant(&grants),
+            PermissionGrantScope::Session => cx.action.guard.grant(&grants),
         }
     }
     let granted = Granted { permissions: Permissions { network, file_system }, scope };

@@ -12,10 +12,11 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::visible::{self, Piece, Visible};
-use super::{Turn, hosted};
-use crate::conversation::text_of;
-use crate::tools::Call;
+use super::hosted;
+use super::task::TurnTask;
+use crate::message::text_of;
+use crate::tool_call::Call;
+use crate::visible::{self, Piece, Visible};
 
 /// What has been shown of an answer and is not done.
 #[derive(Default)]
@@ -47,7 +48,7 @@ struct Message {
     plan: Option<String>,
 }
 
-impl Turn {
+impl TurnTask {
     /// Takes an event that says something about an item.
     pub(super) async fn item_event(&mut self, answer: &mut Answer, event: ModelEvent) {
         match event {
@@ -65,7 +66,7 @@ impl Turn {
                 if let Some(Open { id, sort: Sort::Reasoning { summary, .. } }) = answer.reasoning(item_id.as_deref()) {
                     slot(summary, index);
                     self.cx
-                        .tell(ServerNotification::ReasoningSummaryPartAdded(ReasoningSummaryPartAddedNotification {
+                        .publish(ServerNotification::ReasoningSummaryPartAdded(ReasoningSummaryPartAddedNotification {
                             thread_id: self.cx.thread_id.clone(),
                             turn_id: self.cx.turn_id.clone(),
                             item_id: id.clone(),
@@ -80,7 +81,7 @@ impl Turn {
                         text.push_str(&delta);
                     }
                     self.cx
-                        .tell(ServerNotification::ReasoningSummaryTextDelta(ReasoningSummaryTextDeltaNotification {
+                        .publish(ServerNotification::ReasoningSummaryTextDelta(ReasoningSummaryTextDeltaNotification {
                             thread_id: self.cx.thread_id.clone(),
                             turn_id: self.cx.turn_id.clone(),
                             item_id: id.clone(),
@@ -96,7 +97,7 @@ impl Turn {
                         text.push_str(&delta);
                     }
                     self.cx
-                        .tell(ServerNotification::ReasoningTextDelta(ReasoningTextDeltaNotification {
+                        .publish(ServerNotification::ReasoningTextDelta(ReasoningTextDeltaNotification {
                             thread_id: self.cx.thread_id.clone(),
                             turn_id: self.cx.turn_id.clone(),
                             item_id: id.clone(),
@@ -157,7 +158,7 @@ impl Turn {
             | ResponseItem::ToolSearchCall { .. } => {
                 self.remember(&item).await;
                 if let Some(call) = Call::of(&item) {
-                    self.launch(call);
+                    self.progress.calls.launch(&self.toolbox, call);
                 }
             }
             ResponseItem::Compaction { .. } => self.remember(&item).await,
@@ -185,7 +186,7 @@ impl Turn {
                     message.text.push_str(&delta);
                     if message.started {
                         self.cx
-                            .tell(ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification {
+                            .publish(ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification {
                                 thread_id: self.cx.thread_id.clone(),
                                 turn_id: self.cx.turn_id.clone(),
                                 item_id: id.into(),
@@ -201,7 +202,7 @@ impl Turn {
                 Piece::Plan(delta) => {
                     message.plan.get_or_insert_default().push_str(&delta);
                     self.cx
-                        .tell(ServerNotification::PlanDelta(PlanDeltaNotification {
+                        .publish(ServerNotification::PlanDelta(PlanDeltaNotification {
                             thread_id: self.cx.thread_id.clone(),
                             turn_id: self.cx.turn_id.clone(),
                             item_id: self.plan_id(),

@@ -8,9 +8,9 @@ use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, Truncatio
 use std::sync::Arc;
 use uuid::Uuid;
 
-use super::{Failure, Turn};
-use crate::conversation::{message, text_of};
+use super::task::{Failure, TurnTask};
 use crate::markers;
+use crate::message::{message, text_of};
 use crate::prompts;
 use crate::replay::Asked;
 use crate::truncate::{BYTES_PER_TOKEN, truncate};
@@ -27,7 +27,7 @@ enum When {
     Midway,
 }
 
-impl Turn {
+impl TurnTask {
     /// A turn that does nothing else.
     pub(super) async fn compact(&mut self) -> Result<(), Failure> {
         self.summarise(When::Between).await
@@ -46,7 +46,7 @@ impl Turn {
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
         self.replay_told(Asked::Summary);
-        let replaced = match self.session.provider().compacts() {
+        let replaced = match self.session.provider().supports_compaction() {
             true => self.remote_history().await,
             false => self.local_history().await,
         };
@@ -76,7 +76,7 @@ impl Turn {
         let event = Event::ContextCompacted(ContextCompacted { item_id: Some(id) });
         self.cx.completed(item, Some(event)).await;
         self.cx
-            .tell(ServerNotification::ThreadCompacted(ContextCompactedNotification {
+            .publish(ServerNotification::ThreadCompacted(ContextCompactedNotification {
                 thread_id: self.cx.thread_id.clone(),
                 turn_id: self.cx.turn_id.clone(),
             }))

@@ -7,8 +7,8 @@ use loomd_protocol::{ResponseItem, ResponsesApiWebSearchAction, ThreadItem, WebS
 use loomd_store::rollout::{ImageGenerationEnd, Record, WebSearchEnd};
 use uuid::Uuid;
 
-use super::Turn;
-use crate::conversation::message;
+use super::task::TurnTask;
+use crate::message::message;
 
 /// The item as it is shown when it begins.
 pub(super) fn started(item: &ResponseItem, id: &str) -> Option<ThreadItem> {
@@ -37,7 +37,7 @@ pub(super) fn given_up(item: ThreadItem) -> ThreadItem {
     }
 }
 
-impl Turn {
+impl TurnTask {
     pub(super) async fn hosted_done(&mut self, open: Option<String>, item: &ResponseItem, id: Option<String>) {
         let id = match open {
             Some(id) => id,

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Failure, Turn};
+use super::task::{Failure, TurnTask};
 use crate::replay::{Asked, Gap, Stop};
 
-impl Turn {
+impl TurnTask {
     /// The model is about to be asked.
     pub(super) fn replay_told(&self, asked: Asked) {
         if let Some(replayed) = &self.services.replayed {
@@ -14,15 +14,15 @@ impl Turn {
         }
     }
 
-    /// What came before the model was asked again: mail, commands of the user, the end.
+    /// What came before the model was asked again: inputs, commands of the user, the end.
     pub(super) async fn replay_gap(&self) -> Result<(), Failure> {
         let Some(replayed) = &self.services.replayed else { return Ok(()) };
-        let Gap { mail, strays, stop } = replayed.gap();
+        let Gap { inputs, strays, stop } = replayed.gap();
         for event in strays {
             replayed.show(&self.cx, event).await;
         }
-        for mail in mail {
-            _ = self.inbox.put(mail);
+        for inputs in inputs {
+            _ = self.inbox.put(inputs);
         }
         match stop {
             None => Ok(()),

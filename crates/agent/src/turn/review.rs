@@ -10,8 +10,11 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::{Failure, Inbox, Progress, Scope, Turn};
-use crate::conversation::{Conversation, message};
+use super::task::{Failure, Progress, Scope, TurnTask};
+use crate::conversation::Conversation;
+use crate::guard::ActionCx;
+use crate::inbox::Inbox;
+use crate::message::message;
 use crate::prompts::{self, ReviewOutcome};
 use crate::tools::Toolbox;
 
@@ -24,7 +27,7 @@ const NO_ANSWER: &str = "Reviewer failed to output a response.";
 /// When it was cut short.
 const CUT_SHORT: &str = "Review was interrupted. Please re-run /review and wait for it to complete.";
 
-impl Turn {
+impl TurnTask {
     pub(super) async fn review(&mut self, target: ReviewTarget, hint: String, prompt: String) -> Result<(), Failure> {
         let id = self.cx.turn_id.clone();
         let entered = ThreadItem::EnteredReviewMode { id: id.clone(), review: hint.clone() };
@@ -65,6 +68,8 @@ impl Turn {
             settings.model.clone_from(model);
         }
         let cx = Arc::new(self.cx.with(settings));
+        let action = ActionCx { turn: Arc::clone(&cx), ..self.toolbox.cx().action.clone() };
+        let tools = self.toolbox.cx().for_review(action);
         let session = Session::new(
             Arc::clone(&self.cx.profile.provider),
             Arc::clone(&self.services.http),
@@ -74,8 +79,8 @@ impl Turn {
         let mut conversation = Conversation::default();
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
-        let mut reviewer = Turn {
-            toolbox: Arc::new(Toolbox::for_review(&cx, &self.toolbox)),
+        let mut reviewer = TurnTask {
+            toolbox: Arc::new(Toolbox::new(Arc::new(tools))),
             cx,
             services: Arc::clone(&self.services),
             view: Arc::clone(&self.view),

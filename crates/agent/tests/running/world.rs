@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
-    Audience, NewThread, Opened, Outlet, Profile, Question, Refusal, Reply, Resolve, Resolved, Sending, Services,
-    Settings, Subscriber, Threads,
+    Audience, EventSink, NewThread, Opened, PendingRequest, Profile, Refusal, Reply, Resolve, Resolved, SendFuture,
+    Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
 use loomd_model::{Catalogue, Http, Identity, Provider};
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, RequestId, SandboxPolicy, ServerNotification,
-    ServerRequest, Turn, TurnStartParams, UserInput,
+    ServerRequest, Turn, TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::{FileStore, Options, Store, ThreadId};
 use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
@@ -28,13 +28,13 @@ pub struct World {
     pub model: ScriptedModel,
     pub home: Home,
     pub threads: Threads,
-    pub heard: Arc<Heard>,
+    pub heard: Arc<HookOutcome>,
     pub store: Arc<FaultyStore>,
 }
 
 /// All that was told, in order, as method and params.
 #[derive(Default)]
-pub struct Heard {
+pub struct HookOutcome {
     told: Mutex<Vec<(String, Value)>>,
     arrived: Notify,
     /// Whoever tells this, once, breaks down.
@@ -50,7 +50,7 @@ impl World {
     pub async fn with(config: &str) -> Self {
         let model = ScriptedModel::start().await;
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(HookOutcome::default());
         let files = FileStore::new(Options { home: home.path(), sqlite_home: None });
         let store = Arc::new(FaultyStore { files, full: AtomicBool::new(false) });
         let mut environment = Environment::of_this_process();
@@ -59,7 +59,7 @@ impl World {
         let services = Services::new(home.path(), Http::new(&|_| None), environment);
         let threads = Threads::new(
             Arc::clone(&store) as Arc<dyn Store>,
-            Arc::clone(&heard) as Arc<dyn Outlet>,
+            Arc::clone(&heard) as Arc<dyn EventSink>,
             Arc::new(services),
         );
         Self { model, home, threads, heard, store }
@@ -126,7 +126,7 @@ impl World {
     pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
         params["threadId"] = json!(id.to_string());
         let params: TurnStartParams = serde_json::from_value(params).expect("params");
-        let turn: Turn = answered(async |reply| self.threads.start_turn(id, params, reply).await).await?;
+        let turn: Turn = answered(async |reply| self.threads.start_turn(params, reply).await).await?;
         Ok(turn.id)
     }
 
@@ -137,7 +137,8 @@ impl World {
     }
 
     pub async fn steer(&self, id: ThreadId, turn: &str, text: &str) -> Result<String, Refusal> {
-        answered(async |reply| self.threads.steer(id, turn.into(), input(text), reply).await).await
+        let params = TurnSteerParams { thread_id: id.to_string(), expected_turn_id: turn.into(), input: input(text) };
+        answered(async |reply| self.threads.steer(params, reply).await).await
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
@@ -203,7 +204,7 @@ pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     in_time(what, looking).await;
 }
 
-impl Heard {
+impl HookOutcome {
     /// Everything so far.
     pub fn all(&self) -> Vec<(String, Value)> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -232,8 +233,8 @@ impl Heard {
     }
 }
 
-impl Outlet for Heard {
-    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> Sending<'a> {
+impl EventSink for HookOutcome {
+    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
         let json = notification.encode().expect("a notification");
         let mut told: Value = serde_json::from_slice(&json).expect("JSON");
         let told = (word(&told["method"]), told["params"].take());
@@ -244,10 +245,10 @@ impl Outlet for Heard {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> Question {
+    fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
         let (_, answer) = oneshot::channel();
-        Question { id: RequestId::Integer(0), answer, open: Box::new(()) }
+        PendingRequest { id: RequestId::Integer(0), answer, open: Box::new(()) }
     }
 
-    fn ask_again(&self, _: &str, _: Subscriber) {}
+    fn resend_open(&self, _: &str, _: Subscriber) {}
 }

@@ -18,7 +18,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::outbox::Notification;
 use crate::responder::Responder;
-use crate::working_directory::working_directory;
+use loomd_agent::working_directory;
 use loomd_protocol::AbsolutePathBuf;
 
 /// What the searches of all clients share.

@@ -275,10 +275,14 @@ async fn serve_client(door: Door, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let outbox = Arc::new(Outbox::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
-    let farewell = Arc::new(OnceLock::new());
-    let frames =
-        Frames { stream, pings: Arc::clone(&pings), farewell: Arc::clone(&farewell), oddities: Throttle::default() };
-    let writing = write(sink, Arc::clone(&outbox), &pings, &farewell);
+    let close_code = Arc::new(OnceLock::new());
+    let frames = Frames {
+        stream,
+        pings: Arc::clone(&pings),
+        close_code: Arc::clone(&close_code),
+        unexpected: Throttle::default(),
+    };
+    let writing = write(sink, Arc::clone(&outbox), &pings, &close_code);
     let serving = connection::serve(door.app, door.transport, frames, Arc::clone(&outbox), door.stop);
     // Always in this order: what one pass of the first gives is sent by the second before the next pass.
     join(serving, writing).await;
@@ -289,8 +293,8 @@ struct Frames {
     /// Pings since the peer was last heard of.
     pings: Arc<AtomicU32>,
     /// The close code that the peer's mistake asks for.
-    farewell: Arc<OnceLock<CloseCode>>,
-    oddities: Throttle,
+    close_code: Arc<OnceLock<CloseCode>>,
+    unexpected: Throttle,
 }
 
 impl Source for Frames {
@@ -303,7 +307,7 @@ impl Source for Frames {
                 Ok(message) => message,
                 Err(error) => {
                     debug!(%error, "a websocket ended");
-                    _ = self.farewell.set(close_code_of(error));
+                    _ = self.close_code.set(close_code_of(error));
                     return None;
                 }
             };
@@ -311,7 +315,7 @@ impl Source for Frames {
             match message {
                 Message::Text(text) => return Some(Inbound::Message(text.into())),
                 Message::Binary(frame) => {
-                    if let Some(count) = self.oddities.admit() {
+                    if let Some(count) = self.unexpected.admit() {
                         warn!(bytes = frame.len(), count, "ignoring a binary frame");
                     }
                 }
@@ -336,7 +340,7 @@ async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     outbox: Arc<Outbox>,
     pings: &AtomicU32,
-    farewell: &OnceLock<CloseCode>,
+    close_code: &OnceLock<CloseCode>,
 ) {
     let mut ticks = interval_at(Instant::now() + limits::PING_EVERY, limits::PING_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -350,7 +354,7 @@ async fn write(
                     timeout(limits::time_to_take(bytes), send(&mut sink, batch)).await
                 }
                 Err(End::Finished) => {
-                    let code = farewell.get().copied().unwrap_or(close_code::AWAY);
+                    let code = close_code.get().copied().unwrap_or(close_code::AWAY);
                     break CloseFrame { code, reason: "".into() };
                 }
                 Err(End::Cut) => break CloseFrame { code: close_code::POLICY, reason: "too far behind".into() },
@@ -378,13 +382,13 @@ async fn write(
             }
         }
     };
-    let farewell = async {
+    let closing = async {
         // After a Close of the peer this sends nothing, but the library has an answer to flush. The
         // peer may be gone already.
         _ = sink.send(Message::Close(Some(reason))).await;
         _ = sink.flush().await;
     };
-    _ = timeout(limits::STALLED, farewell).await;
+    _ = timeout(limits::STALLED, closing).await;
 }
 
 async fn send(sink: &mut SplitSink<WebSocket, Message>, batch: Vec<Bytes>) -> Result<(), axum::Error> {

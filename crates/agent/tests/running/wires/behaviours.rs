@@ -307,12 +307,12 @@ async fn thoughts_of_earlier_turns() {
 async fn steering() {
     check(Row {
         asks: &[Steered("hi", "rather this")],
-        answers: &[&[Text(&["First."])], &[Text(&["Second."])]],
+        answers: &[&[Text(&["LoadReason."])], &[Text(&["Second."])]],
         seen: &[
             "=userMessage hi",
             "+agentMessage",
-            "text First.",
-            "=agentMessage First.",
+            "text LoadReason.",
+            "=agentMessage LoadReason.",
             USAGE,
             "=userMessage rather this",
             "+agentMessage",
@@ -321,7 +321,7 @@ async fn steering() {
             "usage 10/0 5/0 of 30",
             "turn completed",
         ],
-        told: &["user: hi", "assistant: First.", "user: rather this"],
+        told: &["user: hi", "assistant: LoadReason.", "user: rather this"],
         ..ROW
     })
     .await;

@@ -1,5 +1,5 @@
 //! The TCP sockets of this machine: whose they are. The kernel is asked for the one in question (`sock_diag`); where it
-//! does not answer such questions, its list of all sockets is read.
+//! does not answer such server_requests, its list of all sockets is read.
 
 use std::fs;
 use std::io;

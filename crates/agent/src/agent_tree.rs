@@ -1,0 +1,207 @@
+//! The agents that work together: the one that the user talks to and those that it started, directly or
+//! through others. What became of each is known here, also after it has been closed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use loomd_exec::sandbox::Roots;
+use loomd_protocol::ResponseItem;
+use loomd_store::ThreadId;
+use loomd_store::rollout::AgentStatus;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+
+use crate::inbox::{Inbox, Input};
+
+/// Names for agents, so that people can tell them apart.
+const NICKNAMES: &[&str] = &[
+    "Aspen", "Birch", "Cedar", "Dahlia", "Elder", "Fern", "Ginkgo", "Hazel", "Iris", "Juniper", "Kale", "Laurel",
+    "Maple", "Nettle", "Olive", "Poppy", "Quince", "Rowan", "Sage", "Thyme", "Umber", "Violet", "Willow", "Yarrow",
+];
+
+#[derive(Default)]
+pub(crate) struct AgentTree {
+    members: Mutex<AgentTable>,
+    changed: Notify,
+    /// What the paths of their sandboxes named when one of them first used them.
+    pub roots: Arc<Roots>,
+}
+
+#[derive(Default)]
+struct AgentTable {
+    agents: BTreeMap<ThreadId, AgentEntry>,
+    /// How many there have been.
+    born: usize,
+    /// Inboxes of the running turns.
+    inboxes: HashMap<ThreadId, Arc<Inbox>>,
+    /// Notifications for agents whose inbox takes none: no turn is running, or it is about to end.
+    pending: HashMap<ThreadId, Vec<ResponseItem>>,
+}
+
+impl AgentTable {
+    fn notify(&mut self, id: ThreadId, notification: Box<ResponseItem>) {
+        let refused = match self.inboxes.get(&id) {
+            Some(inbox) => inbox.put(Input::Injected(notification)),
+            None => Err(Input::Injected(notification)),
+        };
+        if let Err(Input::Injected(notification)) = refused {
+            self.pending.entry(id).or_default().push(*notification);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AgentEntry {
+    pub parent: ThreadId,
+    pub nickname: String,
+    pub role: Option<String>,
+    pub status: AgentStatus,
+    /// Its parent has been notified of its first final status.
+    notified: bool,
+}
+
+impl AgentEntry {
+    pub fn is_open(&self) -> bool {
+        !matches!(self.status, AgentStatus::Shutdown)
+    }
+}
+
+/// Whether an agent will do nothing more unless it is asked to.
+pub(crate) fn is_final(status: &AgentStatus) -> bool {
+    !matches!(status, AgentStatus::PendingInit | AgentStatus::Running | AgentStatus::Interrupted)
+}
+
+impl AgentTree {
+    /// A new agent; its nickname. An error when there are `max` open ones already.
+    pub fn join(&self, id: ThreadId, parent: ThreadId, role: Option<String>, max: usize) -> Result<String, ()> {
+        let mut members = self.lock();
+        if members.agents.values().filter(|member| member.is_open()).count() >= max {
+            return Err(());
+        }
+        let (round, at) = (members.born / NICKNAMES.len(), members.born % NICKNAMES.len());
+        members.born += 1;
+        let nickname = match round {
+            0 => NICKNAMES[at].to_owned(),
+            round => format!("{} {}", NICKNAMES[at], round + 1),
+        };
+        let member =
+            AgentEntry { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
+        members.agents.insert(id, member);
+        Ok(nickname)
+    }
+
+    pub fn find(&self, id: ThreadId) -> Option<AgentEntry> {
+        self.lock().agents.get(&id).cloned()
+    }
+
+    pub fn status(&self, id: ThreadId) -> AgentStatus {
+        self.find(id).map_or(AgentStatus::NotFound, |member| member.status)
+    }
+
+    pub fn set(&self, id: ThreadId, status: AgentStatus) {
+        if let Some(member) = self.lock().agents.get_mut(&id) {
+            member.status = status;
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Sets the status in which an agent's turn ended. The first final one is notified to its parent: the
+    /// notification is in the parent's inbox, or pending, before anybody who waits for the status sees it. Returns
+    /// the parent that was notified.
+    pub fn turn_ended(&self, id: ThreadId, status: AgentStatus, notification: Box<ResponseItem>) -> Option<ThreadId> {
+        let mut members = self.lock();
+        let member = members.agents.get_mut(&id)?;
+        let notifies = is_final(&status) && !member.notified;
+        member.notified |= notifies;
+        member.status = status;
+        let parent = member.parent;
+        if notifies {
+            members.notify(parent, notification);
+        }
+        drop(members);
+        self.changed.notify_waiters();
+        notifies.then_some(parent)
+    }
+
+    /// Notifications for this agent go to the inbox of its running turn; `None`: no turn is running.
+    pub fn set_inbox(&self, id: ThreadId, inbox: Option<Arc<Inbox>>) {
+        let mut members = self.lock();
+        match inbox {
+            Some(inbox) => members.inboxes.insert(id, inbox),
+            None => members.inboxes.remove(&id),
+        };
+    }
+
+    /// The notifications that no inbox has taken.
+    pub fn take_pending(&self, id: ThreadId) -> Vec<ResponseItem> {
+        self.lock().pending.remove(&id).unwrap_or_default()
+    }
+
+    pub fn forget(&self, id: ThreadId) {
+        self.lock().agents.remove(&id);
+    }
+
+    /// The open agents that one started, with their names.
+    pub fn children(&self, parent: ThreadId) -> Vec<(ThreadId, String)> {
+        let members = self.lock();
+        let children = members.agents.iter().filter(|(_, member)| member.parent == parent && member.is_open());
+        children.map(|(id, member)| (*id, member.nickname.clone())).collect()
+    }
+
+    /// Waits until one of them has come to an end.
+    pub async fn until_one_is_final(&self, ids: &[ThreadId]) {
+        loop {
+            let changed = self.changed.notified();
+            if ids.iter().any(|id| is_final(&self.status(*id))) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AgentTable> {
+        self.members.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::message;
+
+    fn done() -> AgentStatus {
+        AgentStatus::Completed(None)
+    }
+
+    fn notification() -> Box<ResponseItem> {
+        Box::new(message("user", "done".into()))
+    }
+
+    #[test]
+    fn the_first_final_status_of_a_child_is_in_the_inbox_of_its_parents_turn() {
+        let (agent_tree, parent, child) = (AgentTree::default(), ThreadId::new(), ThreadId::new());
+        agent_tree.join(child, parent, None, 1).unwrap();
+        let inbox = Arc::new(Inbox::default());
+        agent_tree.set_inbox(parent, Some(Arc::clone(&inbox)));
+        assert_eq!(agent_tree.turn_ended(child, AgentStatus::Interrupted, notification()), None);
+        assert_eq!(agent_tree.turn_ended(child, done(), notification()), Some(parent));
+        assert_eq!(agent_tree.turn_ended(child, done(), notification()), None);
+        assert_eq!((inbox.take().len(), agent_tree.take_pending(parent).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_notification_that_no_inbox_takes_is_pending() {
+        let (agent_tree, parent) = (AgentTree::default(), ThreadId::new());
+        let [idle, late] = [ThreadId::new(), ThreadId::new()];
+        for child in [idle, late] {
+            agent_tree.join(child, parent, None, 2).unwrap();
+        }
+        agent_tree.turn_ended(idle, done(), notification());
+        let inbox = Arc::new(Inbox::default());
+        inbox.close();
+        agent_tree.set_inbox(parent, Some(inbox));
+        agent_tree.turn_ended(late, done(), notification());
+        assert_eq!(agent_tree.take_pending(parent).len(), 2);
+        assert_eq!(agent_tree.take_pending(parent).len(), 0);
+    }
+}
