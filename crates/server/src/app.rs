@@ -20,11 +20,12 @@ use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::clients::Clients;
+use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
-use crate::handlers::fs::{Files, watched};
-use crate::handlers::search::Search;
+use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::outbox::Notification;
+use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
 /// The server's state, shared by all connections.
@@ -105,6 +106,11 @@ impl App {
             store,
             indexed: AtomicBool::new(false),
         }
+    }
+
+    /// Looks up the organisation's requirements, and refreshes them from then on. To be called before clients are served.
+    pub async fn load_requirements(&self) {
+        Cloud::begin(&self.sources.home, &self.accounts, &self.sources.live.managed).await;
     }
 
     /// Resolves when no turn is running.

@@ -12,7 +12,8 @@ use loomd_protocol::SandboxPolicy;
 use loomd_proxy::{Blocked, Decider, Deciding, Request};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{CommandPolicy, LaunchError, VariableRequest};
+use super::launch::{LaunchError, VariableRequest};
+use super::policy::CommandPolicy;
 use crate::refusal::Refusal;
 
 /// A command as a client asks for it.
