@@ -9,7 +9,7 @@ use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Head, RETAINED_BYTES, shares};
-use crate::process::{Exit, Process, Started, Stdio};
+use crate::process::{Exit, Process, StartedProcess, Stdio};
 use crate::supervise::{Sink, Supervision, supervise};
 use crate::text::to_text;
 use crate::{Command, Result};
@@ -65,14 +65,14 @@ impl Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCommand {
     pub outcome: Outcome,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub duration: Duration,
 }
 
-impl Finished {
+impl FinishedCommand {
     pub fn aggregated(&self) -> Vec<u8> {
         shares(&self.stdout, &self.stderr).concat()
     }
@@ -91,7 +91,7 @@ pub async fn run(
     limits: Limits,
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
-) -> Result<Finished> {
+) -> Result<FinishedCommand> {
     run_fed(command, None, limits, cancel, told).await
 }
 
@@ -101,7 +101,7 @@ pub async fn run_with_input(
     input: &[u8],
     limits: Limits,
     cancel: &CancellationToken,
-) -> Result<Finished> {
+) -> Result<FinishedCommand> {
     run_fed(command, Some(input), limits, cancel, |_, _| {}).await
 }
 
@@ -111,13 +111,13 @@ async fn run_fed(
     limits: Limits,
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
-) -> Result<Finished> {
+) -> Result<FinishedCommand> {
     let begun = Instant::now();
     let deadline = limits.timeout.and_then(|timeout| Deadline::now().checked_add(timeout));
     let started = Process::start(command, Stdio::Pipes { stdin: input.is_some() }).await?;
-    let Started { process, stdin, stdout, stderr } = started;
+    let StartedProcess { process, stdin, stdout, stderr } = started;
     let told = Mutex::new(told);
-    let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| Kept {
+    let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| StreamCapture {
         bytes: Head::new(limits.retained),
         stream,
         pieces: 0,
@@ -135,18 +135,18 @@ async fn run_fed(
         outcome = supervise(process, (stdout, stderr), (&mut out, &mut err), supervision) => outcome?,
         never = fed => match never {},
     };
-    Ok(Finished { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
+    Ok(FinishedCommand { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
 }
 
 /// One stream: kept as far as it fits, and told.
-struct Kept<'a, F> {
+struct StreamCapture<'a, F> {
     bytes: Head,
     stream: Stream,
     pieces: usize,
     told: &'a Mutex<F>,
 }
 
-impl<F: FnMut(Stream, &[u8]) + Send> Sink for Kept<'_, F> {
+impl<F: FnMut(Stream, &[u8]) + Send> Sink for StreamCapture<'_, F> {
     async fn take(&mut self, piece: &[u8]) {
         self.bytes.push(piece);
         self.pieces += 1;

@@ -88,12 +88,12 @@ impl Shell {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("login shell is disabled by config; omit `login` or set it to false.")]
-pub struct LoginRefused;
+pub struct LoginShellDisabled;
 
 /// Whether a script gets a login shell, given what the caller and the configuration say.
-pub fn login(requested: Option<bool>, allowed: bool) -> Result<bool, LoginRefused> {
+pub fn login(requested: Option<bool>, allowed: bool) -> Result<bool, LoginShellDisabled> {
     match requested {
-        Some(true) if !allowed => Err(LoginRefused),
+        Some(true) if !allowed => Err(LoginShellDisabled),
         requested => Ok(requested.unwrap_or(allowed)),
     }
 }
@@ -178,7 +178,7 @@ mod tests {
     fn a_login_shell_can_be_disabled() {
         let cases = [(None, true), (None, false), (Some(true), true), (Some(true), false), (Some(false), true)];
         let seen = cases.map(|(requested, allowed)| login(requested, allowed));
-        assert_eq!(seen, [Ok(true), Ok(false), Ok(true), Err(LoginRefused), Ok(false)]);
+        assert_eq!(seen, [Ok(true), Ok(false), Ok(true), Err(LoginShellDisabled), Ok(false)]);
     }
 
     #[test]

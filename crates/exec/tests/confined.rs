@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use loomd_exec::sandbox::{Sandbox, Surroundings};
-use loomd_exec::{Command, Environment, Holder, Process, Stdio, is_in_own_sandbox, socket_holder};
+use loomd_exec::{Command, Environment, Process, SocketHolder, Stdio, is_in_own_sandbox, socket_holder};
 use loomd_protocol::SandboxPolicy;
 
 /// A command that lives until it is dropped, and the number of its innermost process.
@@ -65,7 +65,7 @@ async fn a_socket_of_this_process_is_not_taken_for_one_of_a_sandbox() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let inode = fs::metadata(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap().ino();
-    assert_eq!(socket_holder(inode), Holder::Other);
+    assert_eq!(socket_holder(inode), SocketHolder::Other);
     drop(client);
-    assert_eq!(socket_holder(inode), Holder::Unknown);
+    assert_eq!(socket_holder(inode), SocketHolder::Unknown);
 }

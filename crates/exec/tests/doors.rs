@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use loomd_exec::sandbox::{Doors, Sandbox, Surroundings};
+use loomd_exec::sandbox::{LoopbackPorts, Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, run};
 use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,10 +28,10 @@ fn means() -> Vec<(&'static str, Sandbox)> {
     means
 }
 
-async fn run_with_doors(sandbox: &Sandbox, script: &str) -> (String, Doors) {
+async fn run_with_doors(sandbox: &Sandbox, script: &str) -> (String, LoopbackPorts) {
     let command = Command::new(["bash", "-c", script], "/", Environment::of_this_process());
     let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
-    let (command, doors) = sandbox.wrap_with_doors(&command, Some(helper), PORTS).unwrap();
+    let (command, doors) = sandbox.wrap_with_ports(&command, Some(helper), PORTS).unwrap();
     let cancel = CancellationToken::new();
     let serve = async {
         let listeners = doors.open().await.unwrap();
@@ -91,7 +91,7 @@ async fn where_no_network_can_be_made_nothing_runs() {
     let command = Command::new(["echo", "ran"], "/", Environment::of_this_process());
     let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
     let sandbox = sandbox().with_landlock_only();
-    let (command, doors) = sandbox.wrap_with_doors(&command, Some(helper), PORTS).unwrap();
+    let (command, doors) = sandbox.wrap_with_ports(&command, Some(helper), PORTS).unwrap();
     let done = run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap();
     let said = String::from_utf8_lossy(&done.aggregated()).into_owned();
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loomd_exec::{Command, Environment, Exit, Finished, Limits, Outcome, Stream, run, run_with_input};
+use loomd_exec::{Command, Environment, Exit, FinishedCommand, Limits, Outcome, Stream, run, run_with_input};
 use tokio_util::sync::CancellationToken;
 
 fn command(argv: &[&str]) -> Command {
@@ -14,7 +14,7 @@ fn sh(script: &str) -> Command {
     command(&["sh", "-c", script])
 }
 
-async fn run_quietly(command: &Command, limits: Limits) -> loomd_exec::Result<Finished> {
+async fn run_quietly(command: &Command, limits: Limits) -> loomd_exec::Result<FinishedCommand> {
     run(command, limits, &CancellationToken::new(), |_, _| {}).await
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loomd_exec::sandbox::{Report, Sandbox, Surroundings, looks_denied};
-use loomd_exec::{Command, Environment, Event, Exit, Finished, Limits, Sessions, run};
+use loomd_exec::{Command, Environment, Event, Exit, FinishedCommand, Limits, Sessions, run};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -35,12 +35,12 @@ impl Place {
         Sandbox::new(policy, Surroundings::new(&self.workspace)).unwrap()
     }
 
-    async fn run(&self, sandbox: &Sandbox, script: &str) -> Finished {
+    async fn run(&self, sandbox: &Sandbox, script: &str) -> FinishedCommand {
         let command = Command::new(["bash", "-c", script], &self.workspace, Environment::of_this_process());
         self.run_command(sandbox, &command).await
     }
 
-    async fn run_command(&self, sandbox: &Sandbox, command: &Command) -> Finished {
+    async fn run_command(&self, sandbox: &Sandbox, command: &Command) -> FinishedCommand {
         let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
         let command = sandbox.wrap(command, Some(helper)).unwrap();
         run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap()
@@ -444,7 +444,7 @@ async fn the_report_says_what_commands_find() {
 
 /// Runs a command where no namespaces can be made and only some programs are to be found. `None` where that
 /// cannot be arranged.
-async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<Finished> {
+async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<FinishedCommand> {
     let programs = place.outside.join("bin");
     let _ = fs::create_dir(&programs);
     for name in ["bash", "touch", "true"] {

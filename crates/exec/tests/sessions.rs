@@ -5,13 +5,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use loomd_exec::{Command, Ended, Environment, Event, Exit, Polled, Sessions, WriteError};
+use loomd_exec::{Command, Environment, Event, Exit, SessionEnd, SessionPoll, Sessions, WriteError};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<(String, Vec<Ended>)>>);
+struct Heard(Arc<Mutex<(String, Vec<SessionEnd>)>>);
 
 impl Heard {
     fn listen(&self) -> impl FnMut(Event<'_>) + Send + 'static {
@@ -56,7 +56,7 @@ fn sh(script: &str) -> Command {
     Command::new(["sh", "-c", script], "/", Environment::of_this_process())
 }
 
-async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> Polled {
+async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> SessionPoll {
     sessions.start(sessions.reserve(), &sh(script), terminal, wait, heard.listen()).await.unwrap()
 }
 
@@ -173,7 +173,7 @@ async fn a_character_is_not_torn_between_two_looks() {
     let script =
         format!(r"printf 'a\342\202'; until [ -e {} ]; do sleep 0.01; done; printf '\254!'; sleep 60", go.display());
     let (sessions, heard) = (Sessions::default(), Heard::default());
-    let Polled { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
+    let SessionPoll { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
     let mut seen = text(output);
     for wanted in ["a", "a€!"] {
         while seen != wanted {

@@ -1,6 +1,6 @@
 //! A script that is one command and the text it is fed: the command's words are still plain to see.
 
-use crate::script::{Parser, is_command_name};
+use crate::script::{ScriptParser, is_command_name};
 use crate::word::Word;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn name(text: &str) -> Option<(&str, bool, &str)> {
 fn unquoted(text: &str) -> Option<(Word, &str)> {
     let end = text.find([' ', '\t']).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
-    let mut parser = Parser { rest: word };
+    let mut parser = ScriptParser { rest: word };
     let word = parser.word()??;
     (parser.rest.is_empty() && !word.is_quoted() && !word.expands() && !word.text().contains('\\'))
         .then_some((word, after))

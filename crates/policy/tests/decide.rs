@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use loomd_policy::rules::{Rules, load};
-use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, DecisionRequest, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 const RULES: &str = r#"
@@ -89,7 +89,7 @@ impl Case<'_> {
     fn check_argv(&self, command: &[&str], expected: Decision) {
         let command: Vec<_> = command.iter().map(ToString::to_string).collect();
         let prefix_rule = words(self.prefix_rule);
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: &command,
             approval: &self.approval,
             sandbox: &self.sandbox,
@@ -257,7 +257,7 @@ fn a_rule_does_not_free_a_name_that_the_workspace_can_decide() {
     let path = planted.path().canonicalize().unwrap();
     let can_write = |file: &Path| file.starts_with(&path);
     let (command, rules) = (["ls".to_owned(), "-x".to_owned()], self::rules(rules));
-    let decision = decide(Question {
+    let decision = decide(DecisionRequest {
         command: &command,
         approval: &AskForApproval::Untrusted,
         sandbox: &read_only(),
@@ -381,7 +381,7 @@ fn a_rule_that_forbids_leaves_other_commands_alone() {
     ] {
         let command = ["/bin/bash".to_owned(), "-lc".to_owned(), script.to_owned()];
         let rules = rules(PUSH);
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: &command,
             approval: &AskForApproval::OnRequest,
             sandbox: &read_only(),

@@ -9,8 +9,8 @@ use crate::host::Host;
 
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
-    allowed: List,
-    denied: List,
+    allowed: PatternList,
+    denied: PatternList,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub struct PatternError {
 
 /// What the lists say of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListMatch {
     Denied,
     /// By its very name.
     ByName,
@@ -35,28 +35,28 @@ impl Domains {
         allowed: impl IntoIterator<Item = &'a str>,
         denied: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, PatternError> {
-        Ok(Self { allowed: List::new(allowed)?, denied: List::new(denied)? })
+        Ok(Self { allowed: PatternList::new(allowed)?, denied: PatternList::new(denied)? })
     }
 
-    pub(crate) fn find(&self, host: &Host) -> Listed {
+    pub(crate) fn find(&self, host: &Host) -> ListMatch {
         if self.denied.names.contains(host.as_str()) || self.denied.patterns.is_match(host.as_str()) {
-            return Listed::Denied;
+            return ListMatch::Denied;
         }
         match self.allowed.names.contains(host.as_str()) {
-            true => Listed::ByName,
-            false if self.allowed.patterns.is_match(host.as_str()) => Listed::Allowed,
-            false => Listed::Nowhere,
+            true => ListMatch::ByName,
+            false if self.allowed.patterns.is_match(host.as_str()) => ListMatch::Allowed,
+            false => ListMatch::Nowhere,
         }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-struct List {
+struct PatternList {
     names: HashSet<String>,
     patterns: GlobSet,
 }
 
-impl List {
+impl PatternList {
     fn new<'a>(written: impl IntoIterator<Item = &'a str>) -> Result<Self, PatternError> {
         let mut names = HashSet::new();
         let mut patterns = GlobSetBuilder::new();
@@ -99,14 +99,14 @@ mod tests {
 
     use super::*;
 
-    fn check(allowed: &[&str], denied: &[&str], expected: &[(&str, Listed)]) {
+    fn check(allowed: &[&str], denied: &[&str], expected: &[(&str, ListMatch)]) {
         let domains = Domains::new(allowed.iter().copied(), denied.iter().copied()).unwrap();
         for (host, expected) in expected {
             assert_eq!(domains.find(&Host::parse(host).unwrap()), *expected, "{host} {allowed:?} {denied:?}");
         }
     }
 
-    use Listed::{Allowed, ByName, Denied, Nowhere};
+    use ListMatch::{Allowed, ByName, Denied, Nowhere};
 
     #[test]
     fn names_and_patterns_say_who_is_meant() {

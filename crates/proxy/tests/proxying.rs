@@ -6,7 +6,9 @@ use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use loomd_proxy::{Blocked, Decider, Deciding, Domains, Host, Mode, Policy, Proxy, Request, Resolver, Resolving};
+use loomd_proxy::{
+    BlockReason, Decider, DecisionFuture, Domains, Host, Mode, Policy, Proxy, Request, ResolveFuture, Resolver,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -15,7 +17,7 @@ use tokio::task::JoinHandle;
 struct Here;
 
 impl Resolver for Here {
-    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> ResolveFuture<'a> {
         let address = host.address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         Box::pin(async move { Ok(vec![SocketAddr::new(address, port)]) })
     }
@@ -25,22 +27,22 @@ impl Resolver for Here {
 #[derive(Default)]
 struct Judge {
     asked: Mutex<Vec<String>>,
-    blocked: Mutex<Vec<(String, Blocked)>>,
+    blocked: Mutex<Vec<(String, BlockReason)>>,
 }
 
 impl Decider for Judge {
-    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a> {
+    fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a> {
         self.asked.lock().unwrap().push(format!("{} {}", request.protocol.name(), request.host));
         Box::pin(async move {
             match request.host.as_str() {
                 "hm.test" => pending().await,
                 name if name.starts_with("yes") => Ok(()),
-                _ => Err(Blocked::NotAllowed),
+                _ => Err(BlockReason::NotAllowed),
             }
         })
     }
 
-    fn blocked(&self, request: &Request, why: Blocked) {
+    fn blocked(&self, request: &Request, why: BlockReason) {
         self.blocked.lock().unwrap().push((request.host.to_string(), why));
     }
 }
@@ -190,7 +192,7 @@ async fn what_is_denied_is_not_asked_about() {
     assert_eq!(world.socks("bad.test", 1).await.0, 2);
     assert_eq!(world.asked(), Vec::<String>::new());
     let blocked = world.judge.blocked.lock().unwrap().clone();
-    assert_eq!(blocked, [(); 3].map(|()| ("bad.test".to_owned(), Blocked::Denied)));
+    assert_eq!(blocked, [(); 3].map(|()| ("bad.test".to_owned(), BlockReason::Denied)));
 }
 
 #[tokio::test]

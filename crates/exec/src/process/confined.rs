@@ -15,16 +15,16 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a sandboxed command for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Counted(());
+pub(super) struct RunningSandbox(());
 
-impl Counted {
+impl RunningSandbox {
     pub fn new() -> Self {
         RUNNING.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for Counted {
+impl Drop for RunningSandbox {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -32,7 +32,7 @@ impl Drop for Counted {
 
 /// Who holds a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum SocketHolder {
     /// A process in a sandbox of ours, and nobody else.
     OwnSandbox,
     /// At least one process that is in no sandbox of ours.
@@ -43,15 +43,15 @@ pub enum Holder {
 
 /// Who holds the socket with this inode. Looks at the descriptors of every process while a sandboxed command runs, and
 /// at nothing otherwise. Blocks.
-pub fn socket_holder(inode: u64) -> Holder {
+pub fn socket_holder(inode: u64) -> SocketHolder {
     if RUNNING.load(Ordering::SeqCst) == 0 {
-        return Holder::Other;
+        return SocketHolder::Other;
     }
-    let mut holder = Holder::Unknown;
+    let mut holder = SocketHolder::Unknown;
     for pid in socket_holders(inode) {
         match is_in_own_sandbox(pid) {
-            Ok(false) => return Holder::Other,
-            Ok(true) => holder = Holder::OwnSandbox,
+            Ok(false) => return SocketHolder::Other,
+            Ok(true) => holder = SocketHolder::OwnSandbox,
             Err(_) => {}
         }
     }

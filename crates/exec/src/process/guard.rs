@@ -11,8 +11,8 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Pid;
 
 use super::kill::kill_all;
-use super::launch::{Failed, Launch};
-use super::platform::{Announced, ExitHandle, Stack};
+use super::launch::{Launch, LaunchFailure};
+use super::platform::{ExitHandle, Stack, WatchedProcess};
 use super::stdio::nothing;
 use crate::helper::{GUARD, is_ready, this_program};
 use crate::{Command, Environment};
@@ -20,10 +20,10 @@ use crate::{Command, Environment};
 /// Our end: started with the first program, if there can be one. What is said is a number: that of a program which
 /// starts, which the program says itself, or with a minus that of one which ended.
 #[derive(Debug, Default)]
-pub(super) struct Guard(Option<Running>);
+pub(super) struct Guard(Option<GuardProcess>);
 
 #[derive(Debug)]
-struct Running {
+struct GuardProcess {
     line: UnixStream,
     handle: ExitHandle,
 }
@@ -32,10 +32,10 @@ impl Guard {
     /// Starts a program that the guard knows of. Without a guard, what the program starts may outlive us.
     pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, ExitHandle)> {
         if self.0.as_ref().is_none_or(|guard| !matches!(guard.handle.reap(), Ok(false))) {
-            self.0 = Running::start(stack).unwrap_or_default();
+            self.0 = GuardProcess::start(stack).unwrap_or_default();
         }
         let line = self.0.as_ref().map(|guard| guard.line.as_raw_fd());
-        launch.start(stack, line).map_err(|Failed { group, error }| {
+        launch.start(stack, line).map_err(|LaunchFailure { group, error }| {
             group.into_iter().for_each(|group| self.ended(group));
             error
         })
@@ -49,7 +49,7 @@ impl Guard {
     }
 }
 
-impl Running {
+impl GuardProcess {
     fn start(stack: &mut Stack) -> crate::Result<Option<Self>> {
         if !is_ready() {
             return Ok(None);
@@ -90,7 +90,7 @@ pub(crate) fn guard() -> i32 {
         if number < 0 {
             running.remove(&-number);
         } else if let Some(pid) = Pid::from_raw(number)
-            && let Ok(announced) = Announced::new(pid)
+            && let Ok(announced) = WatchedProcess::new(pid)
         {
             running.insert(number, (pid, announced));
         }

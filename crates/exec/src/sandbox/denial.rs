@@ -1,7 +1,7 @@
 //! Whether a command that failed looks like it ran into its sandbox. Nothing tells for sure: programs say in
 //! their own words what they were refused.
 
-use crate::{Finished, Outcome};
+use crate::{FinishedCommand, Outcome};
 
 const WORDS: &[&str] = &[
     "operation not permitted",
@@ -14,7 +14,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// To be asked of sandboxed commands only.
-pub fn looks_denied(finished: &Finished) -> bool {
+pub fn looks_denied(finished: &FinishedCommand) -> bool {
     let Outcome::Ended(exit) = finished.outcome else { return false };
     if exit.code() == 0 {
         return false;
@@ -38,7 +38,7 @@ mod tests {
     fn failures_are_told_by_their_words() {
         let check = |outcome: Outcome, stdout: &str, stderr: &str, expected: bool| {
             let (stdout, stderr) = (stdout.into(), stderr.into());
-            let finished = Finished { outcome, stdout, stderr, duration: Duration::ZERO };
+            let finished = FinishedCommand { outcome, stdout, stderr, duration: Duration::ZERO };
             assert_eq!(looks_denied(&finished), expected, "{finished:?}");
         };
         let failed = Outcome::Ended(Exit::Code(1));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::conceal::Concealed;
+use super::conceal::ConcealedFolder;
 use super::{Sandbox, WritableRoot};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Layer<'a> {
     /// May not even be read.
     Closed(&'a Path),
     /// May be read only, but for some entries.
-    Concealed(&'a Concealed),
+    Concealed(&'a ConcealedFolder),
 }
 
 impl<'a> Layer<'a> {
@@ -106,7 +106,7 @@ mod tests {
                 exception("/else/where", false),
                 exception("/w/a/in/x/y/no", false),
             ],
-            concealed: vec![Concealed { folder: "/w/our/home".into(), names: vec![] }],
+            concealed: vec![ConcealedFolder { folder: "/w/our/home".into(), names: vec![] }],
             ..Sandbox::new_read_only(false)
         };
         let pinned = sandbox.overlay().into_iter().filter_map(|layer| match layer {

@@ -28,14 +28,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use conceal::Concealed;
+use conceal::ConcealedFolder;
 pub use denial::looks_denied;
 pub use limits::ResourceLimits;
 pub use plan::{Surroundings, network_disabled};
 pub(crate) use platform::is_wrapped;
-pub use platform::{Doors, Report};
 #[cfg(target_os = "linux")]
 pub(crate) use platform::{INSIDE, help};
+pub use platform::{LoopbackPorts, Report};
 use roots::Identity;
 pub use roots::{Grant, Roots};
 
@@ -50,22 +50,22 @@ pub struct Sandbox {
     /// What differs from what is around it.
     exceptions: Vec<Exception>,
     /// Folders that are shown without some of their entries.
-    concealed: Vec<Concealed>,
+    concealed: Vec<ConcealedFolder>,
     network: bool,
     /// Whether a command with network may connect to unix sockets.
     unix_sockets: bool,
     /// Ports that somebody outside answers, on a loopback of the command's own.
     doors: Vec<u16>,
     limits: ResourceLimits,
-    means: Means,
+    mechanism: Mechanism,
     /// Whether Landlock stands behind the mounts where the kernel has it.
     landlock: bool,
 }
 
 /// How a command is confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Means {
-    /// By the strongest means that this system has.
+enum Mechanism {
+    /// By the strongest mechanism that this system has.
     #[default]
     Best,
     Bubblewrap,
@@ -110,14 +110,19 @@ impl Sandbox {
 
     /// The command that runs `command` in this sandbox with nothing of the network but these TCP ports of its own
     /// loopback, and the other side of those ports.
-    pub fn wrap_with_doors(&self, command: &Command, helper: Option<&Path>, ports: &[u16]) -> Result<(Command, Doors)> {
+    pub fn wrap_with_ports(
+        &self,
+        command: &Command,
+        helper: Option<&Path>,
+        ports: &[u16],
+    ) -> Result<(Command, LoopbackPorts)> {
         let sandbox = Self { network: false, doors: ports.to_vec(), ..self.clone() };
-        platform::wrap_with_doors(&sandbox, command, helper)
+        platform::wrap_with_ports(&sandbox, command, helper)
     }
 
     /// Asks for the older way, without namespaces.
     pub fn with_landlock_only(mut self) -> Self {
-        self.means = Means::Landlock;
+        self.mechanism = Mechanism::Landlock;
         self
     }
 
@@ -129,7 +134,7 @@ impl Sandbox {
 
     /// Asks for bubblewrap even where we could do without.
     pub fn with_bubblewrap_only(mut self) -> Self {
-        self.means = Means::Bubblewrap;
+        self.mechanism = Mechanism::Bubblewrap;
         self
     }
 

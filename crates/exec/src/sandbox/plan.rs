@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-use super::conceal::Concealed;
+use super::conceal::ConcealedFolder;
 use super::layers::Layer;
 use super::roots::{Grant, Root, Roots};
-use super::{Exception, Means, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
+use super::{Exception, Mechanism, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl Sandbox {
             unix_sockets: false,
             doors: Vec::new(),
             limits: ResourceLimits::default(),
-            means: Means::default(),
+            mechanism: Mechanism::default(),
             landlock: true,
         }
     }
@@ -146,7 +146,7 @@ impl Sandbox {
             {
                 match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
                     (Some(folder), Some(name)) if !self.can_write(folder) => {
-                        self.concealed.push(Concealed { folder: folder.into(), names: vec![name.into()] });
+                        self.concealed.push(ConcealedFolder { folder: folder.into(), names: vec![name.into()] });
                     }
                     _ => self.exceptions.push(Exception { path, identity, readable: false }),
                 }
@@ -154,7 +154,7 @@ impl Sandbox {
         }
         if self.can_read(&home) {
             let names = CREDENTIALS.iter().map(ToString::to_string).collect();
-            self.concealed.push(Concealed { folder: home, names });
+            self.concealed.push(ConcealedFolder { folder: home, names });
         }
     }
 

@@ -24,11 +24,11 @@ const DRAIN: Duration = Duration::from_secs(2);
 pub enum Event<'a> {
     /// A piece of output that ends between characters.
     Output(&'a str),
-    Ended(Ended),
+    Ended(SessionEnd),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct SessionEnd {
     pub exit: Exit,
     /// All that was printed.
     pub output: HeadTail,
@@ -36,25 +36,25 @@ pub struct Ended {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Session(Arc<Shared>);
+pub(super) struct Session(Arc<SessionInner>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SessionInner {
+    state: Mutex<SessionState>,
     changed: Notify,
     stop: CancellationToken,
     input: tokio::sync::Mutex<Option<Input>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SessionState {
     unread: HeadTail,
     exit: Option<Exit>,
 }
 
 impl Session {
     pub fn new(input: Option<Input>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SessionInner {
             state: Mutex::default(),
             changed: Notify::new(),
             stop: CancellationToken::new(),
@@ -62,7 +62,7 @@ impl Session {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.0.state.lock()
     }
 
@@ -163,7 +163,7 @@ pub(super) async fn pump(
         exit => exit,
     };
     // First the news, then the answer to those who wait: they may tell the end of the whole turn.
-    events(Event::Ended(Ended { exit, output: all, duration: begun.elapsed() }));
+    events(Event::Ended(SessionEnd { exit, output: all, duration: begun.elapsed() }));
     session.state().exit = Some(exit);
     session.0.changed.notify_waiters();
     session.0.input.lock().await.take();

@@ -4,7 +4,7 @@ use std::thread;
 
 use super::arguments::{bind, decision, examples, executables, justification, list, pattern, required, text};
 use super::host::{NetworkDecision, NetworkProtocol, NetworkRule, host};
-use super::starlark::{Failure, Host, Plain, Span, run};
+use super::starlark::{Failure, Host, HostValue, Span, run};
 use super::{PrefixRule, Rules};
 use crate::quote::join;
 
@@ -27,14 +27,14 @@ pub(super) fn evaluate(source: &str) -> Result<Rules, Failure> {
 }
 
 fn evaluate_here(source: &str) -> Result<Rules, Failure> {
-    let mut file = File::default();
+    let mut file = RulesFile::default();
     run(source, &mut file)?;
     file.check_examples()?;
     Ok(file.rules)
 }
 
 #[derive(Default)]
-struct File {
+struct RulesFile {
     rules: Rules,
     examples: Vec<Example>,
     calls: usize,
@@ -48,10 +48,10 @@ struct Example {
     call: Span,
 }
 
-impl Host for File {
+impl Host for RulesFile {
     const FUNCTIONS: &'static [&'static str] = &["prefix_rule", "network_rule", "host_executable"];
 
-    fn call(&mut self, function: &str, arguments: &[(Option<String>, Plain)], call: Span) -> Result<(), String> {
+    fn call(&mut self, function: &str, arguments: &[(Option<String>, HostValue)], call: Span) -> Result<(), String> {
         self.calls += 1;
         if self.calls > MAX_RULES {
             return Err("too many rules".into());
@@ -94,7 +94,7 @@ impl Host for File {
     }
 }
 
-impl File {
+impl RulesFile {
     /// Examples are tried on the rule that gives them, with the programs of the whole file.
     fn check_examples(&self) -> Result<(), Failure> {
         for Example { rule, command, applies, call } in &self.examples {

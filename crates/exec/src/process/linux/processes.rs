@@ -8,9 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// A process that the guard was told of. Its descriptor cannot come to mean another process.
-pub(in crate::process) struct Announced(OwnedFd);
+pub(in crate::process) struct WatchedProcess(OwnedFd);
 
-impl Announced {
+impl WatchedProcess {
     pub fn new(pid: Pid) -> io::Result<Self> {
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }

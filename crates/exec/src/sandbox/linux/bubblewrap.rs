@@ -16,7 +16,7 @@ use super::entries::{EntryKind, VisibleEntry};
 use super::helper::{INSIDE, complain};
 use super::mounts::KERNEL_SWITCHES;
 use super::namespaces::wait_for;
-use super::sys::{Forked, exit, fork, ignore_keyboard};
+use super::sys::{Fork, exit, fork, ignore_keyboard};
 use crate::helper::{INHERITED, THIS_PROGRAM};
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
@@ -45,11 +45,11 @@ pub(super) fn run(
 ) -> io::Result<i32> {
     ignore_keyboard();
     match fork(0)? {
-        Forked::Child => {
+        Fork::Child => {
             let error = exec(program, sandbox, cwd, argv, line.as_ref());
             exit(complain("cannot start bubblewrap", &error))
         }
-        Forked::Parent(bubblewrap) => {
+        Fork::Parent(bubblewrap) => {
             drop(line);
             wait_for(bubblewrap)
         }
@@ -171,7 +171,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Means, ReadableRoot, WritableRoot};
+    use crate::sandbox::{Mechanism, ReadableRoot, WritableRoot};
 
     fn check(sandbox: &Sandbox, expected: &str) {
         let arguments = arguments(sandbox, Path::new("/w"));
@@ -183,7 +183,8 @@ mod tests {
     fn a_sandbox_becomes_arguments() {
         let (protected, absent) = (vec!["/w/.git".into()], vec!["/w/.codex".into()]);
         let root = WritableRoot { path: "/w".into(), identity: None, protected, absent };
-        let mut sandbox = Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::new_read_only(false) };
+        let mut sandbox =
+            Sandbox { mechanism: Mechanism::Bubblewrap, writable: vec![root], ..Sandbox::new_read_only(false) };
         let start = "--die-with-parent --unshare-user --unshare-pid --as-pid-1 --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();

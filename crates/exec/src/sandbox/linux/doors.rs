@@ -23,12 +23,12 @@ const MOST: usize = 4;
 
 /// The outer side of a command's ports.
 #[derive(Debug)]
-pub struct Doors {
+pub struct LoopbackPorts {
     line: UnixStream,
     count: usize,
 }
 
-impl Doors {
+impl LoopbackPorts {
     pub(super) fn new(count: usize) -> io::Result<(Self, Channel)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;

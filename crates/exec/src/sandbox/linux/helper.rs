@@ -9,7 +9,7 @@ use super::namespaces::{become_command, init};
 use super::sys::leave_keyring;
 use super::{bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
 use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
-use crate::sandbox::{Means, Sandbox};
+use crate::sandbox::{Mechanism, Sandbox};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
@@ -61,13 +61,13 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
     if let Err(error) = sandbox.check_granted().and_then(|()| sandbox.check_exceptions()) {
         return complain(CHANGED, &error);
     }
-    if sandbox.means != Means::Landlock {
+    if sandbox.mechanism != Mechanism::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {
             Ok(taken) => taken,
             Err(error) => return complain("cannot protect what does not exist yet", &error),
         };
-        if sandbox.means == Means::Best
+        if sandbox.mechanism == Mechanism::Best
             && let Ok(code) = namespaces::run(sandbox, &cwd, argv, &mut line)
         {
             return code;
@@ -78,7 +78,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
             drop(taken);
             return code.unwrap_or_else(|error| complain("cannot start bubblewrap", &error));
         }
-        if sandbox.means == Means::Bubblewrap {
+        if sandbox.mechanism == Mechanism::Bubblewrap {
             return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
         }
         if !sandbox.has_only_whole_folders() {

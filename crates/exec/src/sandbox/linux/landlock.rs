@@ -13,7 +13,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::isatty;
 
 use crate::sandbox::Sandbox;
-use crate::sandbox::conceal::Concealed;
+use crate::sandbox::conceal::ConcealedFolder;
 
 /// Newer kernels know more; older ones enforce what they know.
 const KNOWN: ABI = ABI::V5;
@@ -54,7 +54,7 @@ fn terminals(mut ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError
 
 /// A folder, or the parts of it that together are all but what is concealed in it. What is made in a folder above that
 /// later is not among them.
-fn except(folder: &Path, concealed: &[Concealed]) -> Vec<PathBuf> {
+fn except(folder: &Path, concealed: &[ConcealedFolder]) -> Vec<PathBuf> {
     let inside = concealed.iter().any(|concealed| concealed.folder.starts_with(folder));
     if concealed.iter().any(|concealed| concealed.conceals(folder)) {
         return Vec::new();

@@ -20,7 +20,7 @@ mod sys;
 
 use std::path::Path;
 
-pub use doors::Doors;
+pub use doors::LoopbackPorts;
 pub(crate) use helper::{INSIDE, help};
 pub use report::Report;
 
@@ -42,8 +42,12 @@ pub(super) fn wrap(sandbox: &Sandbox, command: &Command, helper: Option<&Path>) 
 }
 
 /// The command that runs `command` in this sandbox with its doors, and their outer side.
-pub(super) fn wrap_with_doors(sandbox: &Sandbox, command: &Command, helper: Option<&Path>) -> Result<(Command, Doors)> {
-    let (doors, channel) = Doors::new(sandbox.doors.len())?;
+pub(super) fn wrap_with_ports(
+    sandbox: &Sandbox,
+    command: &Command,
+    helper: Option<&Path>,
+) -> Result<(Command, LoopbackPorts)> {
+    let (doors, channel) = LoopbackPorts::new(sandbox.doors.len())?;
     Ok((Command { channel: Some(channel), ..wrap(sandbox, command, helper)? }, doors))
 }
 

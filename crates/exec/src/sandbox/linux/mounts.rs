@@ -16,7 +16,7 @@ use rustix::mount::{
 use super::devices::Devices;
 use super::entries::EntryKind;
 use super::sys::{make_harmless, make_read_only};
-use crate::sandbox::conceal::Concealed;
+use crate::sandbox::conceal::ConcealedFolder;
 use crate::sandbox::layers::Layer;
 use crate::sandbox::{ReadableRoot, Sandbox};
 
@@ -39,7 +39,7 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
     let everything = sandbox.writable.iter().any(|root| root.path == Path::new("/"));
     match &sandbox.readable {
         Some(roots) => {
-            let readable = Readable::take(roots)?;
+            let readable = ReadableTrees::take(roots)?;
             let stage = Path::new(STAGE);
             attach(&new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?, stage)?;
             readable.attach(stage)?;
@@ -168,7 +168,7 @@ fn protect(path: &Path) -> io::Result<()> {
 }
 
 /// Covers a folder with a copy of it, made of mounts and links, that lacks what is concealed.
-fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
+fn conceal(base: &Path, concealed: &ConcealedFolder) -> io::Result<()> {
     let folder = inside(base, &concealed.folder);
     let entries = match concealed.visible_entries(&folder) {
         Ok(entries) => entries,
@@ -176,7 +176,7 @@ fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    // Taken hold of before the cover hides them; what is gone already is not missed.
+    // Cloned before the cover hides them. An entry that is gone by now is left out.
     let trees: Vec<_> = entries
         .into_iter()
         .map(|entry| match entry.kind {
@@ -228,12 +228,12 @@ fn close(base: &Path, path: &Path, inner: &[&Mount]) -> io::Result<()> {
 }
 
 /// What may be read, and by which other names it is known.
-struct Readable {
+struct ReadableTrees {
     trees: Vec<(PathBuf, OwnedFd)>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Readable {
+impl ReadableTrees {
     fn take(roots: &[ReadableRoot]) -> io::Result<Self> {
         let links = roots.iter().map(|root| (root.name.clone(), root.path.clone())).collect();
         let mut real: Vec<_> = roots.iter().map(|root| root.path.clone()).collect();

@@ -17,7 +17,7 @@ use rustix::process::{
 };
 
 use super::sys::{
-    Forked, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
+    Fork, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
     leave_keyring, make_private,
 };
 use super::{doors, helper, landlock, mounts, seccomp};
@@ -41,7 +41,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut O
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match fork(namespaces)? {
-        Forked::Child => {
+        Fork::Child => {
             drop(report);
             let mut reporter = fs::File::from(reporter);
             let said = match enter(user, group).map(|()| confine(sandbox, cwd, line.take())) {
@@ -60,7 +60,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut O
             }
             exit(init(sandbox, argv))
         }
-        Forked::Parent(init) => {
+        Fork::Parent(init) => {
             drop(reporter);
             ignore_keyboard();
             let mut said = Vec::new();
@@ -99,8 +99,8 @@ pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
 fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     shut_in(sandbox)?;
     let command = match fork(0)? {
-        Forked::Child => exit(become_command(argv)),
-        Forked::Parent(command) => command,
+        Fork::Child => exit(become_command(argv)),
+        Fork::Parent(command) => command,
     };
     loop {
         match wait(WaitOptions::empty()) {

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::sys::{Forked, exit, fork};
+use super::sys::{Fork, exit, fork};
 
 /// Nobody makes folders that even their owner cannot write to, so it tells ours from theirs.
 const MODE: u32 = 0o555;
@@ -27,22 +27,22 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Names that are taken as long as this is open.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct Placeholders {
     /// The end of the pipe tells the cleaner that all is over.
     _held: Option<OwnedFd>,
     _locks: Vec<File>,
 }
 
 /// Takes the names, and starts a process that gives them back when the helper and what it started are gone.
-pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<Taken> {
+pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<Placeholders> {
     let (names, locks): (Vec<_>, Vec<_>) = names.filter_map(|name| Some((name, take_one(name)?))).unzip();
     if names.is_empty() {
-        return Ok(Taken::default());
+        return Ok(Placeholders::default());
     }
     let (ended, held) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork(0)? {
-        Forked::Parent(_) => Ok(Taken { _held: Some(held), _locks: locks }),
-        Forked::Child => {
+        Fork::Parent(_) => Ok(Placeholders { _held: Some(held), _locks: locks }),
+        Fork::Child => {
             drop((held, locks));
             clean(ended, &names)
         }

@@ -126,9 +126,9 @@ fn other_than_local() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     Ok(denied)
 }
 
-type Rules = Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::BackendError>;
+type SeccompRules = Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::BackendError>;
 
-fn compile(rules: impl Fn(i64) -> Rules) -> io::Result<BpfProgram> {
+fn compile(rules: impl Fn(i64) -> SeccompRules) -> io::Result<BpfProgram> {
     let program = || -> Result<BpfProgram, seccompiler::BackendError> {
         let mut all = std::collections::BTreeMap::new();
         for numbering in NUMBERINGS {

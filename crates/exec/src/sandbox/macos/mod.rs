@@ -8,7 +8,7 @@ mod seatbelt;
 
 use std::path::Path;
 
-pub use doors::Doors;
+pub use doors::LoopbackPorts;
 pub use report::Report;
 
 use super::Sandbox;
@@ -17,7 +17,7 @@ use crate::{Command, Error, Result};
 /// The command that runs `command` in this sandbox. No helper program is needed.
 pub(super) fn wrap(sandbox: &Sandbox, command: &Command, _helper: Option<&Path>) -> Result<Command> {
     if !sandbox.doors.is_empty() {
-        return Err(Error::NoDoors);
+        return Err(Error::NoLoopbackPorts);
     }
     sandbox.check_granted()?;
     sandbox.check_exceptions()?;
@@ -27,8 +27,8 @@ pub(super) fn wrap(sandbox: &Sandbox, command: &Command, _helper: Option<&Path>)
 }
 
 /// Always an error: a command here has no loopback of its own.
-pub(super) fn wrap_with_doors(_: &Sandbox, _: &Command, _: Option<&Path>) -> Result<(Command, Doors)> {
-    Err(Error::NoDoors)
+pub(super) fn wrap_with_ports(_: &Sandbox, _: &Command, _: Option<&Path>) -> Result<(Command, LoopbackPorts)> {
+    Err(Error::NoLoopbackPorts)
 }
 
 /// Whether a command was wrapped in a sandbox by this crate.

@@ -22,7 +22,7 @@ mod tests;
 pub(super) use evaluate::{Host, run};
 pub use lexer::Position;
 pub(super) use syntax::Span;
-pub(super) use value::Plain;
+pub(super) use value::HostValue;
 
 /// Where and why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

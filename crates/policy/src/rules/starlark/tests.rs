@@ -4,12 +4,12 @@ use super::*;
 
 /// Remembers what it is shown, as it would be written.
 #[derive(Default)]
-struct Shown(Vec<String>);
+struct ShowHost(Vec<String>);
 
-impl Host for Shown {
+impl Host for ShowHost {
     const FUNCTIONS: &'static [&'static str] = &["show"];
 
-    fn call(&mut self, _: &str, arguments: &[(Option<String>, Plain)], _: Span) -> Result<(), String> {
+    fn call(&mut self, _: &str, arguments: &[(Option<String>, HostValue)], _: Span) -> Result<(), String> {
         for (name, value) in arguments {
             let name = name.as_ref().map(|name| format!("{name}=")).unwrap_or_default();
             self.0.push(name + &plain(value));
@@ -18,16 +18,16 @@ impl Host for Shown {
     }
 }
 
-fn plain(value: &Plain) -> String {
+fn plain(value: &HostValue) -> String {
     match value {
-        Plain::Text(text) => text.clone(),
-        Plain::List(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Plain::Other(kind) => format!("<{kind}>"),
+        HostValue::Text(text) => text.clone(),
+        HostValue::List(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        HostValue::Other(kind) => format!("<{kind}>"),
     }
 }
 
 fn shown(source: &str) -> Result<String, String> {
-    let mut host = Shown::default();
+    let mut host = ShowHost::default();
     match run(source, &mut host) {
         Ok(()) => Ok(host.0.join(",")),
         Err(Failure { message, span }) => Err(format!("{}:{} {message}", span.start.line, span.start.column)),

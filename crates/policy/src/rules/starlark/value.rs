@@ -42,14 +42,14 @@ impl Value {
 
 /// A value as those see it that a file's own functions are none of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Plain {
+pub(in super::super) enum HostValue {
     Text(String),
-    List(Vec<Plain>),
+    List(Vec<HostValue>),
     /// Anything else, by the name of its type.
     Other(&'static str),
 }
 
-impl Plain {
+impl HostValue {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "string",

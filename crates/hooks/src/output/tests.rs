@@ -5,12 +5,12 @@ use super::*;
 
 const EVENTS: [HookEventName; 5] = [SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop];
 
-fn hear(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> Verdict {
-    verdict(event, Said { outcome, stdout, stderr, timeout_seconds: 7 })
+fn hear(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> ParsedOutput {
+    verdict(event, HookOutput { outcome, stdout, stderr, timeout_seconds: 7 })
 }
 
 /// A verdict in one line: its status, its entries, and what follows from it.
-fn shown(verdict: &Verdict) -> String {
+fn shown(verdict: &ParsedOutput) -> String {
     use std::fmt::Write;
     let mut line = format!("{:?}", verdict.status).to_lowercase();
     for HookOutputEntry { kind, text } in &verdict.entries {
