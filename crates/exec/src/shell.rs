@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_login_shell_is_used_when_it_is_known() {
+    fn the_login_shell_is_selected_when_its_kind_is_known() {
         let check = |login_shell: Option<&str>, files: &[&str], expected: &str| {
             let shell = Shell::select(login_shell.map(Path::new), SEARCH, &exists_in(files));
             assert_eq!(shell.path, Path::new(expected), "{login_shell:?} {files:?}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_become_words() {
+    fn a_shell_gets_the_flags_of_its_kind() {
         let check = |kind: ShellKind, login: bool, expected: &[&str]| {
             assert_eq!(Shell { kind, path: "/s".into() }.argv("ls -a", login), expected);
         };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_shell() {
+    fn the_user_shell_falls_back_to_one_that_exists() {
         assert!(Shell::of_user("/usr/bin:/bin").path.exists());
     }
 }

@@ -44,7 +44,7 @@ fn read_only() -> Sandbox {
 }
 
 #[tokio::test]
-async fn a_process_of_a_sandbox_is_recognised_by_whatever_means_it_is_confined() {
+async fn a_sandboxed_process_is_recognised_under_every_mechanism() {
     let (_plain, pid) = running(None, ".001").await;
     assert!(!is_in_own_sandbox(pid).unwrap());
     let (_best, pid) = running(Some(read_only()), ".002").await;
@@ -60,7 +60,7 @@ async fn a_process_of_a_sandbox_is_recognised_by_whatever_means_it_is_confined()
 }
 
 #[tokio::test]
-async fn a_socket_of_this_process_is_not_taken_for_one_of_a_sandbox() {
+async fn a_socket_of_the_server_is_not_attributed_to_a_sandbox() {
     let (_running, _) = running(Some(read_only()), ".005").await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -53,7 +53,7 @@ async fn run_with_doors(sandbox: &Sandbox, script: &str) -> (String, LoopbackPor
 }
 
 #[tokio::test]
-async fn a_command_talks_to_whoever_answers_its_doors() {
+async fn a_command_reaches_the_listeners_of_its_loopback_ports() {
     for (name, sandbox) in means() {
         let script = "for p in 8081 3128; do exec 3<>/dev/tcp/127.0.0.1/$p; echo -n hi >&3; cat <&3; done; ls /proc/self/fd | wc -l";
         let (said, doors) = run_with_doors(&sandbox, script).await;
@@ -64,7 +64,7 @@ async fn a_command_talks_to_whoever_answers_its_doors() {
 }
 
 #[tokio::test]
-async fn nothing_else_of_the_network_is_there() {
+async fn a_command_with_loopback_ports_reaches_nothing_else() {
     let outside = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     outside.set_nonblocking(true).unwrap();
     let port = outside.local_addr().unwrap().port();
@@ -87,7 +87,7 @@ async fn nothing_else_of_the_network_is_there() {
 }
 
 #[tokio::test]
-async fn where_no_network_can_be_made_nothing_runs() {
+async fn loopback_ports_are_refused_without_a_network_namespace() {
     let command = Command::new(["echo", "ran"], "/", Environment::of_this_process());
     let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
     let sandbox = sandbox().with_landlock_only();

@@ -98,7 +98,7 @@ async fn a_pipe_has_no_input() {
 }
 
 #[tokio::test]
-async fn what_ends_between_calls_is_seen_by_the_next() {
+async fn a_session_that_ended_between_polls_reports_its_exit() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
@@ -113,7 +113,7 @@ async fn what_ends_between_calls_is_seen_by_the_next() {
 }
 
 #[tokio::test]
-async fn all_can_be_terminated_with_their_jobs() {
+async fn terminating_all_sessions_kills_their_background_jobs() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     // With job control each job has a process group of its own.
     start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &heard).await;
@@ -128,7 +128,7 @@ async fn all_can_be_terminated_with_their_jobs() {
 }
 
 #[tokio::test]
-async fn sessions_end_with_their_last_handle() {
+async fn dropping_the_last_sessions_handle_kills_every_session() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     start(&sessions, "sleep 100", false, SHORT, &heard).await;
     drop(sessions);
@@ -151,7 +151,7 @@ async fn a_dropped_call_leaves_the_session_running() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_gives_its_id_back() {
+async fn a_session_that_cannot_start_releases_its_id() {
     let sessions = Sessions::default();
     let command = Command::new(["no-such-program"], "/", Environment::of_this_process());
     let error = sessions.start(sessions.reserve(), &command, false, LONG, |_| {}).await.unwrap_err();
@@ -167,7 +167,7 @@ async fn a_background_child_does_not_keep_a_session_open() {
 }
 
 #[tokio::test]
-async fn a_character_is_not_torn_between_two_looks() {
+async fn a_character_is_not_split_between_two_polls() {
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
     let script =

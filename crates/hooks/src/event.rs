@@ -130,7 +130,7 @@ mod tests {
     };
 
     #[test]
-    fn each_event_is_told_in_its_own_words() {
+    fn each_event_is_serialised_with_its_own_fields() {
         let check = |event: HookEvent<'_>, own: Value| {
             let mut expected = json!({
                 "session_id": "S", "turn_id": "T", "transcript_path": null, "cwd": "/w", "model": "m",

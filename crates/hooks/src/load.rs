@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_skipped_and_reported() {
+    fn an_unsupported_hook_is_skipped_and_reported() {
         let check = |stop: Value, handlers: &[&str], problems: &[&str]| {
             let (found, told) = load(&[json!({ "hooks": { "Stop": stop } })]);
             assert_eq!(found, handlers);
@@ -288,14 +288,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_json_has_no_hooks() {
+    fn a_hooks_file_with_invalid_json_is_reported_and_has_no_hooks() {
         let (found, told) = load(&[json!("{nope")]);
         assert_eq!((found.len(), told.len()), (0, 1));
         assert_eq!(load(&[json!({})]), (vec![], vec![]));
     }
 
     #[test]
-    fn matchers_choose_by_tool_or_source() {
+    fn matchers_apply_to_the_tool_name_or_session_source() {
         let check = |matcher: &str, event: HookEvent<'_>, expected: bool| {
             let mut group = group("x");
             group["matcher"] = matcher.into();
@@ -323,7 +323,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_odd(text: String, matcher: String) {
+        fn no_hooks_file_panics(text: String, matcher: String) {
             let mut loaded = LoadedHooks::default();
             loaded.add(Path::new("f"), &text);
             let group = json!({ "matcher": matcher, "hooks": [{ "type": "command", "command": text }] });

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn results_come_in_the_order_of_the_hooks() {
+    async fn results_are_in_the_order_of_the_hooks() {
         let ran =
             run(&["sleep 0.2; grep -o bye >&2; exit 2", "exit 3", "cd /nowhere"], 60, &CancellationToken::new()).await;
         let ids: Vec<_> = ran.iter().map(|ran| ran.summary.display_order).collect();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hooks_end_when_they_are_told_to() {
+    async fn cancelling_kills_running_hooks() {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let ran = run(&["sleep 60"], 60, &cancel).await;

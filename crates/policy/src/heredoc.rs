@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_command_with_a_here_document_has_words() {
+    fn a_single_command_with_a_here_document_is_parsed() {
         check("python3 - <<'PY'\nprint('$x')\nPY", Some((&["python3", "-"], false)));
         check("zz <<EOF\nx\nEOF\n", Some((&["zz"], false)));
         check("zz a <<-EOF b\n\tx\n\tEOF", Some((&["zz", "a", "b"], false)));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_joined_by_a_backslash_can_end_the_text_early() {
+    fn an_unquoted_here_document_with_a_continued_line_is_opaque() {
         check("zz <<EOF\nE\\\nOF\nrm x\nEOF", None);
         check("zz <<'EOF'\nE\\\nOF\nrm x\nEOF", Some((&["zz"], false)));
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_is_safe() {
+    fn read_only_commands_are_known_safe() {
         for text in [
             "cat a",
             "cd a",
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_something_is_not_safe() {
+    fn commands_with_side_effects_are_not_known_safe() {
         for text in [
             "printf x",
             "env",

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_commands_are_taken_apart() {
+    fn a_plain_script_is_split_into_commands() {
         check_plain("zz a; yy b", &[&["zz", "a"], &["yy", "b"]]);
         check_plain("zz||yy&&xx|ww;", &[&["zz"], &["yy"], &["xx"], &["ww"]]);
         check_plain("\n\n zz\t1\n\nyy \n", &[&["zz", "1"], &["yy"]]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_the_program_gets() {
+    fn quotes_and_escapes_are_removed_from_words() {
         check_plain(r#"zz a"b"'c' "" ''"#, &[&["zz", "abc", "", ""]]);
         check_plain(r#"zz a\ b "a\"b" "a\nb" "\\" 'a\b' \$x"#, &[&["zz", "a b", "a\"b", "a\\nb", "\\", "a\\b", "$x"]]);
         check_plain(
@@ -323,7 +323,7 @@ b""#,
     }
 
     #[test]
-    fn everything_else_is_opaque() {
+    fn scripts_with_expansions_redirections_or_keywords_are_opaque() {
         for script in [
             "",
             " ",
@@ -396,7 +396,7 @@ b""#,
     }
 
     #[test]
-    fn the_script_of_a_shell_is_found() {
+    fn the_script_argument_of_a_shell_is_found() {
         let login_shell = Some(Path::new("/home/me/bin/zsh"));
         let trust =
             Trust { search: "/bin", cwd: Path::new("/w"), login_shell, can_write: &|path| path.starts_with("/w") };
@@ -419,7 +419,7 @@ b""#,
 
     proptest! {
         #[test]
-        fn quoted_words_come_back(words in prop::collection::vec("[^\0\x01\x7f]*", 0..4)) {
+        fn quoted_words_parse_to_the_same_words(words in prop::collection::vec("[^\0\x01\x7f]*", 0..4)) {
             let mut all = vec!["zz".to_owned()];
             all.extend(words.into_iter().filter(|word| !["==", "=~"].contains(&word.as_str())));
             let script = crate::quote::join(&all);

@@ -109,7 +109,7 @@ mod tests {
     use ListMatch::{Allowed, ByName, Denied, Nowhere};
 
     #[test]
-    fn names_and_patterns_say_who_is_meant() {
+    fn domain_patterns_match_names_and_subdomains() {
         check(
             &["*.foo.test", "**.bar.test", "baz.test", "*.Up.TEST", "trail.test.", "port.test:80"],
             &["deny.bar.test"],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn an_invalid_domain_pattern_is_refused() {
         for pattern in ["", "https://a.com/x", "a b", "[", "a{b,c}", "a/b"] {
             assert!(Domains::new([pattern], []).is_err(), "{pattern}");
             assert!(Domains::new([], [pattern]).is_err(), "{pattern}");
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pattern_breaks_the_list(pattern in ".{0,20}", host in "[a-z.]{1,20}") {
+        fn no_domain_pattern_panics(pattern in ".{0,20}", host in "[a-z.]{1,20}") {
             if let (Ok(domains), Ok(host)) = (Domains::new([pattern.as_str()], [pattern.as_str()]), Host::parse(&host)) {
                 // What is on both lists is denied.
                 prop_assert!(matches!(domains.find(&host), Denied | Nowhere));
@@ -178,7 +178,7 @@ mod tests {
         }
 
         #[test]
-        fn below_a_name_is_never_the_name(name in "[a-z]{1,8}(\\.[a-z]{1,8}){0,2}", below in "[a-z]{1,8}") {
+        fn a_subdomain_pattern_does_not_match_the_name_itself(name in "[a-z]{1,8}(\\.[a-z]{1,8}){0,2}", below in "[a-z]{1,8}") {
             let domains = Domains::new([format!("*.{name}").as_str()], []).unwrap();
             prop_assert_eq!(domains.find(&Host::parse(&name).unwrap()), Nowhere);
             prop_assert_eq!(domains.find(&Host::parse(&format!("{below}.{name}")).unwrap()), Allowed);

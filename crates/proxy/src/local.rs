@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_told_from_what_is_out_there() {
+    fn loopback_and_private_addresses_count_as_local() {
         let near = [
             "127.0.0.1",
             "127.9.9.9",

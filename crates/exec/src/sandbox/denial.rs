@@ -35,7 +35,7 @@ mod tests {
     use crate::Exit;
 
     #[test]
-    fn failures_are_told_by_their_words() {
+    fn a_sandbox_denial_is_recognised_by_output_or_sigsys() {
         let check = |outcome: Outcome, stdout: &str, stderr: &str, expected: bool| {
             let (stdout, stderr) = (stdout.into(), stderr.into());
             let finished = FinishedCommand { outcome, stdout, stderr, duration: Duration::ZERO };

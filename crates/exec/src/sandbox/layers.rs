@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_something_special_stays_where_it_is() {
+    fn folders_above_a_nested_layer_are_pinned() {
         let exception = |path: &str, readable| Exception { path: path.into(), identity: None, readable };
         let root = |path: &str, protected: &[&str]| WritableRoot {
             path: path.into(),

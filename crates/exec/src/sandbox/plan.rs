@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_confine_nothing_need_no_sandbox() {
+    fn full_access_and_external_sandbox_policies_have_no_sandbox() {
         let surroundings = Surroundings::new(Path::new("/"));
         let external = SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted };
         assert_eq!(Sandbox::new(&SandboxPolicy::DangerFullAccess, surroundings), None);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_has_roots_and_protected_names() {
+    fn a_workspace_policy_has_writable_roots_with_protected_names() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (cwd, other, tmp) = (base.join("cwd"), base.join("other"), base.join("tmp"));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn more_can_be_granted() {
+    fn a_grant_adds_readable_and_writable_roots() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         let policy = SandboxPolicy::ReadOnly {

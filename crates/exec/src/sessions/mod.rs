@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_have_bounds() {
+    fn yield_times_are_clamped() {
         let ms = Duration::from_millis;
         assert_eq!(
             [None, Some(1), Some(500), Some(99_000)].map(|wait| start_yield(wait.map(ms))),

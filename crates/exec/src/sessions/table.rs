@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_ids_are_unique_and_free_again() {
+    fn reserved_session_ids_are_unique_and_released_on_drop() {
         let table = Table::default();
         let reserved: Vec<_> = (0..100).map(|_| table.reserve()).collect();
         let ids: std::collections::BTreeSet<_> = reserved.iter().map(ReservedId::id).collect();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first() {
+    fn the_least_recently_used_session_is_evicted_first() {
         let table = Table::default();
         let ids: Vec<_> = (0..MAX_SESSIONS).map(|_| table.insert(table.reserve(), Session::new(None))).collect();
         assert_eq!(table.open(), MAX_SESSIONS);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_carried_out() {
+    fn a_rules_file_yields_its_rules() {
         for (source, expected) in [
             ("", &[][..]),
             ("# c\n\npass\n\"\"\"doc\nstring\"\"\"\n", &[]),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_carry_their_position() {
         for (source, expected) in [
             ("prefix_rule(pattern=[])", "1:1: invalid pattern element: pattern cannot be empty"),
             ("prefix_rule(['a', []])", "1:1: invalid pattern element: pattern alternatives cannot be empty"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_rules_too() {
+    fn network_rules_are_parsed() {
         let rules =
             evaluate("network_rule(host='X.com:443', protocol='http-connect', decision='deny', justification='no')");
         let expected = NetworkRule {
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_file_is_read_or_refused(source in "(prefix_rule|for|in|x|[\\[\\](){}=+,:;'\"\\\\#a-c0-9 \n\t])*") {
+        fn no_rules_file_panics(source in "(prefix_rule|for|in|x|[\\[\\](){}=+,:;'\"\\\\#a-c0-9 \n\t])*") {
             let _ = read(&source);
         }
     }

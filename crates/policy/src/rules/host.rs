@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_one_spelling() {
+    fn hosts_are_normalised() {
         for (text, expected) in [
             ("X.com:443", Ok("x.com")),
             ("x.com.", Ok("x.com")),

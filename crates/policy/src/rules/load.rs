@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_files_of_all_folders_add_up_and_broken_ones_are_reported() {
+    fn rules_of_all_files_are_merged_and_broken_files_reported() {
         let home = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = home.path().join(path);

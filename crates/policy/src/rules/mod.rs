@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_match_the_first_words() {
+    fn prefix_rules_match_the_first_words_of_a_command() {
         let rules = evaluate::evaluate(
             r#"
 prefix_rule(pattern=["git", ["push", "fetch"]], decision="prompt")

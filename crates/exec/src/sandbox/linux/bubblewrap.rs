@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_becomes_arguments() {
+    fn a_sandbox_is_translated_to_bubblewrap_arguments() {
         let (protected, absent) = (vec!["/w/.git".into()], vec!["/w/.codex".into()]);
         let root = WritableRoot { path: "/w".into(), identity: None, protected, absent };
         let mut sandbox =
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_from_the_workspace_is_not_trusted() {
+    fn bubblewrap_in_a_writable_folder_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("bwrap"), "").unwrap();
         let real = folder.path().canonicalize().unwrap();

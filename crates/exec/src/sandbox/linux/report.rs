@@ -99,7 +99,7 @@ mod tests {
     use crate::sandbox::WritableRoot;
 
     #[test]
-    fn a_sandbox_needs_means_that_can_do_what_it_asks() {
+    fn a_report_enforces_a_sandbox_only_with_a_sufficient_mechanism() {
         let whole = WritableRoot { path: "/w".into(), identity: None, protected: vec![], absent: vec![] };
         let partly =
             WritableRoot { path: "/w".into(), identity: None, protected: vec!["/w/.git".into()], absent: vec![] };
