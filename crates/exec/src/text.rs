@@ -4,7 +4,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, IBM866, WINDOWS_1252};
 
-/// How much is looked at to guess an encoding: enough to tell languages apart, and soon over.
+/// How much is looked at to guess an encoding: enough to distinguish languages at a bounded cost.
 const GUESSED_BYTES: usize = 64 * 1024;
 
 /// The bytes as text, in the encoding that they seem to be in.
@@ -33,7 +33,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
 
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let from = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
-    // From the start of a word: some languages are told by it.
+    // From the start of a word: detection uses word boundaries.
     let from = bytes[..from].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     let looked_at = &bytes[from..bytes.len().min(from + GUESSED_BYTES)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -45,8 +45,8 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     if guessed == IBM866 && looked_at.iter().all(punctuation) { WINDOWS_1252 } else { guessed }
 }
 
-/// Turns pieces of a stream into pieces of text. What is not UTF-8 becomes U+FFFD: of a piece nobody can tell
-/// what else it is.
+/// Turns pieces of a stream into pieces of text. Invalid UTF-8 becomes U+FFFD: a chunk
+/// is too short to detect another encoding.
 #[derive(Debug, Default)]
 pub struct TextChunks {
     /// The start of a character whose rest has not come yet.

@@ -1,4 +1,4 @@
-//! What happens, as hooks are told of it.
+//! Hook events, and the JSON that a hook reads on its stdin.
 
 use loomd_protocol::HookEventName;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What hooks know every tool by that runs commands.
 pub const BASH: &str = "Bash";
 
-/// Where and for whom something happens.
+/// The thread and turn of an event.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HookContext<'a> {
     /// The thread's id.
@@ -23,11 +23,11 @@ pub struct HookContext<'a> {
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     Default,
-    /// Nobody is ever asked.
+    /// No approval is ever requested.
     BypassPermissions,
 }
 
-/// What happens.
+/// An event that hooks can run on.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "hook_event_name")]
 pub enum HookEvent<'a> {
@@ -95,7 +95,7 @@ impl<'a> HookEvent<'a> {
         }
         let told = serde_json::to_value(HookInput { context: *context, event: *self });
         let mut told = told.unwrap_or_default();
-        // A session begins before its first turn, even though it is told then.
+        // A session starts before its first turn, so the event has no turn id.
         if let (Self::SessionStart { .. }, Some(members)) = (self, told.as_object_mut()) {
             members.remove("turn_id");
         }

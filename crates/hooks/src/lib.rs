@@ -1,7 +1,6 @@
-//! Hooks: programs of the user that are told what an agent is about to do or has done, and may add to it or
-//! object. Which there are ([`Hooks::load`]), what they are told ([`HookEvent`]), how one is run
-//! ([`run_all`]) and what its answer means ([`Effect`]). When they run, and what becomes of an effect, is
-//! for callers to say: this crate does not know what a turn is.
+//! Hooks: programs of the user that run on events of an agent, and may add context or block. [`Hooks::load`] reads
+//! them, [`HookEvent`] is their input, [`run_all`] runs them, and [`Effect`] is what their output means. Callers
+//! decide when they run and apply the effects: this crate does not know what a turn is.
 
 mod event;
 mod load;

@@ -1,5 +1,5 @@
 //! What the answer of a hook means. A hook answers with its exit code and what it printed: nothing, plain
-//! text, or a JSON object. One that fails, or says what cannot be understood, blocks nothing.
+//! text, or a JSON object. One that fails, or whose output is invalid, blocks nothing.
 
 use loomd_exec::{Exit, Outcome};
 use loomd_protocol::{HookEventName, HookOutputEntry, HookOutputEntryKind, HookRunStatus};
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use crate::event::name;
 
-/// What is to follow from an answer.
+/// What the caller has to do after a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// It ends here.
+    /// The turn stops.
     pub stop: bool,
-    /// What the model should know.
+    /// Context for the model.
     pub context: Option<String>,
-    /// The objection: why not, what the model is told instead, or what it should do next.
+    /// Why the event is blocked, what replaces a tool's output for the model, or how the turn goes on.
     pub feedback: Option<String>,
 }
 
-/// An answer, understood.
+/// The parsed output of a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ParsedOutput {
     pub status: HookRunStatus,
@@ -36,22 +36,22 @@ pub(crate) struct HookOutput<'a> {
     pub timeout_seconds: u64,
 }
 
-pub(crate) fn verdict(event: HookEventName, said: HookOutput<'_>) -> ParsedOutput {
-    let mut verdict = ParsedOutput::default();
-    let understood = match said.outcome {
-        Outcome::Ended(Exit::Code(0)) => verdict.hear(event, said.stdout.trim()),
+pub(crate) fn parse_output(event: HookEventName, output: HookOutput<'_>) -> ParsedOutput {
+    let mut parsed = ParsedOutput::default();
+    let result = match output.outcome {
+        Outcome::Ended(Exit::Code(0)) => parsed.parse(event, output.stdout.trim()),
         Outcome::Ended(Exit::Code(2)) if event != HookEventName::SessionStart => {
-            verdict.hear_objection(event, said.stderr.trim())
+            parsed.parse_objection(event, output.stderr.trim())
         }
         Outcome::Ended(Exit::Code(code)) => Err(format!("hook exited with code {code}")),
         Outcome::Ended(Exit::Signal(_)) => Err("hook exited without a status code".into()),
-        Outcome::TimedOut => Err(format!("hook timed out after {}s", said.timeout_seconds)),
+        Outcome::TimedOut => Err(format!("hook timed out after {}s", output.timeout_seconds)),
         Outcome::Cancelled => Err("hook was interrupted".into()),
     };
-    if let Err(problem) = understood {
-        verdict.fail(problem);
+    if let Err(problem) = result {
+        parsed.fail(problem);
     }
-    verdict
+    parsed
 }
 
 impl Default for ParsedOutput {
@@ -62,9 +62,9 @@ impl Default for ParsedOutput {
 
 impl ParsedOutput {
     pub fn failed(problem: String) -> Self {
-        let mut verdict = Self::default();
-        verdict.fail(problem);
-        verdict
+        let mut parsed = Self::default();
+        parsed.fail(problem);
+        parsed
     }
 
     fn fail(&mut self, problem: String) {
@@ -98,7 +98,7 @@ impl ParsedOutput {
     }
 
     /// What a hook printed that ended well.
-    fn hear(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
+    fn parse(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         use HookEventName as E;
         if text.is_empty() {
             return Ok(());
@@ -123,7 +123,7 @@ impl ParsedOutput {
     }
 
     /// What a hook printed on stderr that ended with the code of an objection.
-    fn hear_objection(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
+    fn parse_objection(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         let what = match event {
             HookEventName::PostToolUse => "feedback",
             HookEventName::Stop => "a continuation prompt",
@@ -202,7 +202,7 @@ impl ParsedOutput {
         Ok(())
     }
 
-    /// The command has run: all that can change is what the model is told of it.
+    /// The command has run; only its output for the model can change.
     fn post_tool_use(&mut self, answer: JsonOutput) -> Result<(), String> {
         let specific = answer.specific;
         if !answer.proceed {

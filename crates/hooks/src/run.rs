@@ -1,4 +1,4 @@
-//! Running hooks: all that match at once, each in the user's shell, told on its stdin what happens.
+//! Runs hooks: all that match an event at once, each in the user's shell with the event as JSON on its stdin.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{HookContext, HookEvent};
 use crate::load::{Handler, Hooks};
-use crate::output::{Effect, HookOutput, ParsedOutput, verdict};
+use crate::output::{Effect, HookOutput, ParsedOutput, parse_output};
 
-/// Where hooks run. They are the user's own programs, so nothing is kept from them.
+/// The shell, folder and variables of hooks. They are the user's own programs, so they run without a sandbox.
 #[derive(Clone, Copy, Debug)]
 pub struct HookEnvironment<'a> {
     pub shell: &'a Shell,
@@ -43,7 +43,7 @@ impl Hooks {
     }
 }
 
-/// Runs hooks to their ends, or until told to stop; in the order in which they were given.
+/// Runs hooks to their ends or until cancelled. Results are in the order of the hooks.
 pub async fn run_all(
     runs: Vec<PendingHook<'_>>,
     event: &HookEvent<'_>,
@@ -62,20 +62,21 @@ impl PendingHook<'_> {
         let command = Command::new(argv, environment.cwd, environment.environment.clone());
         let limits = Limits { timeout: Some(handler.timeout), ..Limits::default() };
         let begun = Timestamp::now();
-        let verdict = match run_with_input(&command, input, limits, cancel).await {
+        let parsed = match run_with_input(&command, input, limits, cancel).await {
             Ok(finished) => {
                 let (stdout, stderr) = (to_text(finished.stdout), to_text(finished.stderr));
                 let timeout_seconds = handler.timeout.as_secs();
-                let said = HookOutput { outcome: finished.outcome, stdout: &stdout, stderr: &stderr, timeout_seconds };
-                verdict(handler.event, said)
+                let output =
+                    HookOutput { outcome: finished.outcome, stdout: &stdout, stderr: &stderr, timeout_seconds };
+                parse_output(handler.event, output)
             }
             Err(error) => ParsedOutput::failed(error.to_string()),
         };
         let ended = Timestamp::now();
         summary.completed_at = Some(ended.as_second());
         summary.duration_ms = Some(ended.as_millisecond().saturating_sub(begun.as_millisecond()).max(0));
-        (summary.status, summary.entries) = (verdict.status, verdict.entries);
-        HookResult { summary, effect: verdict.effect }
+        (summary.status, summary.entries) = (parsed.status, parsed.entries);
+        HookResult { summary, effect: parsed.effect }
     }
 }
 
@@ -134,7 +135,7 @@ mod tests {
         let loaded = Hooks::load(&[folder.path()]);
         let event = HookEvent::Stop { stop_hook_active: false, last_assistant_message: Some("bye") };
         let mut environment = Environment::of_this_process();
-        // Without anybody's start-up files.
+        // Without start-up files.
         environment.set("HOME", folder.path().to_string_lossy());
         let shell = Shell::of_user("/usr/bin:/bin");
         let environment = HookEnvironment { shell: &shell, cwd: Path::new("/"), environment: &environment };

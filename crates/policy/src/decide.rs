@@ -1,5 +1,5 @@
 //! Whether a command may run, must be asked about, or must not run: rules first, then what is known about
-//! the command, then the approval policy. Nobody is asked here and nothing runs; only [`Trust`] looks at files.
+//! the command, then the approval policy. Requests no approval and runs nothing; only [`Trust`] looks at files.
 
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
@@ -11,7 +11,7 @@ use crate::suspects::{suspects, suspects_of};
 use crate::trust::{Origin, Trust};
 use crate::word::Word;
 
-/// What is to be decided about.
+/// A command to decide about, with everything the decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionRequest<'a> {
     pub command: &'a [String],
@@ -47,13 +47,13 @@ pub enum Decision {
     },
 }
 
-/// One command of a script.
+/// A command of the script, with the decision about it.
 struct DecidedCommand<'a> {
     words: Vec<Word>,
     matches: Vec<RuleMatch<'a>>,
     decision: RuleDecision,
     by_rule: bool,
-    /// Whether a rule vouches for it, and for a program that nobody can replace.
+    /// Whether a rule allows it, and its program cannot be replaced by a sandboxed command.
     freed: bool,
     known_safe: bool,
 }
@@ -95,8 +95,8 @@ fn is_open(sandbox: &SandboxPolicy) -> bool {
     matches!(sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
 
-/// Why a command that asks for more than the sandbox gives is refused out of hand: under most policies nobody
-/// would be asked. `verb` is what the tool says the model must not do: "should not" or "cannot".
+/// The error for a command that requests more than its sandbox grants under a policy without such approvals; `None`
+/// when an approval can be requested. `verb` is "should not" or "cannot".
 pub fn refuse_escalation(approval: &AskForApproval, verb: &str) -> Option<String> {
     let name = match approval {
         AskForApproval::OnRequest => return None,
@@ -132,7 +132,7 @@ fn texts(words: &[Word]) -> Vec<String> {
     words.iter().map(Word::text).collect()
 }
 
-/// A command that is judged by itself.
+/// A command of the script, before the decision about it.
 struct CandidateCommand {
     words: Vec<Word>,
     /// In every way that a shell may read it.
@@ -145,7 +145,7 @@ struct SplitScript {
     commands: Vec<CandidateCommand>,
     /// Whether a rule about a part's words would say what the part does.
     amendable: bool,
-    /// Whether something happens that no words tell, such as writing to a file.
+    /// Whether the script has effects that are not in its words, such as a redirection to a file.
     unseen: bool,
 }
 
@@ -192,7 +192,7 @@ fn judge<'a>(question: DecisionRequest<'a>, command: &CandidateCommand, visible:
     }
 }
 
-/// What happens to a command that no rule speaks of.
+/// The decision about a command that no rule matches.
 fn by_policy(question: DecisionRequest, suspects: &[Vec<Word>], known_safe: bool) -> RuleDecision {
     let open = is_open(question.sandbox);
     if known_safe {
@@ -254,7 +254,7 @@ fn prompt_reason(command: &[String], parts: &[DecidedCommand]) -> Option<String>
     })
 }
 
-/// The rule to propose: the model's, if it is fit, else one about the first part that nobody vouches for.
+/// The rule to propose: the model's, if it is fit, else one about the first command that no rule allows.
 fn amendment(
     question: DecisionRequest,
     parts: &[DecidedCommand],

@@ -1,5 +1,5 @@
-//! Whether a request may go ahead, and the connection that it goes ahead on. The lists are asked first, then whoever
-//! decides about the rest; a name is looked up only when it may be reached, because looking it up tells others.
+//! Whether a request is allowed, and the connection to its host. The domain lists decide first, then the
+//! [`Decider`]. A name is looked up only after it is allowed, because a DNS query leaves the machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -50,26 +50,26 @@ impl Protocol {
 /// Why a request does not go ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockReason {
-    /// Somebody has said that this host must not be reached.
+    /// The host is denied by a list or a decision.
     Denied,
-    /// Nobody has said that it may.
+    /// The host is in no list, and was not allowed by a decision.
     NotAllowed,
-    /// It is this machine or its network.
+    /// The address is of this machine or a private network.
     Local,
-    /// It could change something.
+    /// The HTTP method is not allowed in limited mode.
     Method,
-    /// It could change something, unseen.
+    /// A tunnel hides its requests, so limited mode has none.
     Tunnel,
 }
 
 pub type DecisionFuture<'a> = Pin<Box<dyn Future<Output = Result<(), BlockReason>> + Send + 'a>>;
 pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Whoever decides about what no list mentions. May take its time.
+/// Decides about hosts that are in no list. The decision may wait for an approval.
 pub trait Decider: Send + Sync {
     fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a>;
 
-    /// Told of every request that does not go ahead, whoever decided that.
+    /// Called for every request that is blocked, by a list or by a decision.
     fn blocked(&self, _request: &Request, _why: BlockReason) {}
 }
 

@@ -18,7 +18,7 @@ use crate::gate::{BlockReason, ConnectError, Protocol, Request};
 use crate::host::Host;
 use crate::serve::ClientConnection;
 
-/// A program that does not finish the head of its request is not heard.
+/// How long a client may take for the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
 /// The largest head of a request.
 const HEAD_BYTES: usize = 64 * 1024;

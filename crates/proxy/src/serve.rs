@@ -37,7 +37,7 @@ impl Proxy {
         Self(Arc::new(ProxyState { policy, decider, resolver: Box::new(resolver), room }))
     }
 
-    /// Serves whoever connects. Never ends by itself; when it is dropped, so is every connection.
+    /// Serves every connection to the listeners. Never returns; dropping the future closes every connection.
     pub async fn serve(&self, http: TcpListener, socks: Option<TcpListener>) {
         let end = CancellationToken::new();
         let _ends_all = end.clone().drop_guard();
@@ -50,7 +50,7 @@ impl Proxy {
     }
 }
 
-/// What a connection works with. As long as any of it is there, it counts.
+/// The state of one client connection. Holds a permit, so the connection counts until the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct ClientConnection {
     shared: Arc<ProxyState>,

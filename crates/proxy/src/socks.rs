@@ -13,7 +13,7 @@ use crate::gate::{ConnectError, Protocol, Request};
 use crate::host::Host;
 use crate::serve::ClientConnection;
 
-/// A program that does not say what it wants is not heard.
+/// How long a client may take for its request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
 const VERSION: u8 = 5;
@@ -100,7 +100,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Where we connected from is nobody's business.
+/// The bound address is not disclosed.
 async fn say(stream: &mut TcpStream, reply: Reply) -> io::Result<()> {
     stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

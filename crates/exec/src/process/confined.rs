@@ -1,6 +1,5 @@
-//! Which processes run in a sandbox of this process, as the kernel tells it. Listeners of ours serve none of them:
-//! a sandboxed command that may use the network, or reach a socket, would otherwise ask its own server to run
-//! commands without a sandbox.
+//! Which processes run in a sandbox of this process. Listeners of the server refuse them: a sandboxed command that
+//! can reach a socket would otherwise have its own server run commands without a sandbox.
 //!
 //! With Landlock alone there is no namespace that holds a sandbox together: a process there that has lost its parent
 //! is not recognised.
@@ -33,7 +32,7 @@ impl Drop for RunningSandbox {
 /// Who holds a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketHolder {
-    /// A process in a sandbox of ours, and nobody else.
+    /// Only processes in a sandbox of ours.
     OwnSandbox,
     /// At least one process that is in no sandbox of ours.
     Other,

@@ -10,7 +10,7 @@ use std::ptr;
 
 use rustix::process::Pid;
 
-use super::guard::tell;
+use super::guard::announce;
 use super::platform::{self, errno};
 use crate::file_limit;
 use crate::helper::CHANNEL;
@@ -149,13 +149,13 @@ pub(super) unsafe fn become_program(prepared: &mut PreparedLaunch) -> c_int {
     unsafe {
         libc::setsid();
         let launch = prepared.launch;
-        // Whatever loses its parent becomes a child of the program, and so stays among those that descend from it.
+        // Orphaned descendants become children of the program, and so stay in its tree.
         if !launch.outlives_us {
             platform::adopt_orphans();
         }
-        // Whoever is guarded is not to be told of our end as well: it would end first, and be missing when those are
-        // looked for that it started.
-        let guarded = prepared.announce.is_some_and(|line| tell(line, libc::getpid()));
+        // A guarded program gets no parent-death signal: it would end first, and its descendants could not be found
+        // from it.
+        let guarded = prepared.announce.is_some_and(|line| announce(line, libc::getpid()));
         if !guarded && !launch.outlives_us {
             let failure = platform::end_with_parent(prepared.parent);
             if failure != 0 {

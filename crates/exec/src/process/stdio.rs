@@ -36,7 +36,7 @@ impl Default for Size {
     }
 }
 
-/// Our side of a program's terminal, as long as anybody holds it.
+/// The master side of a program's terminal. Open until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
@@ -57,8 +57,8 @@ enum OutputSource {
 }
 
 impl Output {
-    /// Reads what is there, waiting for something; 0 when nobody is left to write. Can be dropped without
-    /// losing anything.
+    /// Reads what is available, waiting for at least one byte. Returns 0 once no process holds the other end.
+    /// Cancel-safe.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
             OutputSource::Pipe(pipe) => pipe.read(buffer).await,

@@ -1,5 +1,5 @@
-//! Whether a command that failed looks like it ran into its sandbox. Nothing tells for sure: programs say in
-//! their own words what they were refused.
+//! Whether a failed command was probably denied something by its sandbox. A heuristic: programs report a refused
+//! system call in words of their own.
 
 use crate::{FinishedCommand, Outcome};
 
@@ -13,7 +13,7 @@ const WORDS: &[&str] = &[
     "failed to write file",
 ];
 
-/// To be asked of sandboxed commands only.
+/// Whether the output or exit code of a sandboxed command looks like a denial.
 pub fn looks_denied(finished: &FinishedCommand) -> bool {
     let Outcome::Ended(exit) = finished.outcome else { return false };
     if exit.code() == 0 {

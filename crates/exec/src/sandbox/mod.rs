@@ -54,8 +54,8 @@ pub struct Sandbox {
     network: bool,
     /// Whether a command with network may connect to unix sockets.
     unix_sockets: bool,
-    /// Ports that somebody outside answers, on a loopback of the command's own.
-    doors: Vec<u16>,
+    /// Ports of the command's own loopback that are served outside of the sandbox.
+    loopback_ports: Vec<u16>,
     limits: ResourceLimits,
     mechanism: Mechanism,
     /// Whether Landlock stands behind the mounts where the kernel has it.
@@ -116,23 +116,23 @@ impl Sandbox {
         helper: Option<&Path>,
         ports: &[u16],
     ) -> Result<(Command, LoopbackPorts)> {
-        let sandbox = Self { network: false, doors: ports.to_vec(), ..self.clone() };
+        let sandbox = Self { network: false, loopback_ports: ports.to_vec(), ..self.clone() };
         platform::wrap_with_ports(&sandbox, command, helper)
     }
 
-    /// Asks for the older way, without namespaces.
+    /// Confines by Landlock alone, without namespaces.
     pub fn with_landlock_only(mut self) -> Self {
         self.mechanism = Mechanism::Landlock;
         self
     }
 
-    /// Does without Landlock behind the mounts, as a kernel that has none.
+    /// Does not apply Landlock behind the mounts, as on a kernel without it.
     pub fn without_landlock(mut self) -> Self {
         self.landlock = false;
         self
     }
 
-    /// Asks for bubblewrap even where we could do without.
+    /// Confines by bubblewrap even where namespaces of our own work.
     pub fn with_bubblewrap_only(mut self) -> Self {
         self.mechanism = Mechanism::Bubblewrap;
         self
@@ -143,7 +143,7 @@ impl Sandbox {
     fn check_granted(&self) -> io::Result<()> {
         let readable = self.readable.iter().flatten().map(|root| (&root.path, root.identity));
         let writable = self.writable.iter().map(|root| (&root.path, root.identity));
-        // What is concealed is covered by then, and neither granted nor to be told from what it was.
+        // A concealed folder is covered by then, so its identity has changed.
         let covered = |path: &PathBuf| self.concealed.iter().any(|concealed| concealed.folder == *path);
         let mut granted = readable.chain(writable).filter(|(path, _)| !covered(path));
         granted.try_for_each(|(path, identity)| roots::check(path, identity))

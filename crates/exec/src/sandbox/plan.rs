@@ -35,7 +35,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// What programs need to run at all, for those who may not read everything.
+/// Folders that programs need to run at all; added when not everything is readable.
 pub(super) const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 /// What decides how tools and agents behave, so commands must not change it.
@@ -106,7 +106,7 @@ impl Sandbox {
             concealed: Vec::new(),
             network,
             unix_sockets: false,
-            doors: Vec::new(),
+            loopback_ports: Vec::new(),
             limits: ResourceLimits::default(),
             mechanism: Mechanism::default(),
             landlock: true,
@@ -168,7 +168,7 @@ impl Sandbox {
         }
         let protected = protected(&path);
         self.writable.push(WritableRoot { path, identity, protected, absent: Vec::new() });
-        // Outer ones first, so that what is inside them has the last word.
+        // Outer roots first, so that an inner one takes precedence.
         self.writable.sort_by_key(|root| root.path.components().count());
     }
 

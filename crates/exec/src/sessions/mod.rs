@@ -1,5 +1,5 @@
 //! Commands that outlive the call that started them. A call waits a while for output and leaves the command
-//! running; later calls write to it or read on; callbacks hear of all its output and of its end.
+//! running; later calls write to it or read on; a callback gets every event of it.
 
 mod session;
 mod table;
@@ -17,7 +17,7 @@ use crate::{Command, HeadTail, Result};
 use session::{Session, pump};
 use table::Table;
 
-/// With this many open, a model should be told to tidy up.
+/// The number of open sessions from which the model gets a warning.
 pub const SESSIONS_WARNED: usize = 60;
 
 const MIN_YIELD: Duration = Duration::from_millis(250);
@@ -130,12 +130,12 @@ impl Sessions {
         Ok(self.poll(id, &session, begun, deadline).await)
     }
 
-    /// How many are running or have an end that nobody has seen.
+    /// How many sessions run, or have ended without a poll that reported it.
     pub fn open(&self) -> usize {
         self.0.open()
     }
 
-    /// Kills all. Their ends are told to those who listen.
+    /// Kills every session. Their callbacks get the end events.
     pub fn terminate_all(&self) {
         self.0.clear();
     }

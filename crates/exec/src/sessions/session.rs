@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WriteError;
 use crate::process::{Exit, Input, Output, Process};
-use crate::run::{CHUNK_BYTES, TOLD_CHUNKS};
+use crate::run::{CHUNK_BYTES, MAX_CALLBACK_CHUNKS};
 use crate::{HeadTail, TextChunks};
 
 /// After the program has ended, output is read on for this long at a time, in case more is on its way.
@@ -105,7 +105,7 @@ impl Session {
     }
 }
 
-/// Reads until the end, tells it all, and kills the program when asked.
+/// Reads output until its end, publishes events, and kills the program when stopped.
 pub(super) async fn pump(
     session: Session,
     mut process: Process,
@@ -118,7 +118,7 @@ pub(super) async fn pump(
     let mut text = TextChunks::default();
     let mut told = 0;
     let mut tell = |piece: &str, events: &mut dyn FnMut(Event<'_>)| {
-        if !piece.is_empty() && told < TOLD_CHUNKS {
+        if !piece.is_empty() && told < MAX_CALLBACK_CHUNKS {
             told += 1;
             events(Event::Output(piece));
         }
@@ -162,7 +162,7 @@ pub(super) async fn pump(
         Exit::Signal(_) if killed => Exit::Code(if process.terminal().is_some() { 1 } else { -1 }),
         exit => exit,
     };
-    // First the news, then the answer to those who wait: they may tell the end of the whole turn.
+    // The event goes out before waiting calls return, because their return may end the turn.
     events(Event::Ended(SessionEnd { exit, output: all, duration: begun.elapsed() }));
     session.state().exit = Some(exit);
     session.0.changed.notify_waiters();

@@ -21,7 +21,7 @@ struct TableInner(Mutex<TableState>);
 #[derive(Debug, Default)]
 struct TableState {
     slots: HashMap<u32, Slot>,
-    /// Counts uses, to tell which was last.
+    /// Counts uses, to order sessions by their last one.
     uses: u64,
 }
 
@@ -71,7 +71,7 @@ impl Table {
         ReservedId { id, table: self.clone() }
     }
 
-    /// Puts a session in its slot. One that nobody has used for long goes when there are too many.
+    /// Puts a session in its slot. Beyond the limit the least recently used session is killed.
     pub fn insert(&self, reserved: ReservedId, session: Session) -> u32 {
         let mut state = self.state();
         if let Some(id) = state.surplus()

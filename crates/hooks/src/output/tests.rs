@@ -5,18 +5,18 @@ use super::*;
 
 const EVENTS: [HookEventName; 5] = [SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop];
 
-fn hear(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> ParsedOutput {
-    verdict(event, HookOutput { outcome, stdout, stderr, timeout_seconds: 7 })
+fn parse(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> ParsedOutput {
+    parse_output(event, HookOutput { outcome, stdout, stderr, timeout_seconds: 7 })
 }
 
-/// A verdict in one line: its status, its entries, and what follows from it.
-fn shown(verdict: &ParsedOutput) -> String {
+/// The parsed output in one line: status, entries, effect.
+fn shown(parsed: &ParsedOutput) -> String {
     use std::fmt::Write;
-    let mut line = format!("{:?}", verdict.status).to_lowercase();
-    for HookOutputEntry { kind, text } in &verdict.entries {
+    let mut line = format!("{:?}", parsed.status).to_lowercase();
+    for HookOutputEntry { kind, text } in &parsed.entries {
         write!(line, ", {} {text:?}", format!("{kind:?}").to_lowercase()).unwrap();
     }
-    let Effect { stop, context, feedback } = &verdict.effect;
+    let Effect { stop, context, feedback } = &parsed.effect;
     line += if *stop { "; stop" } else { "" };
     for (what, text) in [("context", context), ("feedback", feedback)] {
         if let Some(text) = text {
@@ -27,7 +27,7 @@ fn shown(verdict: &ParsedOutput) -> String {
 }
 
 fn check(event: HookEventName, stdout: &str, expected: &str) {
-    let heard = hear(event, Outcome::Ended(Exit::Code(0)), stdout, "noise");
+    let heard = parse(event, Outcome::Ended(Exit::Code(0)), stdout, "noise");
     assert_eq!(shown(&heard), expected, "{event:?} {stdout}");
 }
 
@@ -39,7 +39,7 @@ fn specific(event: HookEventName, members: &str) -> String {
 fn a_failed_hook_blocks_nothing() {
     let check = |outcome, expected: &str| {
         for event in EVENTS {
-            assert_eq!(shown(&hear(event, outcome, r#"{"continue":false}"#, "no")), expected, "{event:?}");
+            assert_eq!(shown(&parse(event, outcome, r#"{"continue":false}"#, "no")), expected, "{event:?}");
         }
     };
     check(Outcome::Ended(Exit::Code(1)), r#"failed, error "hook exited with code 1""#);
@@ -113,7 +113,7 @@ fn a_session_start_hook_can_add_context_or_stop() {
     check(SessionStart, r#"{"continue":false}"#, "stopped; stop");
     let stop = r#"{"continue":false,"stopReason":"s","systemMessage":"m"}"#;
     check(SessionStart, stop, r#"stopped, warning "m", stop "s"; stop"#);
-    let exit = hear(SessionStart, Outcome::Ended(Exit::Code(2)), "", "no");
+    let exit = parse(SessionStart, Outcome::Ended(Exit::Code(2)), "", "no");
     assert_eq!(shown(&exit), r#"failed, error "hook exited with code 2""#);
 }
 
@@ -186,7 +186,7 @@ fn a_stop_hook_can_continue_the_turn() {
 #[test]
 fn exit_code_2_blocks_with_stderr_as_the_reason() {
     let check = |event, stderr: &str, expected: &str| {
-        let heard = hear(event, Outcome::Ended(Exit::Code(2)), r#"{"continue":false}"#, stderr);
+        let heard = parse(event, Outcome::Ended(Exit::Code(2)), r#"{"continue":false}"#, stderr);
         assert_eq!(shown(&heard), expected, "{event:?}");
     };
     for event in [UserPromptSubmit, PreToolUse, Stop] {
@@ -208,9 +208,9 @@ proptest! {
     fn no_hook_output_panics(text: String, code in -1i32..4) {
         for event in EVENTS {
             let outcome = Outcome::Ended(Exit::Code(code));
-            let heard = hear(event, outcome, &format!("{{{text}"), &text);
+            let heard = parse(event, outcome, &format!("{{{text}"), &text);
             prop_assert!(heard.status != HookRunStatus::Running);
-            let heard = hear(event, outcome, &text, &text);
+            let heard = parse(event, outcome, &text, &text);
             prop_assert!(heard.status != HookRunStatus::Running);
         }
     }

@@ -1,4 +1,4 @@
-//! What a rules file says: it is carried out, and each call of a function that we know adds a rule.
+//! Evaluates a rules file: each call of `prefix_rule`, `network_rule` or `host_executable` adds a rule.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use super::starlark::{Failure, Host, HostValue, Span, run};
 use super::{PrefixRule, Rules};
 use crate::quote::join;
 
-/// What one file may add: far more than anybody writes.
+/// The most calls of one file.
 const MAX_RULES: usize = 10_000;
 
 /// Enough for the deepest file that is not refused, wherever the caller stands on its own stack.

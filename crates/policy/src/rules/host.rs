@@ -1,4 +1,4 @@
-//! Rules about hosts on the network. Who enforces them is somebody else's business.
+//! Rules about hosts on the network. Enforced by the proxy of a command, not here.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkRule {

@@ -46,7 +46,7 @@ impl Launch {
         let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else {
             return Err(LaunchFailure { group: None, error });
         };
-        // SAFETY: the kernel opened this descriptor for us just now and nobody else knows it.
+        // SAFETY: the kernel opened this descriptor just now, and nothing else owns it.
         let handle = ExitHandle::new(unsafe { OwnedFd::from_raw_fd(pidfd) });
         match shared.failure.load(Ordering::Acquire) {
             0 => Ok((group, handle)),

@@ -34,23 +34,23 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Runs the command and returns its exit code. `line` is where the sandbox's doors are handed out; this process does not
+/// Runs the command and returns its exit code. `channel` is the socket for the listeners of its loopback ports; this process does not
 /// keep it.
 pub(super) fn run(
     program: &Path,
     sandbox: &Sandbox,
     cwd: &Path,
     argv: &[OsString],
-    line: Option<OwnedFd>,
+    channel: Option<OwnedFd>,
 ) -> io::Result<i32> {
     ignore_keyboard();
     match fork(0)? {
         Fork::Child => {
-            let error = exec(program, sandbox, cwd, argv, line.as_ref());
+            let error = exec(program, sandbox, cwd, argv, channel.as_ref());
             exit(complain("cannot start bubblewrap", &error))
         }
         Fork::Parent(bubblewrap) => {
-            drop(line);
+            drop(channel);
             wait_for(bubblewrap)
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn run(
 
 /// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
 /// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight.
-fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: Option<&OwnedFd>) -> io::Error {
+fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], channel: Option<&OwnedFd>) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
@@ -72,8 +72,8 @@ fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: 
             .arg(INSIDE)
             .arg(serde_json::to_string(sandbox)?);
         // Only inside are there ports to open.
-        if let Some(line) = line {
-            fcntl_setfd(line, FdFlags::empty())?;
+        if let Some(channel) = channel {
+            fcntl_setfd(channel, FdFlags::empty())?;
         }
         Ok(command.args(argv).exec())
     };

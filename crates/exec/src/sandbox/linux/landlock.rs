@@ -23,7 +23,7 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/
 const BASICS: &[&str] = &["/dev", "/proc"];
 
 /// Keeps this process and all it starts, for good, from writing where the sandbox does not allow it, should a way
-/// around the mounts be found. They speak first, so what is refused looks the same with this and without. A kernel
+/// around the mounts be found. The mounts refuse first, so error texts are the same with and without it. A kernel
 /// that has no Landlock leaves it to the mounts.
 pub(super) fn back_up_mounts(sandbox: &Sandbox) -> io::Result<()> {
     if sandbox.writable.iter().any(|root| root.path == Path::new("/")) {

@@ -1,4 +1,4 @@
-//! What this system lets us confine commands by. Only trying tells, so the helper tries, once.
+//! Which mechanisms of confinement work on this system. The helper tries each, because nothing else shows it.
 
 use std::fmt;
 use std::path::Path;

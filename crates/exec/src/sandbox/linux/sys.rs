@@ -1,4 +1,4 @@
-//! The system calls that nobody wraps for us.
+//! System calls without a safe wrapper in a library.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -7,13 +7,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::process::Pid;
 
-/// What becomes of a process that divided itself in two.
+/// Which of the two processes goes on after a fork.
 pub(super) enum Fork {
     Parent(Pid),
     Child,
 }
 
-/// Divides this process; the child gets the namespaces that the flags name.
+/// Forks this process; the child gets the namespaces that the flags name.
 ///
 /// Only for a process with a single thread, such as the helper: the child goes on with all of its memory.
 pub(super) fn fork(namespaces: libc::c_int) -> io::Result<Fork> {

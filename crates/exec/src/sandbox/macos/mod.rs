@@ -2,13 +2,13 @@
 //! is wrapped; the profile names paths, so it cannot hold a folder by its inode as mounts do. There is no network of a
 //! command's own, so a proxied command is refused, and no limit of processes or memory.
 
-mod doors;
+mod loopback_ports;
 mod report;
 mod seatbelt;
 
 use std::path::Path;
 
-pub use doors::LoopbackPorts;
+pub use loopback_ports::LoopbackPorts;
 pub use report::Report;
 
 use super::Sandbox;
@@ -16,7 +16,7 @@ use crate::{Command, Error, Result};
 
 /// The command that runs `command` in this sandbox. No helper program is needed.
 pub(super) fn wrap(sandbox: &Sandbox, command: &Command, _helper: Option<&Path>) -> Result<Command> {
-    if !sandbox.doors.is_empty() {
+    if !sandbox.loopback_ports.is_empty() {
         return Err(Error::NoLoopbackPorts);
     }
     sandbox.check_granted()?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
 
-/// By its full path, so that nobody can put another in its place.
+/// By its full path, so that `PATH` has no say.
 pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
 /// What programs need to run at all, none of which leaves the machine or touches a file.
@@ -47,7 +47,7 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
             }
         }
     }
-    // Outer roots come first, each with what is protected in it, so that an inner root has the last word.
+    // Outer roots come first, each with what is protected in it, so that an inner root takes precedence.
     for layer in sandbox.overlay() {
         match layer {
             Layer::Writable(root) => text.rule("allow file-read* file-write*", &root.path)?,

@@ -189,7 +189,7 @@ impl Heap {
         self.list(items)
     }
 
-    /// By insertion: comparing may fail, and nobody sorts much here.
+    /// Insertion sort: comparing may fail, and lists are short.
     fn sorted(&mut self, value: &Value) -> HeapResult<Vec<Value>> {
         let mut sorted: Vec<Value> = Vec::new();
         for item in self.items(value)? {

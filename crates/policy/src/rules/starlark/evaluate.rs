@@ -14,10 +14,10 @@ use super::syntax::{
 };
 use super::value::{HostValue, Value};
 
-/// Expressions, blocks and calls in each other while a file is carried out; each takes stack.
+/// Expressions, blocks and calls in each other while a file is evaluated; each takes stack.
 const MAX_DEPTH: usize = 256;
 
-/// Whoever a file talks to.
+/// The functions that a file can call beside the built-in ones.
 pub(in super::super) trait Host {
     /// The names of its functions.
     const FUNCTIONS: &'static [&'static str];
@@ -25,7 +25,7 @@ pub(in super::super) trait Host {
     fn call(&mut self, function: &str, arguments: &[(Option<String>, HostValue)], call: Span) -> Result<(), String>;
 }
 
-/// Carries out a file.
+/// Evaluates a file.
 pub(in super::super) fn run<H: Host>(source: &str, host: &mut H) -> Result<(), Failure> {
     let statements =
         parse(source).map_err(|SyntaxError { message, at }| Failure { message, span: Span { start: at, end: at } })?;
@@ -60,7 +60,7 @@ pub(super) enum Flow {
 
 pub(super) type EvaluateResult<T> = Result<T, Failure>;
 
-/// What went wrong, with its place.
+/// Adds the place to an error.
 pub(super) trait WithSpan<T> {
     fn at(self, span: Span) -> EvaluateResult<T>;
 }

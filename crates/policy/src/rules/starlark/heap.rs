@@ -280,7 +280,7 @@ impl Heap {
         Ok(())
     }
 
-    /// A value for somebody who knows nothing of the heap.
+    /// A copy of a value without references to the heap.
     pub fn plain(&mut self, value: &Value) -> HeapResult<HostValue> {
         self.plain_at(value, 0)
     }

@@ -10,7 +10,7 @@ use super::syntax::{
 mod expression;
 mod literals;
 
-/// Brackets, blocks and operators in each other; nobody needs more, and each takes stack.
+/// Brackets, blocks and operators nested in each other; each takes stack.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn parse(source: &str) -> ParseResult<Vec<Statement>> {

@@ -244,7 +244,7 @@ impl StarlarkParser<'_> {
     fn clauses(&mut self, end: &str) -> ParseResult<Vec<Clause>> {
         let mut clauses = Vec::new();
         while !self.take(end) {
-            // Each is carried out inside the one before.
+            // Each is evaluated inside the one before.
             if clauses.len() >= super::MAX_DEPTH {
                 return Err(too_deep(self.position()));
             }
