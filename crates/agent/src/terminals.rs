@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use loomd_exec::{Ended, Event, Sessions};
+use loomd_exec::{Event, SessionEnd, Sessions};
 use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -83,7 +83,7 @@ impl Shared {
 struct State {
     waiting: VecDeque<String>,
     bytes: usize,
-    ended: Option<Ended>,
+    ended: Option<SessionEnd>,
     /// Nothing more will arrive.
     closed: bool,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Names {
 impl Feed {
     /// The feed, and what resolves with the end when everything before it has been shown; with an error when
     /// there will be no end.
-    pub fn new(hub: Arc<Hub>, names: Names) -> (Self, oneshot::Receiver<Ended>) {
+    pub fn new(hub: Arc<Hub>, names: Names) -> (Self, oneshot::Receiver<SessionEnd>) {
         let shared = Arc::new(Shared { state: Mutex::default(), arrived: Notify::new() });
         let (done, ended) = oneshot::channel();
         tokio::spawn(show(Arc::clone(&shared), hub, names, done));
@@ -120,7 +120,7 @@ impl Feed {
     }
 }
 
-async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::Sender<Ended>) {
+async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::Sender<SessionEnd>) {
     loop {
         let next = {
             let mut state = shared.lock();

@@ -11,7 +11,7 @@ use loomd_agent::{
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
-use loomd_policy::rules::{Position, Problem};
+use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
 };
@@ -179,7 +179,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
         }
     };
     let place = |at: Position| TextPosition { line: at.line, column: at.column };
-    let warning = |problem: Problem| ConfigWarningNotification {
+    let warning = |problem: RulesProblem| ConfigWarningNotification {
         summary: "Error parsing rules; those of this file are not applied, and commands are asked about.".into(),
         details: Some(problem.message),
         path: Some(problem.path.to_string_lossy().into_owned()),

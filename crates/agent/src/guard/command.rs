@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use loomd_config::Feature;
 use loomd_exec::EnvironmentRequest;
 use loomd_exec::sandbox::Sandbox;
-use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, DecisionRequest, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
     CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
@@ -151,7 +151,7 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Cl
     let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
     let mut confined = sandbox(turn, &cx.guard, &cx.services);
     let (decision, key) = with_trust(cx, candidate.cwd, confined.as_ref(), |trust| {
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: candidate.argv,
             approval: &turn.settings.approval_policy,
             sandbox: &turn.settings.sandbox,
