@@ -76,7 +76,7 @@ impl Threads {
                 loaded
                     .view
                     .running_turn()
-                    .map(|turn_id| RunningTurn { items: loaded.hub.open_items(&turn_id), turn_id })
+                    .map(|turn_id| RunningTurn { items: loaded.events.open_items(&turn_id), turn_id })
             }
             None => match self.store.find(id, None).await {
                 Err(Error::NotFound { .. }) => return Err(Refusal::invalid(format!("thread not loaded: {id}"))),

@@ -77,8 +77,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::event_log::EventLog;
     use crate::event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
-    use crate::hub::Hub;
 
     /// What a subscriber got, as JSON.
     #[derive(Default)]
@@ -191,23 +191,23 @@ mod tests {
             joins in 0usize..41,
         ) {
             let received = Arc::new(Received::default());
-            let hub = Hub::new(Arc::clone(&received) as Arc<dyn EventSink>, vec![Subscriber(1)]);
+            let events = EventLog::new(Arc::clone(&received) as Arc<dyn EventSink>, vec![Subscriber(1)]);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let mut joined = Vec::new();
             runtime.block_on(async {
                 for item in items() {
                     let (thread_id, turn_id) = ("t".into(), "turn".into());
                     let started = ItemStartedNotification { item, thread_id, turn_id, started_at_ms: 0 };
-                    hub.publish(ServerNotification::ItemStarted(started)).await;
+                    events.publish(ServerNotification::ItemStarted(started)).await;
                 }
                 for at in 0..=deltas.len() {
                     if at == joins.min(deltas.len()) {
-                        let mut subscribers = hub.subscribers().await;
-                        joined = hub.open_items("turn").iter().map(|item| json!(item)).collect();
+                        let mut subscribers = events.subscribers().await;
+                        joined = events.open_items("turn").iter().map(|item| json!(item)).collect();
                         subscribers.push(Subscriber(2));
                     }
                     if let Some(delta) = deltas.get(at) {
-                        hub.publish(delta.clone()).await;
+                        events.publish(delta.clone()).await;
                     }
                 }
             });
@@ -218,31 +218,31 @@ mod tests {
             }
             prop_assert_eq!(&joined, &first);
             // What is given up, or completed from what is open, is what was seen, too.
-            let open: Vec<JsonValue> = hub.open_items("turn").iter().map(|item| json!(item)).collect();
+            let open: Vec<JsonValue> = events.open_items("turn").iter().map(|item| json!(item)).collect();
             prop_assert_eq!(open, first);
         }
     }
 
     #[tokio::test]
     async fn the_output_of_a_command_that_never_stops_is_bounded() {
-        let hub = Hub::new(Arc::new(Received::default()), Vec::new());
+        let events = EventLog::new(Arc::new(Received::default()), Vec::new());
         let (thread_id, turn_id) = (String::from("t"), String::from("turn"));
         let item = items().remove(3);
         let started = ItemStartedNotification { item: item.clone(), thread_id, turn_id, started_at_ms: 0 };
-        hub.publish(ServerNotification::ItemStarted(started)).await;
+        events.publish(ServerNotification::ItemStarted(started)).await;
         for number in 0..40 {
             let (thread_id, turn_id, item_id) = ("t".into(), "turn".into(), "command".into());
             let delta = format!("{}{number}", "é".repeat(50_000));
             let delta = loomd_protocol::CommandExecutionOutputDeltaNotification { thread_id, turn_id, item_id, delta };
-            hub.publish(ServerNotification::CommandExecutionOutputDelta(delta)).await;
+            events.publish(ServerNotification::CommandExecutionOutputDelta(delta)).await;
         }
-        let ThreadItem::CommandExecution { aggregated_output: Some(output), .. } = &hub.open_items("turn")[0] else {
+        let ThreadItem::CommandExecution { aggregated_output: Some(output), .. } = &events.open_items("turn")[0] else {
             panic!("no output")
         };
         assert!(output.len() <= MAX_OUTPUT + DROPPED_AT_ONCE && output.ends_with("39"));
         let (thread_id, turn_id) = ("t".into(), "turn".into());
         let done = ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0 };
-        hub.publish(ServerNotification::ItemCompleted(done)).await;
-        assert!(!hub.has_open_items());
+        events.publish(ServerNotification::ItemCompleted(done)).await;
+        assert!(!events.has_open_items());
     }
 }

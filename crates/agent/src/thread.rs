@@ -21,9 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::busy::Busy;
+use crate::event_log::EventLog;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
-use crate::hub::Hub;
 use crate::refusal::Refusal;
 use crate::running::{Memory, Queued, RunningTurn, Unwritten};
 use crate::services::Services;
@@ -171,7 +171,7 @@ pub(crate) struct Thread {
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
     pub services: Arc<Services>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
     /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
@@ -243,7 +243,7 @@ impl Thread {
         }
         drop(place);
         self.store.release(self.id);
-        self.view.change(&self.hub, |status| status.loaded = false).await;
+        self.view.change(&self.events, |status| status.loaded = false).await;
         match closed {
             // Whoever closes it says what became of it.
             Some(done) => _ = done.send(()),
@@ -261,7 +261,7 @@ impl Thread {
                 reply(Ok(opened.clone()));
                 self.publish_started(opened.thread).await;
                 for notice in notices {
-                    self.hub.publish(ServerNotification::DeprecationNotice(notice)).await;
+                    self.events.publish(ServerNotification::DeprecationNotice(notice)).await;
                 }
             }
             LoadReason::Forked { turns } => {
@@ -288,7 +288,7 @@ impl Thread {
                 // The history is read while the turn goes on. Then nothing is published until what came after it
                 // is read, too, so that nothing is missed or doubled.
                 let read = self.read_turns(turns).await;
-                let mut subscribers = self.hub.subscribers().await;
+                let mut subscribers = self.events.subscribers().await;
                 let opened = match read {
                     Ok(read) => self.shown(read).await,
                     Err(refusal) => Err(refusal),
@@ -297,7 +297,7 @@ impl Thread {
                 let joined = opened.is_ok();
                 reply(opened);
                 if joined {
-                    self.hub.resend_open(&self.id.to_string(), subscriber);
+                    self.events.resend_open(&self.id.to_string(), subscriber);
                     if !subscribers.contains(&subscriber) {
                         subscribers.push(subscriber);
                     }
@@ -310,7 +310,7 @@ impl Thread {
                 }
                 return next;
             }
-            Op::Disconnected(subscriber) => self.hub.subscribers().await.retain(|other| *other != subscriber),
+            Op::Disconnected(subscriber) => self.events.subscribers().await.retain(|other| *other != subscriber),
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;
                 let told = renamed.is_ok();
@@ -342,7 +342,7 @@ impl Thread {
     }
 
     async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
-        let mut subscribers = self.hub.subscribers().await;
+        let mut subscribers = self.events.subscribers().await;
         if !subscribers.contains(&subscriber) {
             reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
             return Next::Stay;
@@ -370,9 +370,9 @@ impl Thread {
     /// asked of a thread that is gone.
     async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
         self.kit.terminals.sessions.terminate_all();
-        let hub = Arc::clone(&self.hub);
+        let events = Arc::clone(&self.events);
         let ended = async {
-            while hub.has_open_items()
+            while events.has_open_items()
                 && let Some(op) = ops.recv().await
             {
                 if let Op::ItemEnded { .. } = op {
@@ -515,14 +515,14 @@ impl Thread {
         {
             turn.status = TurnStatus::InProgress;
             // What has just been written down may not have been told yet.
-            let mut open = self.hub.open_items(&turn.id);
+            let mut open = self.events.open_items(&turn.id);
             open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
             turn.items.extend(open);
         }
     }
 
     pub(crate) async fn publish_status(&self) {
-        self.view.publish(&self.hub).await;
+        self.view.publish(&self.events).await;
     }
 
     async fn publish_started(&self, thread: WireThread) {
@@ -536,11 +536,11 @@ impl Thread {
             turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
             token_usage: usage::wire(&usage),
         };
-        self.hub.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
+        self.events.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
     async fn broadcast(&self, notification: ServerNotification) {
-        self.hub.broadcast(notification).await;
+        self.events.broadcast(notification).await;
     }
 }
 

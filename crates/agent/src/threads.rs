@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
+use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
-use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
@@ -49,7 +49,7 @@ pub struct Threads {
 pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
 }
 
 /// All threads, for those who must not keep them loaded.
@@ -306,7 +306,7 @@ impl Threads {
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
-        let hub = Arc::new(Hub::new(Arc::clone(&self.event_sink), subscribers));
+        let events = Arc::new(EventLog::new(Arc::clone(&self.event_sink), subscribers));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
@@ -331,7 +331,7 @@ impl Threads {
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),
-            hub: Arc::clone(&hub),
+            events: Arc::clone(&events),
             busy: Arc::clone(&self.busy),
             memory,
             instructions: None,
@@ -356,7 +356,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view, hub });
+        loaded.insert(id, Loaded { ops, view, events });
         drop(loaded);
         let place = Place { id, loaded: Arc::clone(&self.loaded) };
         tokio::spawn(thread.run(first, reply, queue, place));
@@ -425,7 +425,7 @@ impl Threads {
     /// Who listens to a thread.
     pub(crate) async fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
         match self.get(id) {
-            Some(loaded) => loaded.hub.subscribers().await.clone(),
+            Some(loaded) => loaded.events.subscribers().await.clone(),
             None => Vec::new(),
         }
     }

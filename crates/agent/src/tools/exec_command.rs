@@ -168,7 +168,7 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let turn = &cx.turn;
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
-    let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
+    let (feed, ended) = Feed::new(Arc::clone(&turn.events), names);
     let laid = Route::of_model(cx, clearance.sandbox.as_ref()).and_then(|route| {
         let env = command::environment(cx, &route, true, clearance.known_safe);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);

@@ -14,9 +14,9 @@ use loomd_store::{Durability, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::event_log::EventLog;
 use crate::event_sink::PendingRequest;
 use crate::guard::Grants;
-use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
@@ -30,7 +30,7 @@ pub(crate) struct TurnCx {
     pub settings: Settings,
     pub profile: Arc<Profile>,
     pub model: ModelInfo,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     pub view: Arc<View>,
     /// The turn is to end, now.
     pub cancel: CancellationToken,
@@ -58,7 +58,7 @@ impl TurnCx {
         settings: Settings,
         profile: Arc<Profile>,
         model: ModelInfo,
-        hub: Arc<Hub>,
+        events: Arc<EventLog>,
         view: Arc<View>,
         cancel: CancellationToken,
         recorder: Recorder,
@@ -70,7 +70,7 @@ impl TurnCx {
             settings,
             profile,
             model,
-            hub,
+            events,
             view,
             cancel,
             over: CancellationToken::new(),
@@ -118,7 +118,7 @@ impl TurnCx {
             model: self.profile.model(&settings.model),
             settings,
             profile: Arc::clone(&self.profile),
-            hub: Arc::clone(&self.hub),
+            events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
@@ -134,7 +134,7 @@ impl TurnCx {
     }
 
     pub async fn publish(&self, notification: ServerNotification) {
-        self.hub.publish(notification).await;
+        self.events.publish(notification).await;
     }
 
     /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
@@ -153,8 +153,8 @@ impl TurnCx {
             let open = if approval { &mut status.approvals } else { &mut status.questions };
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
-        self.view.change(&self.hub, |status| waiting(status, true)).await;
-        let PendingRequest { id, mut answer, open } = self.hub.request(&self.thread_id, request).await;
+        self.view.change(&self.events, |status| waiting(status, true)).await;
+        let PendingRequest { id, mut answer, open } = self.events.request(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
             answered = &mut answer => answered.ok().map(said),
@@ -167,14 +167,14 @@ impl TurnCx {
             request_id: id,
         }))
         .await;
-        self.view.change(&self.hub, |status| waiting(status, false)).await;
+        self.view.change(&self.events, |status| waiting(status, false)).await;
         answered
     }
 
     /// Has a client do something; `None` when the turn is stopped before it is done. NoSubscribers is told that
     /// anything is waited for.
     pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        let PendingRequest { mut answer, open, .. } = self.hub.request(&self.thread_id, request).await;
+        let PendingRequest { mut answer, open, .. } = self.events.request(&self.thread_id, request).await;
         let answered = tokio::select! {
             biased;
             answered = &mut answer => answered.ok().map(said),

@@ -12,14 +12,14 @@ use crate::event_sink::{Audience, EventSink, PendingRequest, Subscriber};
 use crate::partial::{add_delta, delta_of};
 
 /// A thread's listeners. Shared by the thread's task and the turn that it runs.
-pub(crate) struct Hub {
+pub(crate) struct EventLog {
     event_sink: Arc<dyn EventSink>,
     subscribers: tokio::sync::Mutex<Vec<Subscriber>>,
     /// Items that were shown as started and not yet as completed, by turn.
     open: Mutex<BTreeMap<String, Vec<ThreadItem>>>,
 }
 
-impl Hub {
+impl EventLog {
     pub fn new(event_sink: Arc<dyn EventSink>, subscribers: Vec<Subscriber>) -> Self {
         Self { event_sink, subscribers: tokio::sync::Mutex::new(subscribers), open: Mutex::default() }
     }
