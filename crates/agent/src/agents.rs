@@ -10,7 +10,6 @@ use loomd_store::{Batch, ThreadId};
 use tokio::sync::oneshot;
 
 use crate::agent_tree::AgentTree;
-use crate::event_sink::Audience;
 use crate::settings::{Profile, Settings};
 use crate::thread::{LoadReason, Op, Opened, Reply};
 use crate::threads::{Loading, Threads, TreePosition};
@@ -128,7 +127,7 @@ impl Threads {
     }
 
     async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
-        let subscribers = self.subscribers(child.parent).await;
+        let subscribers = self.subscribers(child.parent);
         let Child { depth, settings, profile, agent_tree, .. } = child;
         let loading = Loading {
             meta,
@@ -171,7 +170,7 @@ impl Threads {
         for (child, _) in agent_tree.children(parent) {
             self.close_agent_tree(child, agent_tree).await;
             let closed = ThreadClosedNotification { thread_id: child.to_string() };
-            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadClosed(closed)).await;
+            self.event_sink.broadcast(ServerNotification::ThreadClosed(closed)).await;
         }
     }
 
@@ -249,25 +248,26 @@ fn said(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
 mod tests {
     use loomd_exec::Environment;
     use loomd_model::Http;
-    use loomd_protocol::ServerRequest;
     use loomd_store::{FileStore, Options};
 
     use super::*;
-    use crate::event_sink::{EventSink, PendingRequest, SendFuture, Subscriber};
+    use crate::approval::Approval;
+    use crate::event::Event;
+    use crate::event_sink::{Audience, EventSink, SendFuture};
     use crate::services::Services;
 
     struct NoSubscribers;
 
     impl EventSink for NoSubscribers {
-        fn send<'a>(&'a self, _: Audience<'a>, _: ServerNotification) -> SendFuture<'a> {
+        fn send<'a>(&'a self, _: Audience<'a>, _: &'a Event) -> SendFuture<'a> {
             Box::pin(std::future::ready(()))
         }
 
-        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
-            unreachable!("nothing is asked here")
+        fn broadcast(&self, _: ServerNotification) -> SendFuture<'_> {
+            Box::pin(std::future::ready(()))
         }
 
-        fn resend_open(&self, _: &str, _: Subscriber) {}
+        fn withdraw(&self, _: &Approval) {}
     }
 
     #[tokio::test]

@@ -1,15 +1,17 @@
 //! The agent: threads, turns and what they remember. Knows nothing about connections, request ids or
-//! JSON-RPC: whoever asks brings a [`Reply`], whoever listens is a [`Subscriber`], and news goes out
-//! through an [`EventSink`].
+//! JSON-RPC: a request brings a [`Reply`], clients are [`Subscriber`]s, events go out through an
+//! [`EventSink`], and what a turn needs a client for is an [`Approval`] that any caller can decide.
 //!
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
 mod agent_tree;
 mod agents;
+mod approval;
 mod busy;
 mod context;
 mod conversation;
+mod event;
 mod event_log;
 mod event_sink;
 mod fork;
@@ -49,7 +51,9 @@ mod turn_requests;
 pub mod turns;
 mod view;
 
-pub use event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
+pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
+pub use event::{Event, EventId, EventKind};
+pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
 pub use network::{check_network, lay_for_client};
 pub use paging::PageRequest;
 pub use refusal::Refusal;

@@ -70,35 +70,14 @@ mod tests {
     use loomd_protocol::{
         AgentMessageDeltaNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
         PlanDeltaNotification, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
-        ReasoningTextDeltaNotification, ServerRequest,
+        ReasoningTextDeltaNotification,
     };
-    use parking_lot::Mutex;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::event_log::EventLog;
-    use crate::event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
-
-    /// What a subscriber got, as JSON.
-    #[derive(Default)]
-    struct Received(Mutex<Vec<(u64, JsonValue)>>);
-
-    impl EventSink for Received {
-        fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-            let json: JsonValue = serde_json::from_slice(&notification.encode().unwrap()).unwrap();
-            if let Audience::Only(subscribers) = to {
-                self.0.lock().extend(subscribers.iter().map(|subscriber| (subscriber.0, json.clone())));
-            }
-            Box::pin(std::future::ready(()))
-        }
-
-        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
-            unreachable!("nothing is asked")
-        }
-
-        fn resend_open(&self, _: &str, _: Subscriber) {}
-    }
+    use crate::event_log::testing::{Received, log};
+    use crate::event_sink::Subscriber;
 
     /// What a client makes of a delta, told apart by the method alone.
     fn client_adds(item: &mut JsonValue, event: &JsonValue) {
@@ -191,7 +170,7 @@ mod tests {
             joins in 0usize..41,
         ) {
             let received = Arc::new(Received::default());
-            let events = EventLog::new(Arc::clone(&received) as Arc<dyn EventSink>, vec![Subscriber(1)]);
+            let events = log(&received, &[1]);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let mut joined = Vec::new();
             runtime.block_on(async {
@@ -202,9 +181,8 @@ mod tests {
                 }
                 for at in 0..=deltas.len() {
                     if at == joins.min(deltas.len()) {
-                        let mut subscribers = events.subscribers().await;
                         joined = events.open_items("turn").iter().map(|item| json!(item)).collect();
-                        subscribers.push(Subscriber(2));
+                        events.join(Subscriber(2), None, || ()).await.0.hold().await.subscribe().await;
                     }
                     if let Some(delta) = deltas.get(at) {
                         events.publish(delta.clone()).await;
@@ -212,9 +190,9 @@ mod tests {
                 }
             });
             let mut first: Vec<JsonValue> = items().iter().map(|item| json!(item)).collect();
-            for (subscriber, event) in received.0.lock().iter() {
-                let view = if *subscriber == 1 { &mut first } else { &mut joined };
-                view.iter_mut().for_each(|item| client_adds(item, event));
+            for (subscriber, event) in received.notifications() {
+                let view = if subscriber == 1 { &mut first } else { &mut joined };
+                view.iter_mut().for_each(|item| client_adds(item, &event));
             }
             prop_assert_eq!(&joined, &first);
             // What is given up, or completed from what is open, is what was seen, too.
@@ -225,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_output_of_a_command_that_never_stops_is_bounded() {
-        let events = EventLog::new(Arc::new(Received::default()), Vec::new());
+        let events = log(&Arc::default(), &[]);
         let (thread_id, turn_id) = (String::from("t"), String::from("turn"));
         let item = items().remove(3);
         let started = ItemStartedNotification { item: item.clone(), thread_id, turn_id, started_at_ms: 0 };

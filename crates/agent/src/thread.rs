@@ -215,6 +215,7 @@ impl Thread {
                 }
                 () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
                     self.memory = None;
+                    self.events.forget_recent();
                     continue;
                 }
             };
@@ -285,23 +286,7 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
-                // The history is read while the turn goes on. Then nothing is published until what came after it
-                // is read, too, so that nothing is missed or doubled.
-                let read = self.read_turns(turns).await;
-                let mut subscribers = self.events.subscribers().await;
-                let opened = match read {
-                    Ok(read) => self.shown(read).await,
-                    Err(refusal) => Err(refusal),
-                };
-                let opened = opened.map(|thread| Opened { thread, settings: self.settings.clone() });
-                let joined = opened.is_ok();
-                reply(opened);
-                if joined {
-                    self.events.resend_open(&self.id.to_string(), subscriber);
-                    if !subscribers.contains(&subscriber) {
-                        subscribers.push(subscriber);
-                    }
-                }
+                self.join(subscriber, turns, reply).await;
             }
             Op::Leave { subscriber, reply, left } => {
                 let next = self.leave(subscriber, reply).await;
@@ -310,7 +295,7 @@ impl Thread {
                 }
                 return next;
             }
-            Op::Disconnected(subscriber) => self.events.subscribers().await.retain(|other| *other != subscriber),
+            Op::Disconnected(subscriber) => _ = self.events.unsubscribe(subscriber).await,
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;
                 let told = renamed.is_ok();
@@ -342,14 +327,39 @@ impl Thread {
     }
 
     async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
-        let mut subscribers = self.events.subscribers().await;
-        if !subscribers.contains(&subscriber) {
+        let Some(left) = self.events.unsubscribe(subscriber).await else {
             reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
             return Next::Stay;
-        }
-        subscribers.retain(|other| *other != subscriber);
+        };
         reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
-        if subscribers.is_empty() { Next::Unload } else { Next::Stay }
+        if left == 0 { Next::Unload } else { Next::Stay }
+    }
+
+    /// Shows the thread to a client and subscribes it. The turn goes on, and publishes, while the history is read.
+    async fn join(&mut self, subscriber: Subscriber, turns: bool, reply: Reply<Opened>) {
+        let read = match self.read_turns(turns).await {
+            Ok(read) => read,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
+        let (join, status) = self.events.join(subscriber, turn_id, || self.view.status()).await;
+        // What the rollout has more than when it was read is little.
+        let shown = self.stored(read).await;
+        let join = join.hold().await;
+        match shown {
+            Ok(mut thread) => {
+                thread.status = status;
+                if let Some(turn) = self.running_turn(&mut thread.turns) {
+                    join.show(turn);
+                }
+                reply(Ok(Opened { thread, settings: self.settings.clone() }));
+                join.subscribe().await;
+            }
+            Err(refusal) => {
+                reply(Err(refusal));
+                join.refuse().await;
+            }
+        }
     }
 
     /// Ends the running turn before the thread is unloaded.
@@ -470,7 +480,15 @@ impl Thread {
 
     /// The thread as it is now.
     async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
-        self.shown(self.read_turns(with_turns).await?).await
+        let turns = self.read_turns(with_turns).await?;
+        let mut thread = self.stored(turns).await?;
+        if let Some(turn) = self.running_turn(&mut thread.turns) {
+            // What has just been written down may not have been published yet.
+            let mut open = self.events.open_items(&turn.id);
+            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
+            turn.items.extend(open);
+        }
+        Ok(thread)
     }
 
     /// The turns in the rollout so far, if they are wanted.
@@ -486,8 +504,9 @@ impl Thread {
         Ok(Some(turns))
     }
 
-    /// The thread as it is now, with the turns that were read and what was added to them since.
-    async fn shown(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
+    /// The thread as it is now, with the turns that were read and what the rollout got since. Items that are open are
+    /// not in it.
+    async fn stored(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
         if self.view.persistence() != Persistence::Stored {
             add_side_facts(&*self.store, self.id, &mut thread).await?;
@@ -503,22 +522,16 @@ impl Thread {
             if self.running.is_none() {
                 interrupt_open(&mut thread.turns);
             }
-            self.add_open_items(&mut thread.turns);
         }
         Ok(thread)
     }
 
-    /// What has begun in the running turn is not in the file yet.
-    fn add_open_items(&self, turns: &mut [WireTurn]) {
-        if let Some(running) = &self.running
-            && let Some(turn) = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())
-        {
-            turn.status = TurnStatus::InProgress;
-            // What has just been written down may not have been told yet.
-            let mut open = self.events.open_items(&turn.id);
-            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
-            turn.items.extend(open);
-        }
+    /// The running turn, if it is among these. It is in progress until its end is published.
+    fn running_turn<'t>(&self, turns: &'t mut [WireTurn]) -> Option<&'t mut WireTurn> {
+        let running = self.running.as_ref()?;
+        let turn = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())?;
+        turn.status = TurnStatus::InProgress;
+        Some(turn)
     }
 
     pub(crate) async fn publish_status(&self) {

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
+use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::guard::Guard;
@@ -306,7 +307,8 @@ impl Threads {
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
-        let events = Arc::new(EventLog::new(Arc::clone(&self.event_sink), subscribers));
+        let (sink, budget) = (Arc::clone(&self.event_sink), Arc::clone(&self.services.event_budget));
+        let events = Arc::new(EventLog::new(sink, subscribers, next_epoch(), budget));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
@@ -422,12 +424,9 @@ impl Threads {
         self.busy.until_idle().await;
     }
 
-    /// Who listens to a thread.
-    pub(crate) async fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
-        match self.get(id) {
-            Some(loaded) => loaded.events.subscribers().await.clone(),
-            None => Vec::new(),
-        }
+    /// The clients that have subscribed to a thread.
+    pub(crate) fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
+        self.get(id).map(|loaded| loaded.events.subscribers()).unwrap_or_default()
     }
 
     /// Unloads a thread, if it is loaded.

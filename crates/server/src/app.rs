@@ -6,28 +6,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::replay::Replayed;
-use loomd_agent::{Audience, EventSink, PendingRequest, SendFuture, Services, Subscriber, Threads};
+use loomd_agent::{EventSink, Services, Subscriber, Threads};
 use loomd_config::config_toml::ModelProvider;
 use loomd_config::{Enablement, LoadRequest, Loaded, Managed, Overrides};
 use loomd_exec::Environment;
 use loomd_exec::rules::{Position, Problem};
 use loomd_files::{Owner, Watches};
 use loomd_model::{Catalogue, CatalogueError, Http, Provider, Scenario};
-use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
-};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
 use loomd_search::User;
 use loomd_store::{FileStore, Options};
-use tracing::error;
 
 use crate::clients::Clients;
 use crate::confinement::Confinement;
 use crate::connections::{ConnectionId, Connections};
 use crate::default_provider::DefaultProvider;
+use crate::events::Connected;
 use crate::handlers::fs::{Files, watched};
 use crate::handlers::search::Search;
 use crate::identity::Identity;
-use crate::outbox::Notification;
 use crate::server_requests::ServerRequests;
 use crate::working_directory::working_directory;
 
@@ -248,9 +245,9 @@ impl App {
         }
     }
 
-    /// Tells every client that has shaken hands, except those that opted out.
+    /// Sends a notification to every initialized client, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        self.event_sink().send(Audience::Everyone, notification).await;
+        self.event_sink().broadcast(notification).await;
     }
 
     fn event_sink(&self) -> Connected {
@@ -284,48 +281,4 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Takes the news of threads to connections, serialised once for all.
-struct Connected {
-    connections: Arc<Connections>,
-    server_requests: Arc<ServerRequests>,
-}
-
-impl EventSink for Connected {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-        Box::pin(async move {
-            let notification = match Notification::new(notification) {
-                Ok(notification) => notification,
-                Err(error) => return error!(%error, "cannot serialize a notification"),
-            };
-            match to {
-                Audience::Everyone => self.connections.broadcast(&notification).await,
-                Audience::Only(subscribers) => {
-                    let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
-                    self.connections.send_to(ids, &notification).await;
-                }
-            }
-        })
-    }
-
-    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest {
-        let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
-        let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.server_requests.open(Some(thread_id), asked, &request);
-        if let Some(json) = json {
-            for outbox in outboxes {
-                outbox.request(json.clone());
-            }
-        }
-        question
-    }
-
-    fn resend_open(&self, thread_id: &str, to: Subscriber) {
-        let connection = ConnectionId(to.0);
-        let Some(outbox) = self.connections.outbox(connection) else { return };
-        for json in self.server_requests.open_for(thread_id, connection) {
-            outbox.request(json);
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use loomd_accounts::{Accounts, AskError, ClientId, Host};
-use loomd_agent::PendingRequest;
 use loomd_config::Managed;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
@@ -42,11 +41,11 @@ impl Host for Clients {
             if outboxes.is_empty() {
                 return Err(AskError::Nobody);
             }
-            let (PendingRequest { answer, open: _open, .. }, json) = self.server_requests.open(None, asked, &request);
+            let mut open = self.server_requests.open(asked, &request).map_err(|_| AskError::Nobody)?;
             for outbox in outboxes {
-                outbox.request(json.clone().ok_or(AskError::Nobody)?);
+                outbox.request(open.json.clone());
             }
-            answer.await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
+            (&mut open.answer).await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
         })
     }
 
