@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
-    Approval, Audience, Event, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve, Resolved,
-    SendFuture, Services, Settings, Subscriber, Threads,
+    Approval, Audience, Event, EventId, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve,
+    Resolved, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
@@ -36,6 +36,7 @@ pub struct World {
 #[derive(Default)]
 pub struct HookOutcome {
     told: Mutex<Vec<(String, Value)>>,
+    ids: Mutex<Vec<EventId>>,
     arrived: Notify,
     /// Whoever tells this, once, breaks down.
     pub breaks_at: Mutex<Option<&'static str>>,
@@ -214,6 +215,11 @@ impl HookOutcome {
         self.arrived.notify_waiters();
     }
 
+    /// The ids of all events so far.
+    pub fn ids(&self) -> Vec<EventId> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Everything so far.
     pub fn all(&self) -> Vec<(String, Value)> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -244,6 +250,7 @@ impl HookOutcome {
 
 impl EventSink for HookOutcome {
     fn send<'a>(&'a self, _: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(event.id);
         if let EventKind::Notification(notification) = &event.kind {
             self.note(notification);
         }
