@@ -2,7 +2,7 @@
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(rules) = loomd_exec::rules::Rules::parse(text) {
+    if let Ok(rules) = loomd_policy::rules::Rules::parse(text) {
         let command = ["git", "status"].map(str::to_owned);
         for found in rules.matches(&command) {
             assert!(!found.prefix().is_empty());

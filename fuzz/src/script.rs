@@ -4,17 +4,17 @@
 
 use std::path::Path;
 
-use loomd_exec::rules::{PrefixRule, RuleDecision, Rules};
-use loomd_exec::{Decision, Question, Script, Trust, decide};
+use loomd_policy::rules::{PrefixRule, RuleDecision, Rules};
+use loomd_policy::{Decision, Question, Script, Trust, decide};
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let argv = ["bash", "-lc", text].map(str::to_owned);
     let trust = Trust { search: "/bin", cwd: Path::new("/"), login_shell: None, can_write: &|_| false };
-    assert!(!loomd_exec::command_actions(&argv).iter().any(|action| format!("{action:?}").is_empty()));
-    assert!(!(loomd_exec::is_known_safe(&argv, &trust) && loomd_exec::is_dangerous(&argv)));
-    let _ = loomd_exec::join(&argv);
+    assert!(!loomd_policy::command_actions(&argv).iter().any(|action| format!("{action:?}").is_empty()));
+    assert!(!(loomd_policy::is_known_safe(&argv, &trust) && loomd_policy::is_dangerous(&argv)));
+    let _ = loomd_policy::join(&argv);
     let commands = match Script::parse(text) {
         Script::Plain(commands) => commands,
         Script::Heredoc(heredoc) => vec![heredoc.words],

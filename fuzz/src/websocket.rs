@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     runtime().block_on(async {
         let (clients, accepted) = mpsc::channel(1);
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve_on(Memory(accepted), app(), stop.clone()));
+        let serving = tokio::spawn(serve_on(MemoryFiles(accepted), app(), stop.clone()));
         let (client, server) = duplex(1 << 20);
         clients.send(server).await.expect("the server listens");
         let talk = async {
@@ -63,9 +63,9 @@ fn app() -> Arc<App> {
 }
 
 /// Connections that are made in memory.
-struct Memory(mpsc::Receiver<DuplexStream>);
+struct MemoryFiles(mpsc::Receiver<DuplexStream>);
 
-impl Listener for Memory {
+impl Listener for MemoryFiles {
     type Io = DuplexStream;
     type Addr = ();
 

@@ -1,9 +1,11 @@
-//! Chores of the project. `cargo xtask` lists them.
+//! Tasks of the project. `cargo xtask` lists them.
 
 mod bench;
 mod command;
 mod conformance;
+mod cycles;
 mod inventory;
+mod schemas;
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +16,26 @@ cargo xtask bench [bench.py arguments]
     Builds release and runs bench/bench.py against the reference, which is installed from npm.
 cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
+cargo xtask cycles
+    Fails when modules of the agent or the server depend on each other in a circle.
 cargo xtask inventory STABLE.json EXPERIMENTAL.json
-    Records the inventory of a release from its two schema bundles.";
+    Records the inventory of a release from its two schema bundles.
+cargo xtask schemas
+    Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((chore, rest)) if chore == "bench" => bench::run(rest),
         Some((chore, rest)) if chore == "conformance" => conformance::run(rest),
+        Some((chore, [])) if chore == "cycles" => cycles::check(),
         Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
+        Some((chore, [])) if chore == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");
             Ok(())
         }
-        Some(_) => bail!("unknown chore or arguments\n{USAGE}"),
+        Some(_) => bail!("unknown task or arguments\n{USAGE}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `auth.json`: credentials at rest, in the form that other programs of this protocol read and write.
+//! `auth.json`: the stored credentials, in the format that other programs of this protocol read and write.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use loomd_protocol::{AuthMode, JsonValue, Secret};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-/// The file. What is not understood in it is kept when it is written again.
+/// The content of the file. Unknown fields are preserved when it is written again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AuthJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub(crate) struct AuthJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refresh: Option<String>,
     #[serde(flatten)]
-    pub other: Unknown,
+    pub other: UnknownFields,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,17 +30,17 @@ pub(crate) struct Tokens {
     #[serde(default)]
     pub account_id: Option<String>,
     #[serde(flatten)]
-    pub other: Unknown,
+    pub other: UnknownFields,
 }
 
-/// What is not understood may be secret.
+/// Fields that are preserved unread. `Debug` hides them, because they may be secret.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Unknown(Map<String, JsonValue>);
+pub(crate) struct UnknownFields(Map<String, JsonValue>);
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unknown(..)")
+        f.write_str("UnknownFields(..)")
     }
 }
 
@@ -49,7 +49,7 @@ impl AuthJson {
         Self { auth_mode: Some(AuthMode::Apikey), api_key: Some(key), ..Self::default() }
     }
 
-    /// Files of older programs do not say it.
+    /// The sign-in mode. Files of older programs do not name it.
     pub fn mode(&self) -> AuthMode {
         let guessed = if self.api_key.is_some() { AuthMode::Apikey } else { AuthMode::Chatgpt };
         self.auth_mode.unwrap_or(guessed)
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_again_with_all_it_holds() {
+    fn unknown_fields_survive_rewriting() {
         check(r#"{"auth_mode":"apikey","OPENAI_API_KEY":"sk"}"#);
         check(concat!(
             r#"{"auth_mode":"chatgpt","OPENAI_API_KEY":null,"#,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_guessed_where_it_is_missing() {
+    fn a_missing_mode_is_inferred() {
         for (text, mode) in [
             (r#"{"OPENAI_API_KEY":"sk"}"#, AuthMode::Apikey),
             (r#"{"auth_mode":"chatgpt","OPENAI_API_KEY":"sk"}"#, AuthMode::Chatgpt),

@@ -1,4 +1,4 @@
-//! The backend of ChatGPT, asked on behalf of the account. A refusal is recovered from as in a model call.
+//! Requests to the ChatGPT backend on behalf of the account. A 401 is recovered from as in a model call.
 
 use std::time::Duration;
 
@@ -10,32 +10,33 @@ use loomd_model::{Bearer, BearerKind, Credentials as _, HttpError, ModelError};
 
 use crate::Accounts;
 
-/// Hosts that have their backend below a path.
+/// Hosts whose backend is below `/backend-api`.
 const CHATGPT_HOSTS: [&str; 2] = ["https://chatgpt.com", "https://chat.openai.com"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    #[error("nobody is signed in")]
+    #[error("not signed in")]
     SignedOut,
-    /// Credentials could not be had, or not be renewed.
+    /// The credentials could not be obtained or renewed.
     #[error("{0}")]
     Credentials(#[from] ModelError),
-    #[error("bad address {0}")]
+    #[error("invalid URL {0}")]
     Address(String),
     #[error("{0}")]
     Http(#[from] HttpError),
 }
 
-/// An answer, and where it came from.
-pub struct BackendAnswer {
+/// A response of any status, and its URL.
+pub struct BackendResponse {
     pub url: String,
     pub response: Response<Bytes>,
 }
 
 impl Accounts {
-    /// Gets what is at a route of the backend, such as `usage`; each try takes no longer than this. The answer may be a refusal.
-    pub async fn ask_backend(&self, route: &str, limit: Duration) -> Result<BackendAnswer, BackendError> {
-        let url = address(&self.0.options.backend, route);
+    /// Gets a route of the backend, such as `usage`. `limit` applies to each attempt. The response may have an error
+    /// status.
+    pub async fn fetch_backend(&self, route: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
+        let url = backend_url(&self.0.options.backend, route);
         let mut refusals = 0;
         loop {
             let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
@@ -47,7 +48,7 @@ impl Accounts {
                     continue;
                 }
             }
-            return Ok(BackendAnswer { url, response });
+            return Ok(BackendResponse { url, response });
         }
     }
 }
@@ -70,7 +71,7 @@ fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
     Some(request)
 }
 
-fn address(base: &str, route: &str) -> String {
+fn backend_url(base: &str, route: &str) -> String {
     let mut base = base.trim_end_matches('/').to_owned();
     if !base.contains("/backend-api") && CHATGPT_HOSTS.iter().any(|host| base.starts_with(host)) {
         base.push_str("/backend-api");
@@ -84,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_route_depends_on_the_host() {
+    fn the_backend_url_depends_on_the_host() {
         for (base, expected) in [
             ("https://chatgpt.com/backend-api/", "https://chatgpt.com/backend-api/wham/usage"),
             ("https://chat.openai.com", "https://chat.openai.com/backend-api/wham/usage"),
             ("http://127.0.0.1:1/backend-api/", "http://127.0.0.1:1/backend-api/wham/usage"),
             ("http://127.0.0.1:1//", "http://127.0.0.1:1/api/codex/usage"),
         ] {
-            assert_eq!(address(base, "usage"), expected);
+            assert_eq!(backend_url(base, "usage"), expected);
         }
     }
 }

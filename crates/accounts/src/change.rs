@@ -1,4 +1,5 @@
-//! Logins that need nobody else, and logouts. Each is carried out, answered and told before the next begins.
+//! Logins that need no further step of the user, and logouts. Each holds the change lock until its reply and its
+//! notifications are sent.
 
 use loomd_protocol::{
     AccountLoginCompletedNotification, ForcedLoginMethod, LoginAccountResponse, LogoutAccountResponse, Secret,
@@ -10,50 +11,50 @@ use crate::login::NOT_COMPLETED;
 use crate::{AccountError, Accounts};
 
 impl Accounts {
-    /// `account/login/start` with a key.
+    /// `account/login/start` with an API key.
     pub async fn login_with_key(
         &self,
         key: Secret,
         reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
     ) {
-        let _order = self.0.order.lock().await;
+        let _lock = self.0.change_lock.lock().await;
         let key = match self.check_key(&key) {
             Ok(key) => key,
             Err(error) => return reply(Err(error)),
         };
         let save = || self.save(AuthJson::of_key(key)).map_err(AccountError::SaveKey);
         if self.change(|| save().map(|()| LoginAccountResponse::ApiKey), reply).await {
-            self.tell_login(None, Ok(())).await;
+            self.notify_login_completed(None, Ok(())).await;
         }
     }
 
     /// `account/logout`
     pub async fn logout(&self, reply: impl FnOnce(Result<LogoutAccountResponse, AccountError>) + Send) {
-        let _order = self.0.order.lock().await;
-        let forget = || self.forget().map_err(AccountError::Logout);
-        if self.change(|| forget().map(|()| LogoutAccountResponse {}), reply).await {
-            self.tell_updated().await;
+        let _lock = self.0.change_lock.lock().await;
+        let clear = || self.clear().map_err(AccountError::Logout);
+        if self.change(|| clear().map(|()| LogoutAccountResponse {}), reply).await {
+            self.notify_updated().await;
         }
     }
 
-    /// Makes a change that puts an end to any pending login, and answers. True when it was made.
+    /// Applies a change, which abandons any pending login, and replies. Returns whether the change succeeded.
     pub(crate) async fn change<T>(
         &self,
         change: impl FnOnce() -> Result<T, AccountError> + Send,
         reply: impl FnOnce(Result<T, AccountError>) + Send,
     ) -> bool {
-        let given_up = self.give_up(None);
+        let abandoned = self.abandon_login(None);
         let outcome = change();
         let changed = outcome.is_ok();
         if changed {
-            self.0.host.switched(self).await;
+            self.0.host.account_changed(self).await;
         }
         reply(outcome);
-        self.tell_given_up(given_up, NOT_COMPLETED).await;
+        self.notify_abandoned(abandoned, NOT_COMPLETED).await;
         changed
     }
 
-    /// The key as it is kept.
+    /// Validates and trims a key.
     fn check_key(&self, key: &Secret) -> Result<Secret, AccountError> {
         self.check_managed()?;
         if self.0.options.forced_method == Some(ForcedLoginMethod::Chatgpt) {
@@ -66,28 +67,28 @@ impl Accounts {
         Ok(Secret::from(key.to_owned()))
     }
 
-    /// As long as a client owns the session, others do not change it.
+    /// Fails while a client manages the session: only that client may change it.
     pub(crate) fn check_managed(&self) -> Result<(), AccountError> {
         if self.current().is_external() { Err(AccountError::ExternalActive) } else { Ok(()) }
     }
 
-    /// How a login ended, and who is signed in when that is new.
-    pub(crate) async fn tell_login(&self, login_id: Option<String>, outcome: Result<(), String>) {
+    /// Notifies clients of the end of a login and, on success, of the new account.
+    pub(crate) async fn notify_login_completed(&self, login_id: Option<String>, outcome: Result<(), String>) {
         let (success, error) = (outcome.is_ok(), outcome.err());
         let completed = AccountLoginCompletedNotification { login_id, success, error };
-        self.0.host.tell(ServerNotification::AccountLoginCompleted(completed)).await;
+        self.0.host.notify(ServerNotification::AccountLoginCompleted(completed)).await;
         if success {
-            self.tell_updated().await;
+            self.notify_updated().await;
         }
     }
 
-    /// Somebody else is signed in without a login.
-    pub(crate) async fn announce(&self) {
-        self.0.host.switched(self).await;
-        self.tell_updated().await;
+    /// Publishes a change of the account that is not the result of a login.
+    pub(crate) async fn publish_change(&self) {
+        self.0.host.account_changed(self).await;
+        self.notify_updated().await;
     }
 
-    async fn tell_updated(&self) {
-        self.0.host.tell(ServerNotification::AccountUpdated(self.current().news())).await;
+    async fn notify_updated(&self) {
+        self.0.host.notify(ServerNotification::AccountUpdated(self.current().updated_notification())).await;
     }
 }

@@ -1,5 +1,4 @@
-//! What a token says about the one it was issued to. Whoever issued it has checked that; nobody here can check a
-//! signature.
+//! The claims of a token. Signatures are not verified: tokens come from the issuer over TLS, or from a trusted client.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,7 +6,7 @@ use loomd_protocol::{JsonValue, PlanType};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// The part of a token's claims that matters here.
+/// The claims that are used here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Claims {
     email: Option<String>,
@@ -28,7 +27,7 @@ pub(crate) struct AuthClaims {
     chatgpt_user_id: Option<String>,
     user_id: Option<String>,
     pub chatgpt_account_id: Option<String>,
-    // Whatever their type is: only the success page of a login is told of them.
+    // Of any type: they are only passed to the success page of a login.
     pub organization_id: Option<JsonValue>,
     pub project_id: Option<JsonValue>,
     pub is_org_owner: Option<JsonValue>,
@@ -68,8 +67,8 @@ impl Claims {
     }
 }
 
-/// A plan as a client names it, who may spell it in its own way.
-pub(crate) fn named_plan(name: &str) -> PlanType {
+/// Parses a plan that a client names, in any case.
+pub(crate) fn plan_from_name(name: &str) -> PlanType {
     match PlanType::from(name.to_ascii_lowercase()) {
         PlanType::Other(name) if name == "hc" => PlanType::Enterprise,
         PlanType::Other(name) if name == "education" => PlanType::Edu,
@@ -78,7 +77,7 @@ pub(crate) fn named_plan(name: &str) -> PlanType {
     }
 }
 
-/// When a token stops to be of use, in seconds since the epoch; `None` when it does not say.
+/// The expiry of a token in seconds since the epoch; `None` if it has none.
 pub(crate) fn expiry(token: &str) -> Option<f64> {
     payload::<JsonValue>(token).ok()?["exp"].as_f64()
 }
@@ -101,7 +100,7 @@ mod tests {
     use crate::tests::jwt;
 
     #[test]
-    fn the_email_and_the_plan_are_found_where_issuers_put_them() {
+    fn email_and_plan_are_read_from_every_known_claim() {
         let check = |claims: JsonValue, email: Option<&str>, plan: PlanType| {
             let found = Claims::of(&jwt(&claims)).unwrap();
             assert_eq!((found.email(), found.plan()), (email, plan), "{claims}");
@@ -116,19 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn clients_may_spell_plans_as_they_like() {
+    fn plan_names_are_case_insensitive() {
         for (name, plan) in [
             ("Plus", PlanType::Plus),
             ("education", PlanType::Edu),
             ("HC", PlanType::Enterprise),
             ("platinum", PlanType::Unknown),
         ] {
-            assert_eq!(named_plan(name), plan, "{name}");
+            assert_eq!(plan_from_name(name), plan, "{name}");
         }
     }
 
     #[test]
-    fn what_is_no_token_is_told_apart() {
+    fn malformed_tokens_are_reported_by_their_problem() {
         for token in ["", "opaque", "a.b", "a..c", ".b.c", "a.b.", "a.b.c.d"] {
             assert_eq!(Claims::of(token).unwrap_err().to_string(), "invalid ID token format", "{token}");
         }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_may_say_when_they_expire() {
+    fn the_expiry_of_a_token_is_read() {
         assert_eq!(expiry(&jwt(&json!({ "exp": 12 }))), Some(12.0));
         assert_eq!(expiry(&jwt(&json!({}))), None);
         assert_eq!(expiry("opaque"), None);
@@ -145,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(token in "[a-zA-Z0-9_.-]{0,40}") {
+        fn malformed_tokens_do_not_panic(token in "[a-zA-Z0-9_.-]{0,40}") {
             _ = Claims::of(&token);
         }
     }

@@ -1,16 +1,18 @@
-//! The account as a source of bearer tokens for model calls, and what is done when one is refused.
+//! The account as [`Credentials`] of model calls, and the recovery from a 401.
 
 use loomd_model::{Bearer, BoxFuture, Credentials, ModelError};
 
 use crate::identity::{Identity, Renewal};
-use crate::{AccountError, Accounts, Current};
+use crate::{AccountError, AccountState, Accounts};
 
-/// How often a call is tried with credentials that came while it was under way.
+/// How often a call is retried because the credentials changed while it ran.
 const MAX_CHANGES: u32 = 3;
 
 impl Credentials for Accounts {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
-        Box::pin(async move { self.fresh().await.bearer().map_err(|error| ModelError::Credentials(error.to_string())) })
+        Box::pin(async move {
+            self.with_fresh_tokens().await.bearer().map_err(|error| ModelError::Credentials(error.to_string()))
+        })
     }
 
     fn recover<'a>(&'a self, refused: &'a Bearer, refusals: u32) -> BoxFuture<'a, Result<bool, ModelError>> {
@@ -30,7 +32,7 @@ impl Credentials for Accounts {
     }
 }
 
-impl Current {
+impl AccountState {
     pub(crate) fn bearer(&self) -> Result<Option<Bearer>, AccountError> {
         self.identity.as_ref().map(Identity::bearer).transpose()
     }

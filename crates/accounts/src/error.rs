@@ -1,4 +1,4 @@
-//! Why something about accounts could not be done. Says nothing secret.
+//! Errors of account requests. Never contain secrets.
 
 use std::io;
 
@@ -49,7 +49,7 @@ pub enum AccountError {
 }
 
 impl AccountError {
-    /// The caller must change something; nothing went wrong here.
+    /// Whether the request was refused, and not failed: the caller has to change something.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::ExternalActive

@@ -1,5 +1,5 @@
-//! Tokens that a client brings, for hosts that own the session with ChatGPT. They are kept in memory only, hide
-//! what is on disk, and when a call with them is refused the client is asked for new ones.
+//! Tokens that a client supplies, for clients that manage the ChatGPT session. They are held in memory only, take
+//! precedence over the stored credentials, and are renewed by a server request to the client after a 401.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use loomd_protocol::{
     ForcedLoginMethod, LoginAccountResponse, Secret, ServerRequest,
 };
 
-use crate::claims::{Claims, named_plan};
+use crate::claims::{Claims, plan_from_name};
 use crate::identity::{Identity, Renewal, SignIn};
 use crate::renew::RenewError;
-use crate::{AccountError, Accounts, ClientId, Current, TokenError};
+use crate::{AccountError, AccountState, Accounts, ClientId, TokenError};
 
-/// How long a client may take to bring new tokens. A turn waits for them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take to supply new tokens. A turn waits meanwhile.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a client brings.
+/// Tokens that a client supplies.
 #[derive(Clone, Debug)]
 pub struct ExternalTokens {
     pub access_token: Secret,
@@ -34,30 +34,30 @@ impl Accounts {
         from: ClientId,
         reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send,
     ) {
-        let _order = self.0.order.lock().await;
+        let _lock = self.0.change_lock.lock().await;
         if self.0.options.forced_method == Some(ForcedLoginMethod::Api) {
             return reply(Err(AccountError::ExternalDisabled));
         }
-        let keep = || self.keep_tokens(tokens, from).map(|()| LoginAccountResponse::ChatgptAuthTokens);
-        if self.change(keep, reply).await {
-            self.tell_login(None, Ok(())).await;
+        let set = || self.set_external_tokens(tokens, from).map(|()| LoginAccountResponse::ChatgptAuthTokens);
+        if self.change(set, reply).await {
+            self.notify_login_completed(None, Ok(())).await;
         }
     }
 
-    fn keep_tokens(&self, tokens: ExternalTokens, from: ClientId) -> Result<(), AccountError> {
-        if let Some(expected) = self.forced_away_from(&tokens.account_id) {
+    fn set_external_tokens(&self, tokens: ExternalTokens, from: ClientId) -> Result<(), AccountError> {
+        if let Some(expected) = self.required_workspace_other_than(&tokens.account_id) {
             return Err(AccountError::WrongWorkspace { expected, received: tokens.account_id });
         }
         let sign_in = tokens.sign_in(Some(from)).map_err(AccountError::ExternalTokens)?;
-        self.adopt(Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() });
+        self.set_state(AccountState { identity: Some(Identity::Chatgpt(sign_in)), ..AccountState::default() });
         Ok(())
     }
 
-    /// Asks the client that brought the tokens for new ones. It is asked once: what it cannot do now, it will not
-    /// be able to do in a moment.
+    /// Requests new tokens from the client that supplied the old ones. Failures are permanent: a repeated request would
+    /// fail as well.
     pub(crate) async fn renew_by_client(
         &self,
-        old: &Arc<Current>,
+        old: &Arc<AccountState>,
         owner: Option<ClientId>,
     ) -> Result<bool, RenewError> {
         let request = ServerRequest::ChatgptAuthTokensRefresh(ChatgptAuthTokensRefreshParams {
@@ -65,24 +65,27 @@ impl Accounts {
             previous_account_id: old.account_id().map(str::to_owned),
         });
         let failed = RenewError::Permanent;
-        let answer = tokio::time::timeout(PATIENCE, self.0.host.ask(owner, request))
+        let answer = tokio::time::timeout(TIMEOUT, self.0.host.request(owner, request))
             .await
-            .map_err(|_| failed(format!("auth refresh request timed out after {}s", PATIENCE.as_secs())))?
+            .map_err(|_| failed(format!("auth refresh request timed out after {}s", TIMEOUT.as_secs())))?
             .map_err(|error| failed(format!("auth refresh request failed: {error}")))?;
         let ChatgptAuthTokensRefreshResponse { access_token, chatgpt_account_id, chatgpt_plan_type } =
             serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
-        if let Some(expected) = self.forced_away_from(&chatgpt_account_id) {
+        if let Some(expected) = self.required_workspace_other_than(&chatgpt_account_id) {
             let message =
                 format!("external auth refresh returned workspace {chatgpt_account_id:?}, expected {expected:?}");
             return Err(failed(message));
         }
         let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
         let sign_in = tokens.sign_in(owner).map_err(|error| failed(error.to_string()))?;
-        Ok(self.replace(old, Current { identity: Some(Identity::Chatgpt(sign_in)), ..Current::default() }))
+        Ok(self.replace_if_current(
+            old,
+            AccountState { identity: Some(Identity::Chatgpt(sign_in)), ..AccountState::default() },
+        ))
     }
 
-    /// The workspace that it has to be, if it is not this one.
-    fn forced_away_from(&self, workspace: &str) -> Option<String> {
+    /// Returns the required workspace if it is not `workspace`.
+    fn required_workspace_other_than(&self, workspace: &str) -> Option<String> {
         self.0.options.forced_workspace.clone().filter(|forced| forced != workspace)
     }
 }
@@ -92,7 +95,7 @@ impl ExternalTokens {
         let claims = Claims::of(self.access_token.reveal())?;
         Ok(SignIn {
             renewal: Renewal::Client(owner),
-            plan: self.plan.as_deref().map_or_else(|| claims.plan(), named_plan),
+            plan: self.plan.as_deref().map_or_else(|| claims.plan(), plan_from_name),
             claims,
             access_token: self.access_token,
             account_id: Some(self.account_id),

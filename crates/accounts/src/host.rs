@@ -1,46 +1,51 @@
-//! The server around accounts: how clients are told and asked.
+//! The server around [`Accounts`]: sends notifications and server requests to clients.
 
 use loomd_model::BoxFuture;
 use loomd_protocol::{JsonValue, RpcError, ServerNotification, ServerRequest};
 
 use crate::Accounts;
 
-/// A client, as the host counts them.
+/// A client, by the id of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientId(pub u64);
 
-/// Why a question to clients has no answer.
+/// Why a server request got no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum AskError {
+pub enum RequestError {
     #[error("no client is connected")]
-    Nobody,
+    NoClient,
     #[error("code={} message={}", .0.code, .0.message)]
-    Refused(RpcError),
+    Rpc(RpcError),
 }
 
 pub trait Host: Send + Sync {
-    /// Tells all clients.
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()>;
+    /// Notifies all clients.
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
 
-    /// Asks the one client, or all when it is not there; the first answer counts. Dropping the future takes the
-    /// question back.
-    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>>;
+    /// Sends a request to client `first`, or to all clients if it is not connected; the first response counts. Dropping
+    /// the future withdraws the request.
+    fn request(
+        &self,
+        first: Option<ClientId>,
+        request: ServerRequest,
+    ) -> BoxFuture<'_, Result<JsonValue, RequestError>>;
 
-    /// Somebody else is signed in, or nobody; nobody has been told. Done when the rest of the process has taken note.
-    fn switched<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()>;
+    /// Called after the account changed and before clients are notified. Completes once the rest of the process follows
+    /// the change.
+    fn account_changed<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()>;
 }
 
-/// For programs without clients.
+/// The host of programs without clients.
 impl Host for () {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, _: Option<ClientId>, _: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
-        Box::pin(std::future::ready(Err(AskError::Nobody)))
+    fn request(&self, _: Option<ClientId>, _: ServerRequest) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
+        Box::pin(std::future::ready(Err(RequestError::NoClient)))
     }
 
-    fn switched<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
+    fn account_changed<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }

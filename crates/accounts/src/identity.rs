@@ -1,4 +1,4 @@
-//! Who is signed in, worked out from credentials: a key, or an account of ChatGPT.
+//! The signed-in identity that credentials give: an API key, or a ChatGPT account.
 
 use jiff::Timestamp;
 use loomd_model::{Bearer, BearerKind};
@@ -25,17 +25,17 @@ pub(crate) struct SignIn {
     pub last_refresh: Option<Timestamp>,
 }
 
-/// Who gives an account new tokens when the old ones are of no more use.
+/// The source of new tokens after the current ones were refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Renewal {
-    /// Whoever issued them.
+    /// The issuer of the tokens.
     Issuer,
-    /// The client that owns the session: the one that brought the tokens, where that is known.
+    /// The client that manages the session: the one that supplied the tokens, if known.
     Client(Option<ClientId>),
 }
 
 impl Identity {
-    /// `None` where the file does not hold all that its mode takes, or the configuration forbids it.
+    /// Returns `None` where the file lacks a part that its mode requires, or the configuration forbids it.
     pub fn of(file: &AuthJson, options: &Options) -> Option<Self> {
         let found = match file.mode() {
             AuthMode::Apikey => Self::Key(file.api_key.clone()?),
@@ -60,7 +60,7 @@ impl Identity {
         }
     }
 
-    /// What calls are authenticated with. An account without all that it takes to use it is an error.
+    /// The token for calls. Fails for a ChatGPT account that was never refreshed.
     pub fn bearer(&self) -> Result<Bearer, AccountError> {
         match self {
             Self::Key(key) => Ok(Bearer::key(key.clone())),
@@ -90,7 +90,7 @@ impl SignIn {
 }
 
 impl Options {
-    /// Credentials that may not be used are as good as none.
+    /// Whether the configuration allows an identity.
     fn allow(&self, identity: &Identity) -> bool {
         match identity {
             Identity::Key(_) => self.forced_method != Some(ForcedLoginMethod::Chatgpt),

@@ -1,4 +1,4 @@
-//! The issuer of tokens, asked over HTTP. Its answers hold secrets: nothing of one that succeeds is shown.
+//! HTTP requests to the token issuer. Successful responses contain secrets, so nothing of them is shown in errors.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -18,61 +18,61 @@ use crate::AccountError;
 use crate::renew::RenewError;
 
 pub(crate) const ISSUER: &str = "https://auth.openai.com";
-/// How the issuer knows programs of this kind.
+/// The OAuth client id that the issuer knows programs of this kind by.
 pub(crate) const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 
-/// For one request, with its answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The limit for one request and its response.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of an answer that is no success is shown.
-const SHOWN: usize = 1000;
+/// How much of an error response is shown.
+const MAX_SHOWN: usize = 1000;
 
-/// What a success holds that is not understood may be a secret all the same.
+/// The error for an undecodable success, which may contain secrets.
 const UNDECODABLE: &str = "error decoding response body";
 
 pub(crate) struct Issuer {
     http: Arc<Http>,
     url: String,
-    /// The whole address of refreshes, when it is another.
+    /// The URL of refreshes, if it is not below `url`.
     refresh_url: Option<String>,
 }
 
-/// What a refresh gives; what is missing stays as it was.
+/// The response to a refresh. A missing token keeps its old value.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Refreshed {
+pub(crate) struct RefreshResponse {
     pub id_token: Option<Secret>,
     pub access_token: Option<Secret>,
     pub refresh_token: Option<Secret>,
 }
 
-/// What an authorization code is worth.
+/// The tokens for an authorization code.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Granted {
+pub(crate) struct IssuedTokens {
     pub id_token: Secret,
     pub access_token: Secret,
     pub refresh_token: Secret,
 }
 
-/// What the user types in on another device, and how that is recognised.
+/// The code that the user enters on another device, and the id of the request.
 #[derive(Debug)]
 pub(crate) struct DeviceCode {
     pub device_auth_id: String,
     pub user_code: String,
-    /// The pause that the issuer asks for.
+    /// The polling interval that the issuer asks for.
     pub interval: Option<Duration>,
 }
 
-/// What a device code turned into.
+/// The result of a device code that the user has entered.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Grant {
+pub(crate) struct DeviceGrant {
     pub authorization_code: String,
     pub code_verifier: String,
 }
 
-pub(crate) enum Poll {
-    NotYet,
-    TooFast,
-    Granted(Grant),
+pub(crate) enum DevicePoll {
+    Pending,
+    SlowDown,
+    Granted(DeviceGrant),
 }
 
 impl Issuer {
@@ -81,7 +81,7 @@ impl Issuer {
     }
 
     /// Spends a refresh token.
-    pub async fn refresh(&self, token: &Secret) -> Result<Refreshed, RenewError> {
+    pub async fn refresh(&self, token: &Secret) -> Result<RefreshResponse, RenewError> {
         let url = self.refresh_url.clone().unwrap_or_else(|| format!("{}/oauth/token", self.url));
         let body = json!({
             "client_id": CLIENT_ID, "grant_type": "refresh_token", "refresh_token": token.reveal(),
@@ -91,7 +91,7 @@ impl Issuer {
             status if status.is_success() => {
                 serde_json::from_slice(answer.body()).map_err(|_| RenewError::Transient(UNDECODABLE.into()))
             }
-            StatusCode::UNAUTHORIZED => Err(RenewError::Permanent(dead(answer.body()))),
+            StatusCode::UNAUTHORIZED => Err(RenewError::Permanent(refresh_error(answer.body()))),
             status => {
                 let detail = detail(answer.body(), &["/error/message"]).unwrap_or_else(|| "Unknown error".into());
                 Err(RenewError::Transient(format!("Failed to refresh token: {status}: {detail}")))
@@ -99,8 +99,8 @@ impl Issuer {
         }
     }
 
-    /// Tokens for the code of a sign-in. `redirect_uri` is where the code was brought to.
-    pub async fn exchange(&self, code: &str, redirect_uri: &str, verifier: &str) -> Result<Granted, String> {
+    /// Exchanges an authorization code for tokens. `redirect_uri` is where the code was delivered.
+    pub async fn exchange(&self, code: &str, redirect_uri: &str, verifier: &str) -> Result<IssuedTokens, String> {
         let form = [
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -117,7 +117,7 @@ impl Issuer {
         Err(format!("token endpoint returned status {}: {detail}", answer.status()))
     }
 
-    /// An API key for who signed in, for those who can have one.
+    /// Requests an API key for the signed-in user; `None` if the account has none.
     pub async fn api_key(&self, id_token: &Secret) -> Option<Secret> {
         #[derive(Deserialize)]
         struct Answer {
@@ -135,12 +135,12 @@ impl Issuer {
         serde_json::from_slice(answer.body()).ok().map(|Answer { access_token }| access_token)
     }
 
-    /// Where the user types in a device code.
+    /// Where the user enters a device code.
     pub fn verification_url(&self) -> String {
         format!("{}/codex/device", self.url)
     }
 
-    /// What stands for the place that a code is brought to when there is none.
+    /// The redirect URI of device codes, which have no callback.
     pub fn device_callback(&self) -> String {
         format!("{}/deviceauth/callback", self.url)
     }
@@ -166,22 +166,22 @@ impl Issuer {
         }
         let Answer { device_auth_id, user_code, interval } = serde_json::from_slice(answer.body())
             .map_err(|error: serde_json::Error| AccountError::DeviceCode(error.to_string()))?;
-        // A number, mostly in the form of a text.
+        // A number, mostly sent as a string.
         let seconds = interval.and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
         Ok(DeviceCode { device_auth_id, user_code, interval: seconds.map(Duration::from_secs) })
     }
 
-    /// Whether the user has typed in the code.
-    pub async fn poll(&self, code: &DeviceCode) -> Result<Poll, String> {
+    /// Polls whether the user has entered the code.
+    pub async fn poll(&self, code: &DeviceCode) -> Result<DevicePoll, String> {
         let url = format!("{}/api/accounts/deviceauth/token", self.url);
         let body = json!({ "device_auth_id": code.device_auth_id, "user_code": code.user_code });
         let answer = self.post_json(&url, &body).await?;
         match answer.status() {
             status if status.is_success() => {
-                serde_json::from_slice(answer.body()).map(Poll::Granted).map_err(|_| UNDECODABLE.into())
+                serde_json::from_slice(answer.body()).map(DevicePoll::Granted).map_err(|_| UNDECODABLE.into())
             }
-            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Ok(Poll::NotYet),
-            StatusCode::TOO_MANY_REQUESTS => Ok(Poll::TooFast),
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => Ok(DevicePoll::Pending),
+            StatusCode::TOO_MANY_REQUESTS => Ok(DevicePoll::SlowDown),
             status => Err(format!("device auth failed with status {status}")),
         }
     }
@@ -198,28 +198,28 @@ impl Issuer {
     async fn post(&self, url: &str, content_type: &'static str, body: String) -> Result<Response<Bytes>, String> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = url.parse().map_err(|error| format!("bad address {url}: {error}"))?;
+        *request.uri_mut() = url.parse().map_err(|error| format!("invalid URL {url}: {error}"))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("loomd/", env!("CARGO_PKG_VERSION"))));
-        // A kept connection that breaks makes its request go out again, and nothing here can be spent twice.
+        // Codes and refresh tokens can be spent only once, so their requests do not share connections.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let failed = |error: &dyn Display| format!("error sending request for url ({url}): {error}");
-        self.http.fetch(request, PATIENCE).await.map_err(|error| failed(&error))
+        self.http.fetch(request, TIMEOUT).await.map_err(|error| failed(&error))
     }
 }
 
-/// Fields as a query or a form has them.
+/// Encodes the fields of a query or form.
 pub(crate) fn encoded<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    /// Everything but what is safe everywhere.
+    /// All but the unreserved characters.
     const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     let field = |(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED));
     fields.into_iter().map(field).collect::<Vec<_>>().join("&")
 }
 
-/// Why a refresh token is of no more use.
-fn dead(body: &[u8]) -> String {
+/// The message for a refresh token that the issuer no longer accepts.
+fn refresh_error(body: &[u8]) -> String {
     let body: JsonValue = serde_json::from_slice(body).unwrap_or_default();
     let code = [&body["error"]["code"], &body["error"], &body["code"]].into_iter().find_map(JsonValue::as_str);
     let why = match code.map(str::to_ascii_lowercase).as_deref() {
@@ -231,15 +231,16 @@ fn dead(body: &[u8]) -> String {
     format!("Your access token could not be refreshed{why}. Please log out and sign in again.")
 }
 
-/// What an answer that is no success says: the first of these places that does, else all of it. `None` when it is
+/// Extracts the message of an error response: the first of `places` that has text, else the whole body. `None` if it is
 /// empty.
 fn detail(body: &[u8], places: &[&str]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let json: JsonValue = serde_json::from_str(&text).unwrap_or_default();
-    let said = places.iter().find_map(|place| json.pointer(place)?.as_str().filter(|said| !said.trim().is_empty()));
-    let said = said.unwrap_or_else(|| text.trim());
-    let cut = said.char_indices().nth(SHOWN).map_or(said.len(), |(at, _)| at);
-    (!said.is_empty()).then(|| said[..cut].to_owned())
+    let message =
+        places.iter().find_map(|place| json.pointer(place)?.as_str().filter(|message| !message.trim().is_empty()));
+    let message = message.unwrap_or_else(|| text.trim());
+    let cut = message.char_indices().nth(MAX_SHOWN).map_or(message.len(), |(at, _)| at);
+    (!message.is_empty()).then(|| message[..cut].to_owned())
 }
 
 #[cfg(test)]
@@ -247,10 +248,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_token_says_why() {
+    fn a_refused_refresh_token_reports_the_reason() {
         let check = |body: &str, why: &str| {
             let expected = format!("Your access token could not be refreshed{why}. Please log out and sign in again.");
-            assert_eq!(dead(body.as_bytes()), expected, "{body}");
+            assert_eq!(refresh_error(body.as_bytes()), expected, "{body}");
         };
         check(r#"{"error":{"code":"refresh_token_expired"}}"#, " because your refresh token has expired");
         check(r#"{"error":"REFRESH_TOKEN_REUSED"}"#, " because your refresh token was already used");
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_detail_is_what_the_body_says() {
+    fn error_details_are_read_from_the_body() {
         let check = |body: &str, expected: Option<&str>| {
             assert_eq!(detail(body.as_bytes(), &["/error_description", "/error/message"]).as_deref(), expected);
         };
@@ -268,6 +269,6 @@ mod tests {
         check(r#"{"error_description":" ","error":{"message":"m"}}"#, Some("m"));
         check(" down ", Some("down"));
         check("", None);
-        assert_eq!(detail("ä".repeat(5000).as_bytes(), &[]).unwrap().chars().count(), SHOWN);
+        assert_eq!(detail("ä".repeat(5000).as_bytes(), &[]).unwrap().chars().count(), MAX_SHOWN);
     }
 }

@@ -1,7 +1,7 @@
-//! Accounts: who is signed in, how that changes, and what model calls are authenticated with. There is one
-//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of
-//! every thread. Knows no connections: whoever asks brings a reply, which is called before any news that follows
-//! from it, and a [`Host`] takes the news to clients.
+//! Accounts: which account is signed in, how that changes, and the credentials of model calls. There is one
+//! [`Accounts`] per process, shared by all connections and threads, so a login takes effect on the next call of every
+//! thread. Knows no connections: callers pass a reply, which is called before any notification that results from it,
+//! and a [`Host`] sends notifications to clients.
 
 mod auth_json;
 mod backend;
@@ -23,26 +23,27 @@ mod renew;
 mod storage;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use loomd_model::Http;
+use parking_lot::{Mutex, MutexGuard};
 
-pub use backend::{BackendAnswer, BackendError};
+pub use backend::{BackendError, BackendResponse};
 pub use claims::TokenError;
 pub use error::AccountError;
 pub use external::ExternalTokens;
-pub use host::{AskError, ClientId, Host};
+pub use host::{ClientId, Host, RequestError};
 pub use member::Member;
 pub use options::Options;
 
 use auth_json::AuthJson;
 use identity::Identity;
 use issuer::Issuer;
-use login::Pending;
-use renew::Turnstile;
+use login::PendingLogin;
+use renew::RenewalLock;
 use storage::Storage;
 
-/// The owner of identity. Clones are handles to the same one.
+/// The owner of the account state. Clones share it.
 #[derive(Clone)]
 pub struct Accounts(Arc<Inner>);
 
@@ -52,23 +53,23 @@ struct Inner {
     http: Arc<Http>,
     issuer: Issuer,
     host: Arc<dyn Host>,
-    /// Read when it is first needed. What others write to the file later does not count by itself.
-    current: Mutex<Option<Arc<Current>>>,
-    /// One login or logout at a time, with all its news.
-    order: tokio::sync::Mutex<()>,
-    renewing: Turnstile,
-    pending: Mutex<Option<Pending>>,
-    /// Held by whoever listens for a browser.
-    port: Arc<tokio::sync::Mutex<()>>,
+    /// Loaded on first use. Later changes to the file by other programs do not take effect by themselves.
+    current: Mutex<Option<Arc<AccountState>>>,
+    /// Held during a login or logout, until its notifications are sent.
+    change_lock: tokio::sync::Mutex<()>,
+    renewal_lock: RenewalLock,
+    pending: Mutex<Option<PendingLogin>>,
+    /// Held by the login that listens for a browser.
+    callback_port: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Who is signed in, and the credentials that say so.
+/// The identity, and the credentials that it comes from.
 #[derive(Debug, Default)]
-struct Current {
+struct AccountState {
     identity: Option<Identity>,
     file: AuthJson,
-    /// Why the tokens cannot be refreshed any more, once that is known.
-    dead: OnceLock<String>,
+    /// Why the tokens cannot be refreshed, once the issuer has refused.
+    refresh_failure: OnceLock<String>,
 }
 
 impl Accounts {
@@ -82,60 +83,60 @@ impl Accounts {
             issuer,
             host,
             current: Mutex::default(),
-            order: Default::default(),
-            renewing: Turnstile::default(),
+            change_lock: Default::default(),
+            renewal_lock: RenewalLock::default(),
             pending: Mutex::default(),
-            port: Arc::default(),
+            callback_port: Arc::default(),
         }))
     }
 
-    fn current(&self) -> Arc<Current> {
+    fn current(&self) -> Arc<AccountState> {
         let mut current = self.lock();
-        Arc::clone(current.get_or_insert_with(|| Arc::new(self.stored())))
+        Arc::clone(current.get_or_insert_with(|| Arc::new(self.load_state())))
     }
 
-    /// What the storage says now.
-    fn stored(&self) -> Current {
-        self.understood(self.0.storage.load())
+    /// Loads the state from the storage.
+    fn load_state(&self) -> AccountState {
+        self.state_of(self.0.storage.load())
     }
 
-    fn understood(&self, file: AuthJson) -> Current {
-        Current { identity: Identity::of(&file, &self.0.options), file, dead: OnceLock::new() }
+    fn state_of(&self, file: AuthJson) -> AccountState {
+        AccountState { identity: Identity::of(&file, &self.0.options), file, refresh_failure: OnceLock::new() }
     }
 
-    fn adopt(&self, current: Current) {
+    fn set_state(&self, current: AccountState) {
         *self.lock() = Some(Arc::new(current));
     }
 
-    /// Keeps credentials from now on. Storage is only written while nobody else can change who is signed in.
+    /// Stores credentials and adopts them. Holds the state's lock, so that storage and state cannot diverge.
     fn save(&self, file: AuthJson) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.save(&file)?;
-        *current = Some(Arc::new(self.understood(file)));
+        *current = Some(Arc::new(self.state_of(file)));
         Ok(())
     }
 
-    /// Keeps credentials in the place of old ones, unless others are there by now.
-    fn save_instead(&self, old: &Arc<Current>, file: &AuthJson) -> io::Result<()> {
+    /// Stores credentials, unless `old` has been replaced.
+    fn save_if_current(&self, old: &Arc<AccountState>, file: &AuthJson) -> io::Result<()> {
         let current = self.lock();
         let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
         if is_there { self.0.storage.save(file) } else { Ok(()) }
     }
 
-    /// Forgets all credentials.
-    fn forget(&self) -> io::Result<()> {
+    /// Deletes all credentials.
+    fn clear(&self) -> io::Result<()> {
         let mut current = self.lock();
         self.0.storage.delete()?;
         *current = Some(Arc::default());
         Ok(())
     }
 
-    fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Option<PendingLogin>> {
+        self.0.pending.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Current>>> {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<AccountState>>> {
+        self.0.current.lock()
     }
 }
 

@@ -1,11 +1,11 @@
-//! Members of organisations that manage them.
+//! Members of managed organisations.
 
 use loomd_protocol::PlanType;
 
 use crate::Accounts;
 use crate::identity::Identity;
 
-/// Somebody whose organisation may require things of them.
+/// A user whose organisation may impose requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub account: String,
@@ -13,7 +13,7 @@ pub struct Member {
 }
 
 impl Accounts {
-    /// `None` for everybody whose plan knows no such organisation.
+    /// Returns the member; `None` if the plan has no managed organisation.
     pub fn member(&self) -> Option<Member> {
         let current = self.current();
         let Some(Identity::Chatgpt(sign_in)) = &current.identity else { return None };

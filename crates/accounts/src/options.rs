@@ -1,4 +1,4 @@
-//! What the configuration says about accounts, as it stood when the process began.
+//! The account settings, as configured when the process started.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ pub struct Options {
     pub(crate) forced_method: Option<ForcedLoginMethod>,
     pub(crate) forced_workspace: Option<String>,
     pub(crate) issuer: String,
-    /// Where browsers bring codes to, on this machine; the first that is free.
+    /// The local ports of the callback server; the first free one is used.
     pub(crate) ports: [u16; 2],
-    /// Where ChatGPT is asked about the account.
+    /// The base URL of the ChatGPT backend.
     pub(crate) backend: String,
-    /// Where tokens are refreshed, when it is not at the issuer.
+    /// The URL of token refreshes, if it is not the issuer's.
     pub(crate) refresh_url: Option<String>,
-    /// The provider that threads run on by default asks for the account.
+    /// The default provider uses the account.
     pub(crate) requires_openai_auth: bool,
 }
 

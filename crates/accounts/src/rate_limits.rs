@@ -1,4 +1,4 @@
-//! `account/rateLimits/read`: how much of the plan's limits is used, as the backend says.
+//! `account/rateLimits/read`: the usage of the plan's limits, from the backend.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use hyper::header::CONTENT_TYPE;
 use loomd_protocol::{CreditsSnapshot, GetAccountRateLimitsResponse, PlanType, RateLimitSnapshot, RateLimitWindow};
 use serde::Deserialize;
 
-use crate::backend::{BackendAnswer, BackendError};
-use crate::claims::named_plan;
+use crate::backend::{BackendError, BackendResponse};
+use crate::claims::plan_from_name;
 use crate::identity::Identity;
 use crate::{AccountError, Accounts};
 
-/// A client shows this while its user waits.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The client shows a wait meanwhile.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of an answer that is not understood is shown.
-const SHOWN: usize = 1000;
+/// How much of an unexpected response is shown.
+const MAX_SHOWN: usize = 1000;
 
-/// The limit that everybody has.
+/// The limit that every account has.
 const CODEX: &str = "codex";
 
 #[derive(Deserialize)]
@@ -63,30 +63,30 @@ impl Accounts {
             Some(Identity::Key(_)) => return Err(AccountError::NoLimitsOfKeys),
             Some(identity) => _ = identity.bearer().map_err(|error| AccountError::Backend(error.to_string()))?,
         }
-        match self.ask_backend("usage", PATIENCE).await {
-            Ok(answer) => understood(&answer).map_err(AccountError::RateLimits),
+        match self.fetch_backend("usage", TIMEOUT).await {
+            Ok(answer) => decode(&answer).map_err(AccountError::RateLimits),
             Err(BackendError::SignedOut) => Err(AccountError::NoLimits),
             Err(error) => Err(AccountError::RateLimits(error.to_string())),
         }
     }
 }
 
-fn understood(BackendAnswer { url, response }: &BackendAnswer) -> Result<GetAccountRateLimitsResponse, String> {
+fn decode(BackendResponse { url, response }: &BackendResponse) -> Result<GetAccountRateLimitsResponse, String> {
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let body = String::from_utf8_lossy(response.body());
-    let shown: String = body.chars().take(SHOWN).collect();
-    let what_came = format!("content-type={content_type}; body={shown}");
+    let shown: String = body.chars().take(MAX_SHOWN).collect();
+    let received = format!("content-type={content_type}; body={shown}");
     if !response.status().is_success() {
-        return Err(format!("GET {url} failed: {}; {what_came}", response.status()));
+        return Err(format!("GET {url} failed: {}; {received}", response.status()));
     }
     let usage: Usage =
-        serde_json::from_str(&body).map_err(|error| format!("Decode error for {url}: {error}; {what_came}"))?;
-    Ok(usage.answer())
+        serde_json::from_str(&body).map_err(|error| format!("Decode error for {url}: {error}; {received}"))?;
+    Ok(usage.into_response())
 }
 
 impl Usage {
-    fn answer(self) -> GetAccountRateLimitsResponse {
-        let plan = named_plan(&self.plan_type);
+    fn into_response(self) -> GetAccountRateLimitsResponse {
+        let plan = plan_from_name(&self.plan_type);
         let credits = self.credits.map(|Credits { has_credits, unlimited, balance }| CreditsSnapshot {
             has_credits,
             unlimited,
@@ -107,15 +107,15 @@ fn snapshot(id: String, name: Option<String>, limit: Option<Limit>, plan: &PlanT
     RateLimitSnapshot {
         limit_id: Some(id),
         limit_name: name,
-        primary: primary.map(Window::shown),
-        secondary: secondary.map(Window::shown),
+        primary: primary.map(Window::into_wire),
+        secondary: secondary.map(Window::into_wire),
         credits: None,
         plan_type: Some(plan.clone()),
     }
 }
 
 impl Window {
-    fn shown(self) -> RateLimitWindow {
+    fn into_wire(self) -> RateLimitWindow {
         let minutes = (self.limit_window_seconds > 0).then(|| (self.limit_window_seconds - 1) / 60 + 1);
         RateLimitWindow {
             used_percent: self.used_percent.round() as i32,
@@ -136,11 +136,11 @@ mod tests {
     fn read(status: u16, body: &str) -> Result<GetAccountRateLimitsResponse, String> {
         let response = Response::builder().status(status).header(CONTENT_TYPE, "text/x");
         let response = response.body(Bytes::from(body.to_owned())).unwrap();
-        understood(&BackendAnswer { url: "http://x/usage".into(), response })
+        decode(&BackendResponse { url: "http://x/usage".into(), response })
     }
 
     #[test]
-    fn every_limit_is_found_by_its_name() {
+    fn every_limit_is_listed_by_id() {
         let window = json!({ "used_percent": 41.5, "limit_window_seconds": 61, "reset_at": 7 });
         let usage = json!({
             "plan_type": "education",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_shown() {
+    fn unexpected_responses_are_quoted() {
         assert_eq!(
             read(500, "oops").unwrap_err(),
             "GET http://x/usage failed: 500 Internal Server Error; content-type=text/x; body=oops"

@@ -1,4 +1,4 @@
-//! `account/read` and `getAuthStatus`: who is signed in, for clients.
+//! `account/read` and `getAuthStatus`: the account as clients see it.
 
 use loomd_protocol::{
     Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
@@ -6,10 +6,10 @@ use loomd_protocol::{
 };
 
 use crate::identity::Identity;
-use crate::{AccountError, Accounts, Current};
+use crate::{AccountError, AccountState, Accounts};
 
 impl Accounts {
-    /// `account/read`. Who does not need an account is not told of one.
+    /// `account/read`. Returns no account if the default provider does not use one.
     pub async fn read(&self, params: &GetAccountParams) -> Result<GetAccountResponse, AccountError> {
         if params.refresh_token {
             self.refresh_for_client().await;
@@ -23,13 +23,13 @@ impl Accounts {
         self.current().identity.is_some()
     }
 
-    /// `getAuthStatus`. Credentials that cannot be used are as good as none.
+    /// `getAuthStatus`. Unusable credentials count as none.
     pub async fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
         let requires_openai_auth = self.0.options.requires_openai_auth;
         if params.refresh_token == Some(true) {
             self.refresh_for_client().await;
         }
-        let current = self.fresh().await;
+        let current = self.with_fresh_tokens().await;
         let usable = current.identity.as_ref().filter(|_| requires_openai_auth).and_then(|identity| {
             let bearer = identity.bearer().ok().filter(|bearer| !bearer.token.reveal().is_empty())?;
             Some((identity.mode(), Secret::from(bearer.token.reveal().to_owned())))
@@ -37,14 +37,15 @@ impl Accounts {
         let (auth_method, auth_token) = usable.unzip();
         GetAuthStatusResponse {
             auth_method,
-            // A token that is known to be at its end is of no use to anybody.
-            auth_token: auth_token.filter(|_| params.include_token == Some(true) && current.dead.get().is_none()),
+            // A token that cannot be refreshed any more is not returned.
+            auth_token: auth_token
+                .filter(|_| params.include_token == Some(true) && current.refresh_failure.get().is_none()),
             requires_openai_auth: Some(requires_openai_auth),
         }
     }
 }
 
-impl Current {
+impl AccountState {
     fn account(&self) -> Result<Option<Account>, AccountError> {
         Ok(match &self.identity {
             None => None,
@@ -56,22 +57,22 @@ impl Current {
         })
     }
 
-    /// A client owns the session.
+    /// Whether a client manages the session.
     pub(crate) fn is_external(&self) -> bool {
         self.identity.as_ref().is_some_and(|identity| identity.mode() == AuthMode::ChatgptAuthTokens)
     }
 
-    /// What clients can see of it.
-    pub(crate) fn shown(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
+    /// Everything that clients can observe.
+    pub(crate) fn visible_state(&self) -> (AccountUpdatedNotification, Option<&str>, Option<&str>) {
         let email = match &self.identity {
             Some(Identity::Chatgpt(sign_in)) => sign_in.claims.email(),
             _ => None,
         };
-        (self.news(), email, self.account_id())
+        (self.updated_notification(), email, self.account_id())
     }
 
-    /// What clients are told when this is new.
-    pub(crate) fn news(&self) -> AccountUpdatedNotification {
+    /// The `account/updated` notification for this state.
+    pub(crate) fn updated_notification(&self) -> AccountUpdatedNotification {
         AccountUpdatedNotification {
             auth_mode: self.identity.as_ref().map(Identity::mode),
             plan_type: self.identity.as_ref().and_then(Identity::plan),

@@ -1,6 +1,6 @@
-//! Keeping the tokens of a sign-in fresh: before they are used when they are known to be stale, and after they were
-//! refused. Other programs may keep the same sign-in, so what is on disk is looked at first, under a lock that
-//! programs of this kind share: a refresh token can be spent only once.
+//! Refreshes the tokens of a sign-in: before use when they are stale, and after a 401. Other programs may use the same
+//! sign-in, so the file is read first, under a lock that programs of this kind share: a refresh token can be spent only
+//! once.
 
 use std::sync::Arc;
 
@@ -10,59 +10,59 @@ use tracing::warn;
 use crate::auth_json::AuthJson;
 use crate::claims::{Claims, expiry};
 use crate::identity::{Identity, Renewal, SignIn};
-use crate::issuer::Refreshed;
+use crate::issuer::RefreshResponse;
 use crate::renew::RenewError;
-use crate::{Accounts, Current};
+use crate::{AccountState, Accounts};
 
-/// The age at which tokens that do not say when they expire are taken for stale.
+/// The age at which tokens without an expiry count as stale.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 const OTHER_ACCOUNT: &str = "Your access token could not be refreshed because you have since logged out or signed in to another account. Please sign in again.";
 
 impl Accounts {
-    /// Who is signed in, with tokens that are fresh as far as anybody knows. Where that cannot be had, the old ones
-    /// may still do.
-    pub(crate) async fn fresh(&self) -> Arc<Current> {
+    /// Returns the state after refreshing stale tokens. If that fails, the old tokens are returned, which may still
+    /// work.
+    pub(crate) async fn with_fresh_tokens(&self) -> Arc<AccountState> {
         let current = self.current();
         if !current.is_stale() {
             return current;
         }
         if let Err(error) = self.renew(current).await {
-            warn!(%error, "stale tokens are used");
+            warn!(%error, "using stale tokens: refresh failed");
         }
         self.current()
     }
 
-    /// A client wants to know who is signed in by now. What is on disk counts, whoever wrote it; else the tokens are
-    /// refreshed. When that fails, things stay as they are.
+    /// Refreshes on request of a client: adopts what is stored, whoever wrote it, or else refreshes the tokens. A
+    /// failure changes nothing.
     pub(crate) async fn refresh_for_client(&self) {
         let current = self.current();
         if current.is_external() {
             return;
         }
-        let found = self.stored();
+        let found = self.load_state();
         if found.file != current.file {
-            if self.replace(&current, found) {
-                self.announce().await;
+            if self.replace_if_current(&current, found) {
+                self.publish_change().await;
             }
         } else if let Err(error) = self.renew(current).await {
-            warn!(%error, "tokens are not refreshed");
+            warn!(%error, "tokens not refreshed");
         }
     }
 
-    /// Takes over what another program wrote for the same account.
-    pub(crate) async fn reload(&self, old: &Arc<Current>) -> Result<(), RenewError> {
-        if let Some(found) = self.found_elsewhere(old)?
-            && self.replace(old, found)
+    /// Adopts credentials that another program stored for the same account.
+    pub(crate) async fn reload(&self, old: &Arc<AccountState>) -> Result<(), RenewError> {
+        if let Some(found) = self.reload_same_account(old)?
+            && self.replace_if_current(old, found)
         {
-            self.announce().await;
+            self.publish_change().await;
         }
         Ok(())
     }
 
-    /// What another program wrote for the same account, if it did.
-    fn found_elsewhere(&self, old: &Current) -> Result<Option<Current>, RenewError> {
-        let found = self.stored();
+    /// Loads credentials that another program stored for the same account. Fails if they are for another account.
+    fn reload_same_account(&self, old: &AccountState) -> Result<Option<AccountState>, RenewError> {
+        let found = self.load_state();
         if found.file == old.file {
             return Ok(None);
         }
@@ -72,27 +72,27 @@ impl Accounts {
         Ok(Some(found))
     }
 
-    pub(crate) async fn renew_at_issuer(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
+    pub(crate) async fn renew_at_issuer(&self, old: &Arc<AccountState>) -> Result<bool, RenewError> {
         let _lock = self.0.storage.lock().await;
-        if let Some(found) = self.found_elsewhere(old)? {
-            return Ok(self.replace(old, found));
+        if let Some(found) = self.reload_same_account(old)? {
+            return Ok(self.replace_if_current(old, found));
         }
-        if let Some(dead) = old.dead.get() {
-            return Err(RenewError::Permanent(dead.clone()));
+        if let Some(failure) = old.refresh_failure.get() {
+            return Err(RenewError::Permanent(failure.clone()));
         }
         let Some(tokens) = &old.file.tokens else { return Ok(false) };
         match self.0.issuer.refresh(&tokens.refresh_token).await {
             Ok(refreshed) => {
                 let file = old.file.clone().refreshed(refreshed);
-                // The old tokens are spent, so the new ones count also when they cannot be kept.
-                if let Err(error) = self.save_instead(old, &file) {
-                    warn!(%error, "cannot keep refreshed tokens");
+                // The old refresh token is spent, so the new tokens are used even if they cannot be stored.
+                if let Err(error) = self.save_if_current(old, &file) {
+                    warn!(%error, "refreshed tokens not stored");
                 }
-                Ok(self.replace(old, self.understood(file)))
+                Ok(self.replace_if_current(old, self.state_of(file)))
             }
             Err(error) => {
                 if let RenewError::Permanent(why) = &error {
-                    _ = old.dead.set(why.clone());
+                    _ = old.refresh_failure.set(why.clone());
                 }
                 Err(error)
             }
@@ -100,7 +100,7 @@ impl Accounts {
     }
 }
 
-impl Current {
+impl AccountState {
     fn is_stale(&self) -> bool {
         let Some(Identity::Chatgpt(SignIn { renewal: Renewal::Issuer, access_token, last_refresh, .. })) =
             &self.identity
@@ -113,14 +113,14 @@ impl Current {
             (None, Some(last)) => now.duration_since(*last) > MAX_AGE,
             (None, None) => false,
         };
-        stale && self.dead.get().is_none()
+        stale && self.refresh_failure.get().is_none()
     }
 }
 
 impl AuthJson {
-    fn refreshed(mut self, new: Refreshed) -> Self {
+    fn refreshed(mut self, new: RefreshResponse) -> Self {
         if let Some(tokens) = &mut self.tokens {
-            // An id token that cannot be read would sign the user out.
+            // An unreadable id token would sign the user out.
             let id_token = new.id_token.filter(|token| Claims::of(token.reveal()).is_ok());
             for (old, new) in [
                 (&mut tokens.id_token, id_token),

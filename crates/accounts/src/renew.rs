@@ -1,5 +1,5 @@
-//! New tokens for old ones that were refused. There is one renewal at a time, and those who had the same refusal
-//! share its outcome: a client is asked once, and a refresh token is spent once.
+//! Renewal of refused tokens. One renewal runs at a time, and callers with the same refused tokens share its outcome:
+//! the client gets one request, and a refresh token is spent once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loomd_model::ModelError;
 
 use crate::identity::{Identity, Renewal, SignIn};
-use crate::{Accounts, Current};
+use crate::{AccountState, Accounts};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum RenewError {
-    /// Trying again would not help.
+    /// A retry would not help.
     #[error("{0}")]
     Permanent(String),
     #[error("{0}")]
@@ -27,51 +27,51 @@ impl From<RenewError> for ModelError {
     }
 }
 
-/// Lets one renewal pass at a time.
+/// Serialises renewals.
 #[derive(Default)]
-pub(crate) struct Turnstile {
-    /// How many have passed.
-    passed: AtomicU64,
-    /// What the last one failed to renew, and why.
-    failed: tokio::sync::Mutex<Option<(Arc<Current>, RenewError)>>,
+pub(crate) struct RenewalLock {
+    /// The number of completed renewals.
+    completed: AtomicU64,
+    /// The state that the last renewal failed for, and its error.
+    last_failure: tokio::sync::Mutex<Option<(Arc<AccountState>, RenewError)>>,
 }
 
 impl Accounts {
-    /// Gets new tokens in place of these, unless somebody has done that meanwhile. Goes on when nobody waits for it
-    /// any more, because tokens that were given out and not kept are lost.
-    pub(crate) async fn renew(&self, old: Arc<Current>) -> Result<(), RenewError> {
+    /// Renews the tokens of `old`, unless they have been replaced. Runs to completion even if the caller is dropped,
+    /// because issued tokens that are not stored are lost.
+    pub(crate) async fn renew(&self, old: Arc<AccountState>) -> Result<(), RenewError> {
         let accounts = self.clone();
         let renewal = tokio::spawn(async move {
-            // Not before others may pass: the news can make somebody need fresh tokens.
-            if accounts.pass(old).await? {
-                accounts.announce().await;
+            // Publishes after the lock is released: a subscriber may need fresh tokens.
+            if accounts.renew_exclusively(old).await? {
+                accounts.publish_change().await;
             }
             Ok(())
         });
         renewal.await.unwrap_or_else(|error| Err(RenewError::Transient(error.to_string())))
     }
 
-    /// True when clients see a difference.
-    async fn pass(&self, old: Arc<Current>) -> Result<bool, RenewError> {
-        let turnstile = &self.0.renewing;
-        let before = turnstile.passed.load(Ordering::Acquire);
-        let mut failed = turnstile.failed.lock().await;
+    /// Returns whether clients see a difference.
+    async fn renew_exclusively(&self, old: Arc<AccountState>) -> Result<bool, RenewError> {
+        let lock = &self.0.renewal_lock;
+        let before = lock.completed.load(Ordering::Acquire);
+        let mut last_failure = lock.last_failure.lock().await;
         if !Arc::ptr_eq(&old, &self.current()) {
             return Ok(false);
         }
-        if let Some((same, error)) = &*failed
-            && turnstile.passed.load(Ordering::Acquire) != before
+        if let Some((same, error)) = &*last_failure
+            && lock.completed.load(Ordering::Acquire) != before
             && Arc::ptr_eq(same, &old)
         {
             return Err(error.clone());
         }
         let outcome = self.renew_now(&old).await;
-        *failed = outcome.as_ref().err().map(|error| (old, error.clone()));
-        turnstile.passed.fetch_add(1, Ordering::Release);
+        *last_failure = outcome.as_ref().err().map(|error| (old, error.clone()));
+        lock.completed.fetch_add(1, Ordering::Release);
         outcome
     }
 
-    async fn renew_now(&self, old: &Arc<Current>) -> Result<bool, RenewError> {
+    async fn renew_now(&self, old: &Arc<AccountState>) -> Result<bool, RenewError> {
         match &old.identity {
             Some(Identity::Chatgpt(SignIn { renewal: Renewal::Client(owner), .. })) => {
                 self.renew_by_client(old, *owner).await
@@ -81,12 +81,11 @@ impl Accounts {
         }
     }
 
-    /// Puts new credentials in the place of old ones, unless others are there by now. True when clients see a
-    /// difference.
-    pub(crate) fn replace(&self, old: &Arc<Current>, new: Current) -> bool {
+    /// Replaces `old`, unless it has been replaced already. Returns whether clients see a difference.
+    pub(crate) fn replace_if_current(&self, old: &Arc<AccountState>, new: AccountState) -> bool {
         let mut current = self.lock();
         let is_there = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old));
-        let differs = is_there && new.shown() != old.shown();
+        let differs = is_there && new.visible_state() != old.visible_state();
         if is_there {
             *current = Some(Arc::new(new));
         }

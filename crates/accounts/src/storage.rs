@@ -1,20 +1,20 @@
-//! Where credentials are kept: `auth.json` in the home, or nothing but memory. There is no keyring: who asks for
-//! nothing else cannot store credentials, and who would also take the file gets it.
+//! The storage of credentials: `auth.json` in the home, or memory. A keyring is not supported: `keyring` fails to
+//! store, `auto` uses the file.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use loomd_config::config_toml::CliCredentialsStore;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
 use crate::auth_json::AuthJson;
 
 /// Longer than a refresh may take.
-const LOCK_PATIENCE: Duration = Duration::from_secs(40);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) struct Storage {
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Storage {
         Self { path: home.join("auth.json"), kind, memory: Mutex::default() }
     }
 
-    /// Credentials that cannot be read or understood are none.
+    /// Loads the credentials. Unreadable or malformed ones count as none.
     pub fn load(&self) -> AuthJson {
         let stored = match self.kind {
             CliCredentialsStore::File | CliCredentialsStore::Auto => {
@@ -65,30 +65,30 @@ impl Storage {
         }
     }
 
-    /// Keeps other programs of this kind from refreshing the same tokens, until it is dropped. Who cannot have it in
-    /// time goes on without: its owner is stuck, or there is no place for it.
+    /// Locks out refreshes of other programs of this kind until the result is dropped. Returns `None` if the lock
+    /// cannot be taken in time or the lock file cannot be created; the caller then goes on without it.
     pub async fn lock(&self) -> Option<File> {
         let folder = self.path.parent().filter(|_| self.kind != CliCredentialsStore::Ephemeral)?.join("loomd");
         loomd_private::create_dir_all(&folder).ok()?;
         let mut options = loomd_private::options();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(folder.join("auth.lock")).ok()?;
-        let deadline = Instant::now() + LOCK_PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => return Some(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOOK_AGAIN).await,
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(LOCK_POLL_INTERVAL).await,
                 Err(_) => return None,
             }
         }
     }
 
     fn memory(&self) -> MutexGuard<'_, Option<AuthJson>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 }
 
-/// Writes the file behind its links, whole or not at all, for nobody else to read.
+/// Replaces the file atomically, through symlinks, readable by the owner only.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
@@ -102,7 +102,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if replaced.is_err() {
         _ = fs::remove_file(&temporary);
     } else {
-        // A crash now should not bring the old credentials back.
+        // Without this, a crash could restore the old credentials.
         _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     replaced
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_private_and_written_as_documented() {
+    fn the_file_is_private_and_formatted_as_documented() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("auth.json");
         fs::write(&path, "old").unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_one() {
+    fn a_symlinked_file_is_written_through() {
         let home = tempfile::tempdir().unwrap();
         let (link, real) = (home.path().join("auth.json"), home.path().join("real"));
         fs::write(&real, "{}").unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_leaves_the_file_alone() {
+    fn ephemeral_storage_does_not_touch_the_file() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("auth.json"), r#"{"OPENAI_API_KEY":"on-disk"}"#).unwrap();
         let storage = Storage::new(home.path(), CliCredentialsStore::Ephemeral);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_keyring_only_those_who_insist_cannot_sign_in() {
+    fn keyring_storage_fails_and_auto_uses_the_file() {
         let home = tempfile::tempdir().unwrap();
         let keyring = Storage::new(home.path(), CliCredentialsStore::Keyring);
         assert!(keyring.save(&key()).unwrap_err().to_string().contains("keyring"));

@@ -11,7 +11,7 @@ use loomd_store::rollout::AgentStatus;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::turn::{Inbox, Input};
+use crate::inbox::{Inbox, Input};
 
 /// Names for agents, so that people can tell them apart.
 const NICKNAMES: &[&str] = &[
@@ -167,7 +167,7 @@ impl AgentTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::message;
+    use crate::message::message;
 
     fn done() -> AgentStatus {
         AgentStatus::Completed(None)

@@ -10,60 +10,85 @@ use loomd_store::{Batch, ThreadId};
 use tokio::sync::oneshot;
 
 use crate::agent_tree::AgentTree;
-use crate::settings::{Profile, Settings};
+use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
-use crate::threads::{Loading, Threads, TreePosition};
+use crate::threads::{Loading, Threads, TreePosition, WeakThreads};
 use crate::view::{Persistence, View};
 
-/// A thread that an agent starts.
-pub(crate) struct Child {
-    pub parent: ThreadId,
-    pub depth: i32,
-    pub role: Option<String>,
-    pub settings: Settings,
-    pub profile: Arc<Profile>,
-    pub agent_tree: Arc<AgentTree>,
-    /// It knows what was said in its parent's thread.
-    pub with_history: bool,
+/// The error of a call that comes while the server stops.
+const STOPPING: &str = "the server is stopping";
+
+impl ToolHost for WeakThreads {
+    fn is_loaded(&self, id: ThreadId) -> bool {
+        self.upgrade().is_some_and(|threads| threads.is_loaded(id))
+    }
+
+    fn spawn(
+        &self,
+        child: ChildThread,
+        input: Vec<UserInput>,
+        max: usize,
+    ) -> HostFuture<'_, Result<(ThreadId, String), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, input, max).await })
+    }
+
+    fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> HostFuture<'_, Result<(), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.reopen(id, child, max).await })
+    }
+
+    fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> HostFuture<'_, Result<String, String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_input(id, input).await })
+    }
+
+    fn interrupt_turn(&self, id: ThreadId) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.interrupt_turn(id).await;
+            }
+        })
+    }
+
+    fn close_agents<'a>(&'a self, id: ThreadId, agent_tree: &'a AgentTree) -> HostFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.close_agents(id, agent_tree).await;
+            }
+        })
+    }
+
+    fn item_ended(&self, id: ThreadId, ended: ItemEnded) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(threads) = self.upgrade() else { return };
+            let (done, published) = oneshot::channel();
+            if threads.tell(id, Op::ItemEnded { ended: Box::new(ended), done }).await.is_ok() {
+                drop(threads);
+                _ = published.await;
+            }
+        })
+    }
 }
 
-impl Child {
-    fn meta(&self, id: ThreadId, nickname: &str) -> SessionMeta {
-        SessionMeta {
-            id,
-            forked_from_id: None,
-            timestamp: now(),
-            cwd: self.settings.cwd.clone(),
-            originator: self.profile.client.clone(),
-            cli_version: self.profile.identity.version.clone(),
-            source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
-                agent_nickname: Some(nickname.into()),
-                agent_path: None,
-                agent_role: self.role.clone(),
-                depth: self.depth,
-                parent_thread_id: self.parent.into(),
-            }),
-            agent_nickname: Some(nickname.into()),
-            agent_role: self.role.clone(),
-            agent_path: None,
-            model_provider: Some(self.settings.model_provider.clone()),
-            base_instructions: self.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
-            dynamic_tools: None,
-            memory_mode: None,
-            preview: None,
-            git: None,
-        }
+impl ThreadHost for WeakThreads {
+    fn close_children<'a>(&'a self, parent: ThreadId, agent_tree: &'a AgentTree) -> HostFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                threads.close_children(parent, agent_tree).await;
+            }
+        })
+    }
+
+    fn record_notifications(&self, id: ThreadId) -> HostFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(threads) = self.upgrade() {
+                _ = threads.tell(id, Op::RecordNotifications).await;
+            }
+        })
     }
 }
 
 impl Threads {
     /// Starts an agent on a task; its id and nickname.
-    pub(crate) async fn spawn(
-        &self,
-        child: Child,
-        input: Vec<UserInput>,
-        max: usize,
-    ) -> Result<(ThreadId, String), String> {
+    async fn spawn(&self, child: ChildThread, input: Vec<UserInput>, max: usize) -> Result<(ThreadId, String), String> {
         let id = ThreadId::new();
         let nickname = child
             .agent_tree
@@ -73,15 +98,15 @@ impl Threads {
             PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
         let begun = async {
             self.open_child(id, &nickname, child).await?;
-            self.say(id, input).await
+            self.send_input(id, input).await
         };
         begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
         pending.begins();
         Ok((id, nickname))
     }
 
-    async fn open_child(&self, id: ThreadId, nickname: &str, child: Child) -> Result<(), String> {
-        let meta = child.meta(id, nickname);
+    async fn open_child(&self, id: ThreadId, nickname: &str, child: ChildThread) -> Result<(), String> {
+        let meta = new_meta(&child, id, nickname);
         let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
         let persistence =
             if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
@@ -99,7 +124,7 @@ impl Threads {
     }
 
     /// Opens an agent again that was closed.
-    pub(crate) async fn reopen(&self, id: ThreadId, child: Child, max: usize) -> Result<(), String> {
+    async fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> Result<(), String> {
         let stored = self.store.find(id, Some(false)).await.map_err(|_| format!("agent with id {id} not found"))?;
         if child.agent_tree.find(id).is_none() {
             // It may have been started before the server was.
@@ -126,9 +151,9 @@ impl Threads {
         Ok(())
     }
 
-    async fn load_child(&self, child: Child, meta: SessionMeta, view: View) -> Result<(), String> {
+    async fn load_child(&self, child: ChildThread, meta: SessionMeta, view: View) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent);
-        let Child { depth, settings, profile, agent_tree, .. } = child;
+        let ChildThread { depth, settings, profile, agent_tree, .. } = child;
         let loading = Loading {
             meta,
             view,
@@ -147,10 +172,10 @@ impl Threads {
     }
 
     /// Says something to an agent; the id of the turn in which it is answered.
-    pub(crate) async fn say(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
+    async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.start_turn(id, said(id, input), reply).await;
+        self.start_turn(said(id, input), reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
@@ -158,7 +183,7 @@ impl Threads {
     }
 
     /// Stops what an agent is doing.
-    pub(crate) async fn stop_turn(&self, id: ThreadId) {
+    async fn interrupt_turn(&self, id: ThreadId) {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<()> = Box::new(|stopped| _ = answer.send(stopped));
         self.interrupt(id, String::new(), reply).await;
@@ -166,27 +191,22 @@ impl Threads {
     }
 
     /// Closes the agents that one started when it is unloaded: nobody else would.
-    pub(crate) async fn close_children(&self, parent: ThreadId, agent_tree: &Arc<AgentTree>) {
+    async fn close_children(&self, parent: ThreadId, agent_tree: &AgentTree) {
         for (child, _) in agent_tree.children(parent) {
-            self.close_agent_tree(child, agent_tree).await;
+            self.close_agents(child, agent_tree).await;
             let closed = ThreadClosedNotification { thread_id: child.to_string() };
             self.event_sink.broadcast(ServerNotification::ThreadClosed(closed)).await;
         }
     }
 
     /// Closes an agent and all that it started.
-    pub(crate) async fn close_agent_tree(&self, id: ThreadId, agent_tree: &Arc<AgentTree>) {
+    async fn close_agents(&self, id: ThreadId, agent_tree: &AgentTree) {
         let mut left = vec![id];
         while let Some(id) = left.pop() {
             left.extend(agent_tree.children(id).into_iter().map(|(child, _)| child));
             self.close_thread(id).await;
             agent_tree.set(id, AgentStatus::Shutdown);
         }
-    }
-
-    /// Lets a thread record its pending notifications if it is idle. Does nothing when it is not loaded.
-    pub(crate) async fn record_notifications(&self, id: ThreadId) {
-        _ = self.tell(id, Op::RecordNotifications).await;
     }
 }
 
@@ -215,6 +235,34 @@ impl Drop for PendingSpawn {
             let (threads, id) = (self.threads.clone(), self.id);
             runtime.spawn(async move { threads.close_thread(id).await });
         }
+    }
+}
+
+/// The first record of a child's thread.
+fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
+    SessionMeta {
+        id,
+        forked_from_id: None,
+        timestamp: now(),
+        cwd: child.settings.cwd.clone(),
+        originator: child.profile.client.clone(),
+        cli_version: child.profile.identity.version.clone(),
+        source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
+            agent_nickname: Some(nickname.into()),
+            agent_path: None,
+            agent_role: child.role.clone(),
+            depth: child.depth,
+            parent_thread_id: child.parent.into(),
+        }),
+        agent_nickname: Some(nickname.into()),
+        agent_role: child.role.clone(),
+        agent_path: None,
+        model_provider: Some(child.settings.model_provider.clone()),
+        base_instructions: child.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
+        dynamic_tools: None,
+        memory_mode: None,
+        preview: None,
+        git: None,
     }
 }
 

@@ -171,8 +171,8 @@ impl fmt::Debug for Approval {
 }
 
 impl Approval {
-    /// The receiver fails when the approval is closed without a decision.
-    pub(crate) fn new(request: ApprovalRequest) -> (Self, oneshot::Receiver<ApprovalDecision>) {
+    /// An open approval and its decision. The receiver fails when it is closed without one.
+    pub fn new(request: ApprovalRequest) -> (Self, oneshot::Receiver<ApprovalDecision>) {
         let (waiting, decision) = oneshot::channel();
         let waiting = Mutex::new(Some(waiting));
         (Self { id: ApprovalId(Uuid::now_v7()), request, sent_as: OnceLock::new(), waiting }, decision)

@@ -10,8 +10,7 @@ use loomd_protocol::{ContentItem, ModeKind, NetworkDomainPermission, Personality
 use loomd_store::rollout::TurnContext;
 use serde_json::json;
 
-use crate::conversation::message_of;
-use crate::network;
+use crate::message::message_of;
 use crate::project_doc::{self, ProjectDocs};
 use crate::prompts::{self, Environment, ManagedNetwork, Permissions};
 use crate::settings::{Profile, Settings, truncation};
@@ -134,7 +133,7 @@ impl Situation<'_> {
         let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
         Permissions {
             closed: &closed.collect::<Vec<_>>(),
-            proxied: matches!(network::managed(self.settings, self.profile), Ok(Some(network)) if network.enabled),
+            proxied: matches!(self.settings.confinement(self.profile).managed_network(), Ok(Some(network)) if network.enabled),
             sandbox: &self.settings.sandbox,
             approval: &self.settings.approval_policy,
             cwd,
@@ -177,7 +176,7 @@ impl Situation<'_> {
 
     /// What an administrator lists. What a profile of the user lists shows when it is tried.
     fn network(&self) -> Option<ManagedNetwork> {
-        let network = network::managed(self.settings, self.profile).ok()??;
+        let network = self.settings.confinement(self.profile).managed_network().ok()??;
         network.required.then(|| ManagedNetwork {
             enabled: network.enabled,
             allowed: network.listed(NetworkDomainPermission::Allow),

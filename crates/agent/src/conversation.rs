@@ -12,6 +12,7 @@ use loomd_store::{Result, Store, ThreadId};
 use crate::history;
 use crate::images;
 use crate::markers;
+use crate::message::{message, text_of};
 
 /// Stands for the output of a call that never gave one.
 const ABORTED: &str = "aborted";
@@ -380,25 +381,6 @@ fn output(call_id: &str, sort: CallSort, output: String) -> ResponseItem {
         CallSort::Function => ResponseItem::FunctionCallOutput { call_id, output },
         CallSort::Custom => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
     }
-}
-
-/// A message with one text.
-pub(crate) fn message(role: &str, text: String) -> ResponseItem {
-    message_of(role, vec![ContentItem::InputText { text }])
-}
-
-pub(crate) fn message_of(role: &str, content: Vec<ContentItem>) -> ResponseItem {
-    ResponseItem::Message { role: role.into(), content, end_turn: None, phase: None, id: None }
-}
-
-/// The texts of a message, joined.
-pub(crate) fn text_of(item: &ResponseItem) -> String {
-    let ResponseItem::Message { content, .. } = item else { return String::new() };
-    let texts = content.iter().filter_map(|part| match part {
-        ContentItem::InputText { text } | ContentItem::OutputText { text } => Some(text.as_str()),
-        ContentItem::InputImage { .. } => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

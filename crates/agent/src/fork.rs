@@ -5,10 +5,11 @@ use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
 use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
 
-use crate::conversation::{Conversation, message};
+use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
 use crate::git;
 use crate::history;
+use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};

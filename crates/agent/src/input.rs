@@ -7,8 +7,8 @@ use loomd_protocol::{ContentItem, ResponseItem, UserInput};
 use loomd_store::rollout::{ByteRange, TextElement, UserMessage};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::message_of;
 use crate::images::{self, Images};
+use crate::message::message_of;
 
 /// Stands for an image of a turn that was interrupted before its turn in the queue came.
 const NOT_READ: &str = "image content omitted because the turn was interrupted";

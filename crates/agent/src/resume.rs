@@ -6,8 +6,8 @@ use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStat
 use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
 
-use crate::conversation::text_of;
 use crate::event_sink::Subscriber;
+use crate::message::text_of;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, Resolved};
 use crate::thread::{LoadReason, Opened, Reply};

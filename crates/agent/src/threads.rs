@@ -1,6 +1,7 @@
 //! All threads: the loaded ones, each with a task of its own, and the stored ones behind them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -23,27 +24,36 @@ use crate::hooks::ThreadHooks;
 use crate::lanes::Lanes;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
-use crate::running::Memory;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
-use crate::thread::{Elicit, LoadReason, Op, Opened, Reply, Thread};
-use crate::tools::{Kit, Role};
+use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
+use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools};
 use crate::view::{Persistence, View};
 
 /// Requests to one thread that wait for it. Whoever asks more waits.
 const QUEUE: usize = 16;
 
-/// Every thread there is. Cheap to clone.
+/// All threads of a server. Cheap to clone; when the last clone is dropped, all threads are unloaded.
 #[derive(Clone)]
-pub struct Threads {
+pub struct Threads(Arc<Inner>);
+
+pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
-    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    loaded: Mutex<BTreeMap<ThreadId, Loaded>>,
     /// Entered by every request about a thread, so that they take effect in the order they came.
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
-    pub(crate) outlines: Arc<Outlines>,
+    pub(crate) outlines: Outlines,
+}
+
+impl Deref for Threads {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
 }
 
 #[derive(Clone)]
@@ -53,41 +63,28 @@ pub(crate) struct Loaded {
     pub events: Arc<EventLog>,
 }
 
-/// All threads, for those who must not keep them loaded.
+/// All threads, as each of them refers to the others. It does not keep them loaded.
 #[derive(Clone)]
-pub(crate) struct WeakThreads {
-    store: Arc<dyn Store>,
-    event_sink: Arc<dyn EventSink>,
-    services: Arc<Services>,
-    loaded: Weak<Mutex<BTreeMap<ThreadId, Loaded>>>,
-    lanes: Arc<Lanes>,
-    busy: Arc<Busy>,
-    outlines: Arc<Outlines>,
-}
+pub(crate) struct WeakThreads(Weak<Inner>);
 
 impl WeakThreads {
+    /// `None` once all threads are being unloaded.
     pub fn upgrade(&self) -> Option<Threads> {
-        Some(Threads {
-            store: Arc::clone(&self.store),
-            event_sink: Arc::clone(&self.event_sink),
-            services: Arc::clone(&self.services),
-            loaded: self.loaded.upgrade()?,
-            lanes: Arc::clone(&self.lanes),
-            busy: Arc::clone(&self.busy),
-            outlines: Arc::clone(&self.outlines),
-        })
+        self.0.upgrade().map(Threads)
     }
 }
 
-/// A thread's place among the loaded ones, for as long as its task lives.
-pub(crate) struct Place {
+/// The entry of a loaded thread. It is removed when this is dropped.
+struct Registration {
     id: ThreadId,
-    loaded: Arc<Mutex<BTreeMap<ThreadId, Loaded>>>,
+    threads: Weak<Inner>,
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
-        self.loaded.lock().remove(&self.id);
+        if let Some(threads) = self.threads.upgrade() {
+            threads.loaded.lock().remove(&self.id);
+        }
     }
 }
 
@@ -125,15 +122,15 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, event_sink: Arc<dyn EventSink>, services: Arc<Services>) -> Self {
-        Self {
+        Self(Arc::new(Inner {
             store,
             event_sink,
             services,
-            loaded: Arc::default(),
-            lanes: Arc::default(),
+            loaded: Mutex::default(),
+            lanes: Lanes::default(),
             busy: Arc::default(),
-            outlines: Arc::default(),
-        }
+            outlines: Outlines::default(),
+        }))
     }
 
     /// A new thread. Nothing of it is stored until somebody says something in it.
@@ -312,24 +309,26 @@ impl Threads {
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let host = Arc::new(self.downgrade());
+        let tools = ThreadTools {
+            sources: Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]),
+            role,
+            depth,
+            terminals: Arc::default(),
+            host: Arc::clone(&host) as _,
+            agent_tree: Arc::clone(&agent_tree),
+            hooks: Arc::new(ThreadHooks::new(first.source())),
+            shell_memory: Arc::default(),
+        };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let thread = Thread {
             id,
             settings,
             profile,
             meta: Box::new(meta),
-            kit: Kit {
-                services: Arc::clone(&self.services),
-                role,
-                terminals: Arc::default(),
-                ops: ops.downgrade(),
-                threads: self.downgrade(),
-                guard: Arc::new(Guard::new(Arc::clone(&agent_tree.roots))),
-                agent_tree,
-                depth,
-                hooks: Arc::new(ThreadHooks::new(first.source())),
-                shell_memory: Arc::default(),
-            },
+            guard: Arc::new(Guard::new(Arc::clone(&agent_tree.roots))),
+            tools: Arc::new(tools),
+            host,
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
             services: Arc::clone(&self.services),
@@ -360,8 +359,8 @@ impl Threads {
         }
         loaded.insert(id, Loaded { ops, view, events });
         drop(loaded);
-        let place = Place { id, loaded: Arc::clone(&self.loaded) };
-        tokio::spawn(thread.run(first, reply, queue, place));
+        let registration = Registration { id, threads: Arc::downgrade(&self.0) };
+        tokio::spawn(thread.run(first, reply, queue, registration));
     }
 
     /// What was kept for reading a stored thread is let go, unless a loaded one needs it.
@@ -408,15 +407,7 @@ impl Threads {
     }
 
     fn downgrade(&self) -> WeakThreads {
-        WeakThreads {
-            store: Arc::clone(&self.store),
-            event_sink: Arc::clone(&self.event_sink),
-            services: Arc::clone(&self.services),
-            loaded: Arc::downgrade(&self.loaded),
-            lanes: Arc::clone(&self.lanes),
-            busy: Arc::clone(&self.busy),
-            outlines: Arc::clone(&self.outlines),
-        }
+        WeakThreads(Arc::downgrade(&self.0))
     }
 
     /// Resolves when no turn is running in any thread.
@@ -450,7 +441,7 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
-        self.loaded.lock()
+        self.0.loaded.lock()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A client that is asked: it looks at commands before they run, and has a tool of its own.
+//! Asks for approval of commands in the terminal, and offers a tool to the model.
 //!
 //! ```sh
 //! cargo run -p loomd-client --example approvals_and_tools -- "What is 19 times 23? Multiply."
@@ -16,15 +16,15 @@ use loomd_client::protocol::{
 use loomd_client::{Client, Error, Handler, Options, Program};
 use serde_json::json;
 
-struct Person;
+struct TerminalHandler;
 
-impl Handler for Person {
+impl Handler for TerminalHandler {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
     ) -> CommandExecutionApprovalDecision {
         let command = request.command.unwrap_or_default();
-        // Asking takes a while, and nothing else waits for it.
+        // Reading a line blocks; a blocking thread keeps other work going.
         let yes = tokio::task::spawn_blocking(move || {
             print!("Run `{command}`? [y/N] ");
             _ = std::io::stdout().flush();
@@ -52,10 +52,10 @@ impl Handler for Person {
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    // The rehearsal follows such words to the letter; other models take a question.
+    // The rehearsal model follows these words literally; other models take a question.
     let usual = r#"Run `date`; call multiply with {"a": 19, "b": 23}"#;
     let question = std::env::args().nth(1).unwrap_or_else(|| usual.to_owned());
-    let options = Options::new("approvals", "1.0").handler(Person).approval_policy(AskForApproval::Untrusted);
+    let options = Options::new("approvals", "1.0").handler(TerminalHandler).approval_policy(AskForApproval::Untrusted);
     let client = Client::connect(server(), options).await?;
     let multiply = DynamicTool {
         name: "multiply".into(),

@@ -1,11 +1,11 @@
-//! Everything that a server says, one line each: for looking at a server that others use.
+//! Prints the events of a server that other clients use, one line each.
 //!
 //! ```sh
 //! loomd app-server --listen ws://127.0.0.1:4500 &
 //! cargo run -p loomd-client --example events -- ws://127.0.0.1:4500
 //! ```
 //!
-//! `TOKEN` is the bearer token, for a server that wants one. The connection is made again when it is lost.
+//! `TOKEN` is the bearer token, for a server with authentication. A lost connection is made again.
 
 use loomd_client::{Backoff, Client, Error, EventKind, Options, Websocket};
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Error> {
                 println!("{thread} {}", event.method().unwrap_or_default());
             }
             EventKind::Lost(ended) => println!("- lost: {ended}"),
-            EventKind::Reconnected => println!("- connected again"),
+            EventKind::Reconnected => println!("- reconnected"),
             other => println!("{thread} {other:?}"),
         }
     }

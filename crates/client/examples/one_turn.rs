@@ -1,4 +1,4 @@
-//! One question, answered as it is written.
+//! One turn, with the answer printed as it streams.
 //!
 //! ```sh
 //! cargo run -p loomd-client --example one_turn -- "What is in this folder?"

@@ -1,4 +1,4 @@
-//! What most programs want of a server, in few words.
+//! Short methods of [`Client`] for common requests.
 
 use loomd_protocol::{
     self as protocol, CommandExecParams, CommandExecResponse, ModelListParams, ModelListResponse, ReviewStartParams,
@@ -16,18 +16,18 @@ use crate::turn::Turn;
 
 /// Threads.
 impl Client {
-    /// Starts a thread. What the params leave open, the [options](crate::Options::thread) say.
+    /// Starts a thread. Fields that `params` leaves out are taken from [`Options::thread`](crate::Options::thread).
     pub async fn start_thread(&self, params: ThreadStartParams) -> Result<Thread, Error> {
         let params = self.options().thread.fill(params);
         Ok((self.clone(), self.thread_start(params).await?).into())
     }
 
-    /// Opens a thread from the past; [`resume`](crate::resume) makes params from its id.
+    /// Resumes a stored thread; [`resume`](crate::resume) makes the params from an id.
     pub async fn resume_thread(&self, params: ThreadResumeParams) -> Result<Thread, Error> {
         Ok((self.clone(), self.thread_resume(params).await?).into())
     }
 
-    /// A new thread with the history of another; [`fork`](crate::fork) makes params from its id.
+    /// Starts a thread with the history of another; [`fork`](crate::fork) makes the params from an id.
     pub async fn fork_thread(&self, params: ThreadForkParams) -> Result<Thread, Error> {
         Ok((self.clone(), self.thread_fork(params).await?).into())
     }
@@ -37,7 +37,7 @@ impl Client {
         Ok(self.thread_read(params).await?.thread)
     }
 
-    /// One page of threads.
+    /// Returns one page of threads.
     pub async fn list_threads(&self, params: ThreadListParams) -> Result<ThreadListResponse, Error> {
         self.thread_list(params).await
     }
@@ -46,7 +46,7 @@ impl Client {
         self.thread_archive(ThreadArchiveParams { thread_id: thread_id.to_owned() }).await.map(drop)
     }
 
-    /// Makes the history of a thread shorter. The work is a turn of its own, which this does not wait for.
+    /// Starts a turn that shortens the thread's history. Does not wait for that turn.
     pub async fn compact_thread(&self, thread_id: &str) -> Result<(), Error> {
         self.thread_compact_start(ThreadCompactStartParams { thread_id: thread_id.to_owned() }).await.map(drop)
     }
@@ -62,12 +62,12 @@ impl Client {
         Ok(Turn::new(self.clone(), thread_id, started, before, events))
     }
 
-    /// Starts a turn, waits for its end, and gives all that it did.
+    /// Starts a turn and waits for its end.
     pub async fn run_turn(&self, params: TurnStartParams) -> Result<CompletedTurn, Error> {
         self.start_turn(params).await?.finish().await
     }
 
-    /// Adds to what the user said, while that turn runs; gives its id.
+    /// Adds input to a running turn and returns the turn's id.
     pub async fn steer_turn(&self, params: TurnSteerParams) -> Result<String, Error> {
         Ok(self.turn_steer(params).await?.turn_id)
     }
@@ -78,7 +78,7 @@ impl Client {
     }
 
     pub async fn start_review(&self, params: ReviewStartParams) -> Result<Review, Error> {
-        // A detached review has a thread of its own, which is not known yet.
+        // A detached review has a thread of its own, whose id is not known yet.
         let mut events = self.events(Filter::default());
         let started = self.review_start(params).await?;
         let thread_id = started.review_thread_id;
@@ -87,15 +87,15 @@ impl Client {
         Ok(Review { thread_id, turn })
     }
 
-    /// Starts a review, waits for its end, and gives what it found.
+    /// Starts a review and waits for its end.
     pub async fn run_review(&self, params: ReviewStartParams) -> Result<CompletedReview, Error> {
         self.start_review(params).await?.finish().await
     }
 }
 
-/// Beside threads.
+/// Models and commands.
 impl Client {
-    /// One page of models.
+    /// Returns one page of models.
     pub async fn list_models(&self, params: ModelListParams) -> Result<ModelListResponse, Error> {
         self.model_list(params).await
     }

@@ -1,13 +1,14 @@
-//! The client: connects, calls, and hands out threads, turns and events.
+//! [`Client`]: connects, sends requests, and makes threads, turns and event streams.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
     Call, INITIALIZED, InitializeCapabilities, InitializeParams, InitializeResponse, JsonValue, RpcError, call,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -15,24 +16,24 @@ use tokio::time::{sleep, timeout};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::event::WithId;
 use crate::events::{Events, Filter};
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::options::Options;
-use crate::transport::Ended;
+use crate::transport::Disconnect;
 use crate::{lenient, reconnect};
 
-/// A connection to a server. Clones share it; when the last one is gone, and every thread and turn that came from
-/// it, the server is told.
+/// A connection to a server. Clones share it; it is closed when the last clone, [`Thread`](crate::Thread) and
+/// [`Turn`](crate::Turn) is dropped.
 ///
 /// There is a method for every request of the protocol, named after it (`thread/name/set` is
-/// [`thread_name_set`](Self::thread_name_set)); [`call`](Self::call) does the same for a method given as a type.
-/// The shorter names ([`start_thread`](Self::start_thread), [`run_turn`](Self::run_turn), …) do what most programs
-/// want.
+/// [`thread_name_set`](Self::thread_name_set)); [`call`](Self::call) takes the method as a type. Shorter methods
+/// ([`start_thread`](Self::start_thread), [`run_turn`](Self::run_turn), …) cover common uses.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
-    /// In place of the one in the options.
+    /// Overrides [`Options::request_timeout`].
     request_timeout: Option<Duration>,
 }
 
@@ -46,86 +47,85 @@ pub(crate) struct Shared {
     pub(crate) endpoint: Endpoint,
     pub(crate) options: Options,
     pub(crate) hub: Arc<Hub>,
-    state: watch::Sender<State>,
+    state: watch::Sender<ConnectionState>,
     server: InitializeResponse,
-    /// Threads that this connection is subscribed to.
+    /// Ids of the threads that this connection is subscribed to, to be resumed after a reconnect.
     open: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Clone)]
-pub(crate) enum State {
+pub(crate) enum ConnectionState {
     Up(Arc<Link>),
-    /// The connection is being made again.
+    /// Reconnecting.
     Down,
-    /// There will be no connection any more.
-    Over(Arc<Ended>),
-    /// It was closed here.
+    /// Disconnected, with no further attempt to reconnect.
+    Over(Arc<Disconnect>),
+    /// Closed by [`Client::close`]; final.
     Closed,
 }
 
 impl Client {
-    /// Connects and shakes hands.
+    /// Connects and makes the handshake.
     pub async fn connect(endpoint: impl Into<Endpoint>, options: Options) -> Result<Self, Error> {
         Self::open(endpoint, options).await.map(|(client, _)| client)
     }
 
-    /// Connects, shakes hands, and gives every event from the first on: the server's warnings about its
-    /// configuration come right after the handshake.
+    /// Connects, makes the handshake, and returns a stream of every event from the first on. Configuration warnings
+    /// of the server come right after the handshake.
     pub async fn open(endpoint: impl Into<Endpoint>, options: Options) -> Result<(Self, Events), Error> {
         let (endpoint, hub) = (endpoint.into(), Arc::new(Hub::default()));
         let events = hub.subscribe(Filter::default());
-        let (link, server) = shake_hands(&endpoint, &options, &hub).await?;
+        let (link, server) = handshake(&endpoint, &options, &hub).await?;
         let request_timeout = options.request_timeout;
         let shared = Arc::new(Shared {
             endpoint,
             options,
             hub,
-            state: watch::Sender::new(State::Down),
+            state: watch::Sender::new(ConnectionState::Down),
             server,
             open: Mutex::default(),
         });
-        reconnect::attend(&shared, link);
+        reconnect::supervise(&shared, link);
         Ok((Self { shared, request_timeout }, events))
     }
 
-    /// What the server said about itself when this client first connected.
+    /// The server's answer to the first `initialize`.
     pub fn server(&self) -> &InitializeResponse {
         &self.shared.server
     }
 
-    /// The same client with another patience: `None` waits for ever.
+    /// A clone with another request timeout; `None` is no timeout.
     pub fn with_timeout(&self, timeout: impl Into<Option<Duration>>) -> Self {
         Self { shared: Arc::clone(&self.shared), request_timeout: timeout.into() }
     }
 
-    /// Events from now on.
+    /// A stream of the events from now on that pass `filter`.
     pub fn events(&self, filter: Filter) -> Events {
         self.shared.hub.subscribe(filter)
     }
 
-    /// Calls a method.
     pub async fn call<C: Call>(&self, params: C::Params) -> Result<C::Result, Error> {
         let result = self.request(C::METHOD, &params).await?;
         lenient::decode_result(&result).map_err(|source| Error::Decode { method: C::METHOD.to_owned(), source })
     }
 
-    /// Calls a method that this release has no type for.
+    /// Sends a request that this release has no type for.
     pub async fn call_json(&self, method: &str, params: JsonValue) -> Result<JsonValue, Error> {
         let result = self.request(method, &params).await?;
         serde_json::from_str(result.get()).map_err(|source| Error::Decode { method: method.to_owned(), source })
     }
 
-    /// Takes leave of the server and waits until it has gone, too. A server that this client started ends with
-    /// that; turns that it runs are interrupted. Other clones, and requests in progress, get [`Error::Closed`].
-    pub async fn close(&self) -> Arc<Ended> {
-        let last = self.shared.state.send_replace(State::Closed);
+    /// Closes the connection and waits until the server has closed its side. A server that this client spawned exits
+    /// then, which interrupts its turns. Other clones and pending requests get [`Error::Closed`].
+    pub async fn close(&self) -> Arc<Disconnect> {
+        let last = self.shared.state.send_replace(ConnectionState::Closed);
         match last {
-            State::Up(link) => {
+            ConnectionState::Up(link) => {
                 link.close();
                 link.ended().await
             }
-            State::Over(ended) => ended,
-            State::Down | State::Closed => Arc::default(),
+            ConnectionState::Over(ended) => ended,
+            ConnectionState::Down | ConnectionState::Closed => Arc::default(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Client {
             loop {
                 match link.request(method, params).await {
                     Ok(Some(answer)) => return Ok(answer),
-                    // Nothing was sent, so the next connection will do as well.
+                    // Nothing was sent, so the request can go to the next connection.
                     Ok(None) if self.shared.options.reconnect.is_some() => {
                         link = self.shared.link(Some(&link)).await?;
                     }
@@ -157,19 +157,19 @@ impl Client {
                 }
             }
         };
-        let result = within(method, self.patience(method), attempts).await?;
-        self.shared.remember(method, params, &result);
+        let result = within(method, self.timeout_for(method), attempts).await?;
+        self.shared.track_subscription(method, params, &result);
         Ok(result)
     }
 
-    fn patience(&self, method: &str) -> Option<Duration> {
-        // It is answered when the command ends, and the server has a clock for that.
+    fn timeout_for(&self, method: &str) -> Option<Duration> {
+        // It is answered when the command ends, and the server applies the command's own timeout.
         if method == call::CommandExec::METHOD { None } else { self.request_timeout }
     }
 }
 
-/// One connection, made and introduced.
-pub(crate) async fn shake_hands(
+/// Opens a connection and makes the handshake on it.
+pub(crate) async fn handshake(
     endpoint: &Endpoint,
     options: &Options,
     hub: &Arc<Hub>,
@@ -195,13 +195,13 @@ pub(crate) async fn shake_hands(
     within(method, options.request_timeout, connecting).await
 }
 
-/// Waits for an answer, but not for ever.
+/// Awaits `answer`, or fails with [`Error::Timeout`].
 pub(crate) async fn within<R>(
     method: &str,
-    patience: Option<Duration>,
+    timeout_for: Option<Duration>,
     answer: impl Future<Output = Result<R, Error>>,
 ) -> Result<R, Error> {
-    match patience {
+    match timeout_for {
         Some(after) => match timeout(after, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Timeout { method: method.to_owned(), after }),
@@ -210,7 +210,8 @@ pub(crate) async fn within<R>(
     }
 }
 
-/// The server did not start the request, so it may be made again. Servers differ in how they say so.
+/// Whether the server refused the request as overloaded, before starting it, so that it can be retried. Servers
+/// differ in the error code.
 fn is_overload(error: &RpcError) -> bool {
     let server_defined = (-32099..=-32000).contains(&error.code);
     let named = || error.data.as_ref().is_some_and(|data| data.to_string().contains("server_overloaded"));
@@ -218,26 +219,26 @@ fn is_overload(error: &RpcError) -> bool {
 }
 
 impl Shared {
-    /// The live connection, or the next one after `lost`; waits while it is being made.
+    /// The live connection, other than `lost`; waits while the client reconnects.
     async fn link(&self, lost: Option<&Arc<Link>>) -> Result<Arc<Link>, Error> {
         let mut state = self.state.subscribe();
-        let settled = |state: &State| match state {
-            State::Up(link) => lost.is_none_or(|lost| !Arc::ptr_eq(lost, link)),
-            State::Down => false,
-            State::Over(_) | State::Closed => true,
+        let settled = |state: &ConnectionState| match state {
+            ConnectionState::Up(link) => lost.is_none_or(|lost| !Arc::ptr_eq(lost, link)),
+            ConnectionState::Down => false,
+            ConnectionState::Over(_) | ConnectionState::Closed => true,
         };
         let state = state.wait_for(settled).await;
         match state.as_deref() {
-            Ok(State::Up(link)) => Ok(Arc::clone(link)),
-            Ok(State::Over(ended)) => Err(Error::Disconnected(Arc::clone(ended))),
-            Ok(State::Down | State::Closed) | Err(_) => Err(Error::Closed),
+            Ok(ConnectionState::Up(link)) => Ok(Arc::clone(link)),
+            Ok(ConnectionState::Over(ended)) => Err(Error::Disconnected(Arc::clone(ended))),
+            Ok(ConnectionState::Down | ConnectionState::Closed) | Err(_) => Err(Error::Closed),
         }
     }
 
-    /// Unless the client was closed, which is for ever.
-    pub(crate) fn enter(&self, next: State) -> bool {
+    /// Sets the state and returns true, unless the client is closed.
+    pub(crate) fn enter(&self, next: ConnectionState) -> bool {
         self.state.send_if_modified(|state| {
-            let open = !matches!(state, State::Closed);
+            let open = !matches!(state, ConnectionState::Closed);
             if open {
                 *state = next;
             }
@@ -246,28 +247,28 @@ impl Shared {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(*self.state.borrow(), State::Closed)
+        matches!(*self.state.borrow(), ConnectionState::Closed)
     }
 
-    /// Threads to resume after a reconnect.
+    /// Ids of the threads to resume after a reconnect.
     pub(crate) fn open_threads(&self) -> Vec<String> {
         self.open().iter().cloned().collect()
     }
 
-    pub(crate) fn forget(&self, thread_id: &str) {
+    pub(crate) fn untrack(&self, thread_id: &str) {
         self.open().remove(thread_id);
     }
 
-    /// Keeps track of what this connection is subscribed to.
-    fn remember(&self, method: &str, params: &impl Serialize, result: &RawValue) {
+    /// Updates the set of open threads from a request that succeeded.
+    fn track_subscription(&self, method: &str, params: &impl Serialize, result: &RawValue) {
         match method {
             "thread/start" | "thread/resume" | "thread/fork" => {
-                if let Ok(Opened { thread }) = serde_json::from_str(result.get()) {
+                if let Ok(ThreadResult { thread }) = serde_json::from_str(result.get()) {
                     self.open().insert(thread.id);
                 }
             }
             "review/start" => {
-                if let Ok(Reviewing { review_thread_id }) = serde_json::from_str(result.get()) {
+                if let Ok(ReviewResult { review_thread_id }) = serde_json::from_str(result.get()) {
                     self.open().insert(review_thread_id);
                 }
             }
@@ -275,7 +276,7 @@ impl Shared {
                 if let Ok(JsonValue::Object(params)) = serde_json::to_value(params)
                     && let Some(JsonValue::String(id)) = params.get("threadId")
                 {
-                    self.forget(id);
+                    self.untrack(id);
                 }
             }
             _ => {}
@@ -283,22 +284,17 @@ impl Shared {
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct ThreadResult {
     thread: WithId,
 }
 
 #[derive(Deserialize)]
-struct WithId {
-    id: String,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Reviewing {
+struct ReviewResult {
     review_thread_id: String,
 }

@@ -1,7 +1,7 @@
-//! Putting the events of one turn together, up to its end.
+//! Collects the events of one turn up to its end.
 //!
-//! A turn ends with `turn/completed`. Servers also have turns that end without it, and these must not be waited
-//! for: one that failed before it began, and one whose input went into a turn that was already running.
+//! A turn ends with `turn/completed`, but not every turn gets one: neither one that failed before it started, nor one
+//! whose input was added to a turn that was already running. These end after a short wait.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 
-/// How long a command that is still open when its turn has ended is waited for: some servers tell the end of a
-/// short command just after that of the turn. One in the background goes on for as long as it likes.
+/// How long to wait, after the end of a turn, for a command that is still open. Some servers complete a short command
+/// just after its turn; a background terminal stays open.
 const LATE_COMMAND: Duration = Duration::from_millis(250);
 
-/// How long the end of a turn is waited for when something says that it will not come.
+/// How long to wait for `turn/completed` of a turn that probably gets none.
 const NO_END: Duration = Duration::from_secs(2);
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedTurn {
-    /// As it ended. Servers leave out its items here.
+    /// The turn as `turn/completed` has it, which leaves out the items.
     pub turn: Turn,
     /// Every completed item, in order.
     pub items: Vec<ThreadItem>,
     /// Completed items of types that this release does not know.
     pub other_items: Vec<JsonValue>,
-    /// The last message of the agent.
+    /// The final answer of the model, or else its last message.
     pub agent_message: Option<String>,
     /// All changes to files, as one unified diff.
     pub diff: Option<String>,
@@ -48,11 +48,11 @@ impl CompletedTurn {
 #[derive(Default)]
 pub(crate) struct Collector {
     turn_id: String,
-    /// The turn that ran when this one was asked for. The input may have gone into it.
+    /// The turn that was running when this one was requested. The input may have been added to it.
     before: Option<String>,
-    /// Whether anything was heard under this turn's own id.
+    /// Whether an event with this turn's own id was received.
     begun: bool,
-    /// Whether events may be missing.
+    /// Whether the connection was lost meanwhile, so that events may be missing.
     lost: bool,
     items: Vec<ThreadItem>,
     other_items: Vec<JsonValue>,
@@ -60,7 +60,7 @@ pub(crate) struct Collector {
     diff: Option<String>,
     plan: Vec<TurnPlanStep>,
     usage: Option<ThreadTokenUsage>,
-    /// The end as it was told, and when to stop waiting for what may still come.
+    /// The final turn, and until when to wait for late events.
     end: Option<(Turn, Instant)>,
 }
 
@@ -70,7 +70,7 @@ impl Collector {
         Self { turn_id, before, ..Self::default() }
     }
 
-    /// When to look again, although nothing happened; the turn is over when that time has come.
+    /// When the turn is over even if no further event is received.
     pub(crate) fn over_at(&self) -> Option<Instant> {
         self.end.as_ref().map(|(_, at)| *at)
     }
@@ -79,7 +79,7 @@ impl Collector {
         self.over_at().is_some_and(|at| at <= Instant::now())
     }
 
-    /// The turn that the events of this one come under.
+    /// The id of the turn that has the input: this one, or the one that was running before.
     pub(crate) fn turn_id(&self) -> &str {
         match &self.before {
             Some(before) if !self.begun => before,
@@ -87,32 +87,34 @@ impl Collector {
         }
     }
 
-    /// Takes in an event of the thread.
+    /// Updates the result with an event of the thread.
     pub(crate) fn absorb(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Lost(_) => self.lost = true,
             EventKind::Reconnected => {}
-            EventKind::Resumed(resumed) => self.take_state(&resumed.thread),
+            EventKind::Resumed(resumed) => self.apply_snapshot(&resumed.thread),
             EventKind::NotResumed(error) => {
                 let error =
                     TurnError { message: error.message.clone(), codex_error_info: None, additional_details: None };
                 self.end = Some((self.ended(TurnStatus::Failed, Some(error)), Instant::now()));
             }
-            EventKind::Notification(notification) if self.is_about_us(event) => self.absorb_notification(notification),
-            EventKind::Other { method, params } if self.is_about_us(event) && method == "item/completed" => {
+            EventKind::Notification(notification) if self.concerns_turn(event) => {
+                self.absorb_notification(notification)
+            }
+            EventKind::Other { method, params } if self.concerns_turn(event) && method == "item/completed" => {
                 self.other_items.push(params["item"].clone());
             }
             EventKind::Notification(_) | EventKind::Other { .. } => {}
         }
     }
 
-    /// Whether an event belongs to this turn, or to the one that its input may have gone into.
-    fn is_about_us(&mut self, event: &Event) -> bool {
+    /// Whether an event belongs to this turn, or to the one that its input may have been added to.
+    fn concerns_turn(&mut self, event: &Event) -> bool {
         let Some(turn_id) = &event.turn_id else { return false };
         if *turn_id != self.turn_id {
             return !self.begun && Some(turn_id) == self.before.as_ref();
         }
-        // An error may be all that there ever is.
+        // An `error` may be the only event of a turn.
         match event.notification() {
             Some(ServerNotification::Error(error)) if !self.begun => {
                 if !error.will_retry {
@@ -125,7 +127,7 @@ impl Collector {
         true
     }
 
-    /// The turn is one of its own: what was collected in case it were not is another's.
+    /// Marks the turn as started, and drops what was collected from the turn before.
     fn begin(&mut self) {
         if !self.begun {
             let (turn_id, lost) = (std::mem::take(&mut self.turn_id), self.lost);
@@ -155,7 +157,7 @@ impl Collector {
             Some(known) => *known = item,
             None => self.items.push(item),
         }
-        // The last late command has come.
+        // The last late command is complete.
         if let Some((_, at)) = &mut self.end
             && self.open_commands.is_empty()
         {
@@ -165,7 +167,7 @@ impl Collector {
 
     fn finish(&mut self, turn: &Turn) {
         let late = turn.status == TurnStatus::Completed && !self.open_commands.is_empty();
-        // The input went into another turn, unless that one ended and this one is about to begin.
+        // The input was added to another turn, unless this turn starts after it.
         let not_ours = turn.id != self.turn_id;
         let wait = match (not_ours, late) {
             (true, _) => NO_END,
@@ -175,12 +177,12 @@ impl Collector {
         self.end = Some((turn.clone(), Instant::now() + wait));
     }
 
-    /// The state of the thread, in place of events that were missed.
-    fn take_state(&mut self, thread: &Thread) {
+    /// Updates the result with the state of a resumed thread, in place of the missed events.
+    fn apply_snapshot(&mut self, thread: &Thread) {
         let active = matches!(thread.status, ThreadStatus::Active { .. });
         let Some(turn) = thread.turns.iter().find(|turn| turn.id == self.turn_id) else {
             if self.lost && !active {
-                // It was lost before anything of it was written down.
+                // The turn is neither stored nor running: it was lost before its first record was written.
                 self.end = Some((self.ended(TurnStatus::Interrupted, None), Instant::now()));
             }
             return;
@@ -202,7 +204,7 @@ impl Collector {
         Turn { id: self.turn_id.clone(), items: Vec::new(), status, error, items_view: None }
     }
 
-    /// What was collected; an error when the turn failed.
+    /// Returns [`Error::TurnFailed`] if the turn failed.
     pub(crate) fn into_completed(self) -> Result<CompletedTurn, Error> {
         let interrupted = self.ended(TurnStatus::Interrupted, None);
         let turn = self.end.map_or(interrupted, |(turn, _)| turn);
@@ -222,7 +224,7 @@ impl Collector {
     }
 }
 
-/// The final answer where the model marks it, else the last message.
+/// The text of the final answer if the model marked one, else of the last message.
 fn last_message(items: &[ThreadItem]) -> Option<String> {
     let messages = || {
         items.iter().rev().filter_map(|item| match item {
@@ -234,7 +236,7 @@ fn last_message(items: &[ThreadItem]) -> Option<String> {
     final_answer.or_else(|| messages().next()).map(|(text, _)| text.clone())
 }
 
-/// The two markers of a review share an id.
+/// Compares type and id: the two markers of a review share an id.
 fn is_same(one: &ThreadItem, other: &ThreadItem) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other) && one.id() == other.id()
 }

@@ -1,4 +1,4 @@
-//! Where a server is, or how to start one.
+//! [`Endpoint`]: where a server is, or how to spawn one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,15 +12,15 @@ use loomd_protocol::Secret;
 use crate::error::ConnectError;
 use crate::transport::{self, Transport};
 
-/// A server that can be reached, again and again if need be.
+/// A server to connect to, also again after the connection was lost.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// A program to start; it ends with the connection.
+    /// A program to spawn, on its stdin and stdout; it ends with the connection.
     Program(Program),
-    /// A listener on a port.
+    /// A websocket listener on a TCP port.
     Websocket(Websocket),
-    /// A listener on a unix socket.
+    /// A websocket listener on a unix socket.
     Unix(PathBuf),
     /// A server in this process.
     #[cfg(feature = "in-process")]
@@ -35,7 +35,7 @@ impl Endpoint {
         Self::Program(Program::new(program).arg("app-server"))
     }
 
-    /// A listener without authentication, at `ws://` or `wss://`. [`Websocket`] can say more.
+    /// A websocket listener without authentication, at `ws://` or `wss://`. [`Websocket`] has further options.
     pub fn websocket(url: impl Into<String>) -> Self {
         Self::Websocket(Websocket::new(url))
     }
@@ -44,14 +44,14 @@ impl Endpoint {
         Self::Unix(path.into())
     }
 
-    /// A server in this process. It confines commands by this program under another name, so `main` calls
-    /// [`run_if_helper`](loomd_server::run_if_helper) before anything else.
+    /// A server in this process. Its sandbox runs this executable as a helper, so `main` must call
+    /// [`run_if_helper`](loomd_server::run_if_helper) first.
     #[cfg(feature = "in-process")]
     pub fn in_process(app: Arc<loomd_server::App>) -> Self {
         Self::InProcess(app)
     }
 
-    /// A transport of one's own; `open` is called for every connection.
+    /// A custom transport; `open` is called for every connection.
     pub fn custom<F>(open: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<Transport>> + Send + 'static,
@@ -96,7 +96,7 @@ impl From<Websocket> for Endpoint {
     }
 }
 
-/// A program and how it is started.
+/// A program to spawn, with arguments, environment and working directory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     pub(crate) path: PathBuf,
@@ -130,14 +130,14 @@ impl Program {
         self
     }
 
-    /// The folder that it is started in.
+    /// Sets the working directory.
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 }
 
-/// Variables often hold keys: their values are not shown.
+/// Leaves out the values of environment variables, which may be secrets.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
@@ -150,12 +150,12 @@ impl fmt::Debug for Program {
     }
 }
 
-/// A listener on a port, and what it wants to see.
+/// The URL of a websocket listener, with token and root certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Websocket {
     pub(crate) url: String,
     pub(crate) token: Option<Secret>,
-    /// Further certificates to trust, as PEM text.
+    /// Additional root certificates, as PEM text.
     pub(crate) roots: Vec<Vec<u8>>,
 }
 
@@ -165,13 +165,13 @@ impl Websocket {
         Self { url: url.into(), token: None, roots: Vec::new() }
     }
 
-    /// Sent as `Authorization: Bearer …`.
+    /// Sets the token of `Authorization: Bearer …`.
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         self.token = Some(Secret::from(token.into()));
         self
     }
 
-    /// Trusts the certificates of this PEM text, too, beside those that everybody trusts and those of the system.
+    /// Trusts the certificates in this PEM text in addition to the built-in and the system's roots.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());
         self

@@ -1,4 +1,5 @@
-//! What the server says on its own account, decoded, with the thread and turn that it is about.
+//! [`Event`]: a notification of the server, or a change of the connection, with the thread and turn that it belongs
+//! to.
 
 use std::sync::Arc;
 
@@ -6,9 +7,8 @@ use loomd_protocol::{JsonValue, RpcError, ServerNotification, ThreadResumeRespon
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Ended, lenient};
+use crate::{Disconnect, lenient};
 
-/// Something that happened, at the server or to the connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub thread_id: Option<String>,
@@ -19,23 +19,23 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// What the server says.
+    /// A notification.
     Notification(Box<ServerNotification>),
-    /// What a newer server says: a method or params that this release does not know.
+    /// A notification whose method or params this release does not know.
     Other { method: String, params: JsonValue },
-    /// The connection is lost, and being made again. Events may be missing from here on.
-    Lost(Arc<Ended>),
-    /// The connection is there again.
+    /// The connection was lost and is being made again. Events may be missing from here on.
+    Lost(Arc<Disconnect>),
+    /// Connected again, with all threads resumed.
     Reconnected,
-    /// A thread was resumed, by this client or after a reconnect, and this is its state at this place among its
-    /// events. After a reconnect it takes the place of the events that are missing.
+    /// A thread was resumed, by this client or after a reconnect. Holds the thread's state at this point of its
+    /// events; after a reconnect this replaces the missing ones.
     Resumed(Box<ThreadResumeResponse>),
-    /// After a reconnect: a thread that was open could not be opened.
+    /// A thread could not be resumed after a reconnect.
     NotResumed(Box<RpcError>),
 }
 
 impl Event {
-    /// The notification that this event is, if it is one.
+    /// The notification, for [`EventKind::Notification`].
     pub fn notification(&self) -> Option<&ServerNotification> {
         match &self.kind {
             EventKind::Notification(notification) => Some(notification),
@@ -43,7 +43,7 @@ impl Event {
         }
     }
 
-    /// The method of what the server said.
+    /// The method, for a known or unknown notification.
     pub fn method(&self) -> Option<&str> {
         match &self.kind {
             EventKind::Notification(notification) => Some(notification.method()),
@@ -53,7 +53,7 @@ impl Event {
     }
 
     pub(crate) fn decode(method: &str, params: Option<&RawValue>) -> Self {
-        let place: Place = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let scope: EventScope = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let kind = match ServerNotification::decode(method, params) {
             Ok(notification) => EventKind::Notification(notification.into()),
             Err(_) => {
@@ -64,7 +64,7 @@ impl Event {
                 }
             }
         };
-        let Place { thread_id, turn_id, thread, turn } = place;
+        let EventScope { thread_id, turn_id, thread, turn } = scope;
         let id = |whole: Option<WithId>| whole.map(|whole| whole.id);
         Self { thread_id: thread_id.or_else(|| id(thread)), turn_id: turn_id.or_else(|| id(turn)), kind }
     }
@@ -78,19 +78,20 @@ impl Event {
     }
 }
 
-/// Where params name the thread and the turn: by their ids, or in whole.
+/// The ids of thread and turn in params, either as ids or as whole objects.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Place {
+struct EventScope {
     thread_id: Option<String>,
     turn_id: Option<String>,
     thread: Option<WithId>,
     turn: Option<WithId>,
 }
 
+/// The id of an object whose other fields are skipped.
 #[derive(Deserialize)]
-struct WithId {
-    id: String,
+pub(crate) struct WithId {
+    pub(crate) id: String,
 }
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_knows_its_thread_and_turn() {
+    fn notifications_yield_their_thread_and_turn_ids() {
         let delta = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "delta": "x" });
         check("item/agentMessage/delta", &delta, Some("t"), Some("u"));
         let turn = json!({ "threadId": "t", "turn": { "id": "u", "items": [], "status": "completed", "error": null } });
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_server_says_is_passed_on() {
+    fn unknown_notifications_become_other_events() {
         let params = json!({ "threadId": "t", "goal": 5 });
         let event = check("thread/goal/updated", &params, Some("t"), None);
         assert_eq!(event.kind, EventKind::Other { method: "thread/goal/updated".into(), params });

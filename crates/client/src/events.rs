@@ -1,31 +1,30 @@
-//! Streams of events. Each reader has a queue of its own, so none waits for another and the connection waits for
-//! nobody. A queue is bounded: pieces of one text are put together when its reader lags, and a reader that stays
-//! behind loses its stream and is told so.
+//! Event streams. Each subscriber has a bounded queue of its own, so none delays another or the connection. A lagging
+//! subscriber gets merged text deltas; one whose queue overflows gets [`Error::Lagged`] and the end of its stream.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::hub::Hub;
 
-/// Events, and bytes of them as they came over the wire, that may wait for their reader. A long turn has some ten
-/// thousand events.
+/// Bounds of a subscriber's queue: events, and their bytes as received. A long turn has some ten thousand events.
 const MAX_EVENTS: usize = 64 * 1024;
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A reader this far behind gets its text in larger pieces.
-const LAGS: usize = 256;
+/// Queue length from which on text deltas of the same item are merged.
+const MERGE_FROM: usize = 256;
 
-/// Which events a reader wants. The default is all of them.
+/// Selects events by thread and turn. The default passes all of them.
 ///
-/// Events of the connection itself ([`EventKind::Lost`], [`EventKind::Reconnected`]) and the state of a thread
-/// after a reconnect always pass a filter for that thread.
+/// Events of the connection ([`EventKind::Lost`], [`EventKind::Reconnected`]) always pass, and the state of a resumed
+/// thread passes every filter for that thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub thread_id: Option<String>,
@@ -41,7 +40,7 @@ impl Filter {
         Self { thread_id: Some(thread_id.into()), turn_id: Some(turn_id.into()) }
     }
 
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn matches(&self, event: &Event) -> bool {
         let same = |wanted: &Option<String>, given: &Option<String>| wanted.is_none() || wanted == given;
         match event.kind {
             EventKind::Lost(_) | EventKind::Reconnected => true,
@@ -53,8 +52,8 @@ impl Filter {
     }
 }
 
-/// A stream of events, from the moment it was asked for. It ends when the client is closed; when the connection is
-/// lost for good, or this reader was too slow, the last thing in it is the error.
+/// A stream of events from the moment of the subscription. It ends when the client is closed. When the connection is
+/// lost for good, or the queue overflowed, its last value is the error.
 pub struct Events {
     hub: Arc<Hub>,
     id: u64,
@@ -66,12 +65,12 @@ impl Events {
         Self { hub, id, queue }
     }
 
-    /// The next event. Dropping the future loses nothing.
+    /// The next event. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         std::future::poll_fn(|context| self.queue.poll(context)).await
     }
 
-    /// Wants less from here on. What is already waiting is looked through, too.
+    /// Replaces the filter by a narrower one, which also applies to queued events.
     pub fn narrow(&mut self, filter: Filter) {
         self.queue.narrow(filter);
     }
@@ -97,10 +96,10 @@ impl Drop for Events {
     }
 }
 
-/// What waits for one reader.
-pub(crate) struct Queue(Mutex<State>);
+/// The queue of one subscriber.
+pub(crate) struct Queue(Mutex<QueueState>);
 
-struct State {
+struct QueueState {
     filter: Filter,
     waiting: VecDeque<(Event, usize)>,
     bytes: usize,
@@ -109,20 +108,20 @@ struct State {
 }
 
 enum End {
-    /// The error is given out once.
+    /// The error is returned once.
     Failed(Error),
     Over,
 }
 
 impl Queue {
     pub(crate) fn new(filter: Filter) -> Self {
-        Self(Mutex::new(State { filter, waiting: VecDeque::new(), bytes: 0, end: None, reader: None }))
+        Self(Mutex::new(QueueState { filter, waiting: VecDeque::new(), bytes: 0, end: None, reader: None }))
     }
 
-    /// Takes an event that came over the wire with this many bytes.
+    /// Queues an event if it passes the filter. `bytes` is its size as received.
     pub(crate) fn push(&self, event: &Event, bytes: usize) {
         let mut state = self.lock();
-        if state.end.is_some() || !state.filter.wants(event) {
+        if state.end.is_some() || !state.filter.matches(event) {
             return;
         }
         if !state.merge(event, bytes) {
@@ -136,7 +135,7 @@ impl Queue {
         state.wake();
     }
 
-    /// What is waiting can still be read.
+    /// Ends the stream after the queued events.
     pub(crate) fn finish(&self, error: Option<Error>) {
         let mut state = self.lock();
         state.end.get_or_insert(error.map_or(End::Over, End::Failed));
@@ -145,7 +144,7 @@ impl Queue {
 
     fn narrow(&self, filter: Filter) {
         let mut state = self.lock();
-        state.waiting.retain(|(event, _)| filter.wants(event));
+        state.waiting.retain(|(event, _)| filter.matches(event));
         state.bytes = state.waiting.iter().map(|(_, bytes)| bytes).sum();
         state.filter = filter;
     }
@@ -167,14 +166,14 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.0.lock()
     }
 }
 
-impl State {
+impl QueueState {
     fn merge(&mut self, next: &Event, bytes: usize) -> bool {
-        if self.waiting.len() < LAGS {
+        if self.waiting.len() < MERGE_FROM {
             return false;
         }
         let EventKind::Notification(next) = &next.kind else { return false };
@@ -227,10 +226,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_lags_gets_the_whole_text_in_larger_pieces() {
+    async fn text_deltas_are_merged_without_loss_when_a_subscriber_lags() {
         let hub = Arc::new(Hub::default());
         let mut events = events(&hub);
-        for _ in 0..LAGS + 1000 {
+        for _ in 0..MERGE_FROM + 1000 {
             hub.publish(&delta("x"), 10);
         }
         hub.publish(&closed("t"), 10);
@@ -242,11 +241,11 @@ mod tests {
                 text += delta.text().len();
             }
         }
-        assert_eq!((pieces, text), (LAGS, LAGS + 1000));
+        assert_eq!((pieces, text), (MERGE_FROM, MERGE_FROM + 1000));
     }
 
     #[tokio::test]
-    async fn a_reader_that_does_not_read_is_told_so() {
+    async fn an_overflowing_subscriber_gets_lagged_and_others_get_every_event() {
         let hub = Arc::new(Hub::default());
         let (mut slow, mut quick) = (events(&hub), events(&hub));
         let mut read = 0;
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_filter_holds_for_what_is_waiting_too() {
+    async fn narrowing_a_filter_drops_queued_events() {
         let hub = Arc::new(Hub::default());
         let mut all = events(&hub);
         for thread in ["a", "b", "a"] {

@@ -1,5 +1,5 @@
-//! What the server asks of its client: permission, answers, tools, tokens. A [`Handler`] says what to answer;
-//! what it does not say is refused.
+//! [`Handler`]: answers server requests, such as approvals, tool calls and questions. What it does not implement is
+//! declined.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,15 +16,14 @@ use loomd_protocol::{
 };
 use serde::Serialize;
 
-/// The code for a method that nobody here knows.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Answers the server's requests. Every method has a safe default: no permission is given, no question is
-/// answered, no tool is there.
+/// Answers server requests. Every method has a safe default: approvals are declined, questions get no answer, tools
+/// do not exist.
 ///
-/// Each request runs in a task of its own, so an answer may take as long as a person does. When the server no
-/// longer needs the answer (somebody else gave one, or the turn is over) the work on it is dropped where it waits.
-/// A panic answers with an error.
+/// Each request is handled in a task of its own, so an answer may take as long as a person does. When the server has
+/// resolved the request otherwise (another client answered, or the turn ended), the future is dropped. A panic
+/// becomes an error response.
 ///
 /// ```
 /// use loomd_client::Handler;
@@ -45,7 +44,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// }
 /// ```
 pub trait Handler: Send + Sync + 'static {
-    /// `item/commandExecution/requestApproval`: may this command run?
+    /// `item/commandExecution/requestApproval`: approves or declines a command.
     fn approve_command(
         &self,
         _request: CommandExecutionRequestApprovalParams,
@@ -53,7 +52,7 @@ pub trait Handler: Send + Sync + 'static {
         async { CommandExecutionApprovalDecision::Decline }
     }
 
-    /// `item/fileChange/requestApproval`: may these files be changed?
+    /// `item/fileChange/requestApproval`: approves or declines changes to files.
     fn approve_file_change(
         &self,
         _request: FileChangeRequestApprovalParams,
@@ -61,7 +60,7 @@ pub trait Handler: Send + Sync + 'static {
         async { FileChangeApprovalDecision::Decline }
     }
 
-    /// `item/permissions/requestApproval`: what of this may the agent have?
+    /// `item/permissions/requestApproval`: grants a part of the requested permissions.
     fn approve_permissions(
         &self,
         _request: PermissionsRequestApprovalParams,
@@ -72,7 +71,7 @@ pub trait Handler: Send + Sync + 'static {
         }
     }
 
-    /// `item/tool/requestUserInput`: the model has questions.
+    /// `item/tool/requestUserInput`: answers questions of the model.
     fn answer_questions(
         &self,
         _request: ToolRequestUserInputParams,
@@ -80,13 +79,13 @@ pub trait Handler: Send + Sync + 'static {
         async { ToolRequestUserInputResponse { answers: BTreeMap::new() } }
     }
 
-    /// `item/tool/call`: the model calls a tool that this client declared with `dynamicTools`.
+    /// `item/tool/call`: runs a tool that this client declared in `dynamicTools`.
     fn call_tool(&self, request: DynamicToolCallParams) -> impl Future<Output = DynamicToolCallResponse> + Send {
         let text = format!("this client has no tool {}", request.tool);
         async { tool_failure(text) }
     }
 
-    /// `mcpServer/elicitation/request`: an MCP server wants to know something.
+    /// `mcpServer/elicitation/request`: answers an MCP server's form or link.
     fn answer_elicitation(
         &self,
         _request: McpServerElicitationRequestParams,
@@ -97,7 +96,7 @@ pub trait Handler: Send + Sync + 'static {
         }
     }
 
-    /// `account/chatgptAuthTokens/refresh`: the tokens that this client brought are no longer accepted.
+    /// `account/chatgptAuthTokens/refresh`: returns new tokens in place of those that this client supplied.
     fn refresh_tokens(
         &self,
         _request: ChatgptAuthTokensRefreshParams,
@@ -105,17 +104,20 @@ pub trait Handler: Send + Sync + 'static {
         async { Err(RpcError::internal("this client cannot refresh tokens")) }
     }
 
-    /// `execCommandApproval`, which only old servers ask.
-    fn approve_old_command(&self, _request: ExecCommandApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+    /// `execCommandApproval`, sent only by older servers.
+    fn approve_legacy_command(
+        &self,
+        _request: ExecCommandApprovalParams,
+    ) -> impl Future<Output = ReviewDecision> + Send {
         async { ReviewDecision::Denied }
     }
 
-    /// `applyPatchApproval`, which only old servers ask.
-    fn approve_old_patch(&self, _request: ApplyPatchApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
+    /// `applyPatchApproval`, sent only by older servers.
+    fn approve_legacy_patch(&self, _request: ApplyPatchApprovalParams) -> impl Future<Output = ReviewDecision> + Send {
         async { ReviewDecision::Denied }
     }
 
-    /// A request that this release does not know, or whose params it does not understand.
+    /// A request whose method or params this release does not know.
     fn answer_other(
         &self,
         method: String,
@@ -128,18 +130,17 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// Refuses everything.
+/// Declines every request; the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Refuse;
+pub struct DeclineAll;
 
-impl Handler for Refuse {}
+impl Handler for DeclineAll {}
 
-/// Accepts every command and file change for the rest of the session. Only for a server that is itself in a
-/// sandbox: nobody looks at what runs.
+/// Accepts every command and file change for the rest of the session. Only for a server that is itself sandboxed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AcceptEverything;
+pub struct AcceptAll;
 
-impl Handler for AcceptEverything {
+impl Handler for AcceptAll {
     async fn approve_command(&self, _: CommandExecutionRequestApprovalParams) -> CommandExecutionApprovalDecision {
         CommandExecutionApprovalDecision::AcceptForSession
     }
@@ -148,21 +149,21 @@ impl Handler for AcceptEverything {
         FileChangeApprovalDecision::AcceptForSession
     }
 
-    async fn approve_old_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {
+    async fn approve_legacy_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {
         ReviewDecision::ApprovedForSession
     }
 
-    async fn approve_old_patch(&self, _: ApplyPatchApprovalParams) -> ReviewDecision {
+    async fn approve_legacy_patch(&self, _: ApplyPatchApprovalParams) -> ReviewDecision {
         ReviewDecision::ApprovedForSession
     }
 }
 
-/// What a tool answers when it worked.
+/// The response of a tool that succeeded.
 pub fn tool_success(text: impl Into<String>) -> DynamicToolCallResponse {
     tool_response(text.into(), true)
 }
 
-/// What a tool answers when it did not.
+/// The response of a tool that failed.
 pub fn tool_failure(text: impl Into<String>) -> DynamicToolCallResponse {
     tool_response(text.into(), false)
 }
@@ -171,25 +172,25 @@ fn tool_response(text: String, success: bool) -> DynamicToolCallResponse {
     DynamicToolCallResponse { content_items: vec![DynamicToolCallOutputContentItem::InputText { text }], success }
 }
 
-/// A request of the server, decoded as far as it can be.
-pub(crate) enum Asked {
+/// A server request, typed if this release knows it.
+pub(crate) enum DecodedRequest {
     Known(Box<ServerRequest>),
     Other { method: String, params: JsonValue },
 }
 
-pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<JsonValue, RpcError>> + Send + 'a>>;
+pub(crate) type HandlerFuture<'a> = Pin<Box<dyn Future<Output = Result<JsonValue, RpcError>> + Send + 'a>>;
 
-/// A [`Handler`] whose type does not matter.
-pub(crate) trait Answers: Send + Sync {
-    fn answer(&self, asked: Asked) -> Answering<'_>;
+/// [`Handler`] as a trait object.
+pub(crate) trait DynHandler: Send + Sync {
+    fn answer(&self, request: DecodedRequest) -> HandlerFuture<'_>;
 }
 
-impl<H: Handler> Answers for H {
-    fn answer(&self, asked: Asked) -> Answering<'_> {
+impl<H: Handler> DynHandler for H {
+    fn answer(&self, request: DecodedRequest) -> HandlerFuture<'_> {
         use ServerRequest as R;
-        let request = match asked {
-            Asked::Known(request) => request,
-            Asked::Other { method, params } => return Box::pin(self.answer_other(method, params)),
+        let request = match request {
+            DecodedRequest::Known(request) => request,
+            DecodedRequest::Other { method, params } => return Box::pin(self.answer_other(method, params)),
         };
         Box::pin(async move {
             match *request {
@@ -207,11 +208,11 @@ impl<H: Handler> Answers for H {
                 R::DynamicToolCall(p) => encode(&self.call_tool(p).await),
                 R::ChatgptAuthTokensRefresh(p) => encode(&self.refresh_tokens(p).await?),
                 R::ApplyPatchApproval(p) => {
-                    let decision = self.approve_old_patch(p).await;
+                    let decision = self.approve_legacy_patch(p).await;
                     encode(&ApplyPatchApprovalResponse { decision })
                 }
                 R::ExecCommandApproval(p) => {
-                    let decision = self.approve_old_command(p).await;
+                    let decision = self.approve_legacy_command(p).await;
                     encode(&ExecCommandApprovalResponse { decision })
                 }
             }

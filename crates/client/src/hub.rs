@@ -1,26 +1,27 @@
-//! Where events go: to every reader that wants them. Outlives a connection, so that readers keep their streams
-//! when it is made again. Also knows which turns run, and which threads wait for this client's answer.
+//! [`Hub`]: publishes events to all subscribers. It outlives connections, so streams go on after a reconnect. Also
+//! tracks the running turn and the open server requests of each thread.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::{ServerNotification, TurnStatus};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::events::{Events, Filter, Queue};
 
 #[derive(Default)]
-pub(crate) struct Hub(Mutex<State>);
+pub(crate) struct Hub(Mutex<HubState>);
 
 #[derive(Default)]
-struct State {
-    next_reader: u64,
-    readers: BTreeMap<u64, Arc<Queue>>,
-    /// The turn that runs, by thread.
+struct HubState {
+    next_subscriber: u64,
+    subscribers: BTreeMap<u64, Arc<Queue>>,
+    /// The id of the running turn, by thread id.
     running: HashMap<String, String>,
-    /// Requests of the server that this client works on, by thread.
-    asked: HashMap<String, usize>,
+    /// Number of server requests in progress, by thread id.
+    open_requests: HashMap<String, usize>,
     finished: bool,
 }
 
@@ -31,59 +32,59 @@ impl Hub {
         if state.finished {
             queue.finish(None);
         }
-        let id = state.next_reader;
-        state.next_reader += 1;
-        state.readers.insert(id, Arc::clone(&queue));
+        let id = state.next_subscriber;
+        state.next_subscriber += 1;
+        state.subscribers.insert(id, Arc::clone(&queue));
         drop(state);
         Events::new(Arc::clone(self), id, queue)
     }
 
     pub(crate) fn unsubscribe(&self, id: u64) {
-        self.lock().readers.remove(&id);
+        self.lock().subscribers.remove(&id);
     }
 
-    /// Passes on an event that took this many bytes.
+    /// Queues an event for every subscriber. `bytes` is its size as received.
     pub(crate) fn publish(&self, event: &Event, bytes: usize) {
         let mut state = self.lock();
-        state.follow(event);
-        for queue in state.readers.values() {
+        state.track_running(event);
+        for queue in state.subscribers.values() {
             queue.push(event, bytes);
         }
     }
 
-    /// There will be no more events; every reader gets the error, if there is one.
+    /// Ends all streams, each with `error()` if that is one.
     pub(crate) fn finish(&self, error: impl Fn() -> Option<Error>) {
         let mut state = self.lock();
         state.finished = true;
-        for queue in state.readers.values() {
+        for queue in state.subscribers.values() {
             queue.finish(error());
         }
     }
 
-    /// The turn that runs in a thread, as far as this connection was told.
+    /// The id of the running turn, as far as events of this connection show it.
     pub(crate) fn running(&self, thread_id: &str) -> Option<String> {
         self.lock().running.get(thread_id).cloned()
     }
 
-    /// Whether the server waits for an answer of this client to go on with a thread.
-    pub(crate) fn is_asked(&self, thread_id: &str) -> bool {
-        self.lock().asked.contains_key(thread_id)
+    /// Whether a server request of the thread is being handled.
+    pub(crate) fn has_open_request(&self, thread_id: &str) -> bool {
+        self.lock().open_requests.contains_key(thread_id)
     }
 
-    /// Counts a request of the server as long as the result is there.
-    pub(crate) fn asked(self: &Arc<Self>, thread_id: Option<String>) -> Option<AskedGuard> {
+    /// Counts a server request of a thread until the guard is dropped.
+    pub(crate) fn track_request(self: &Arc<Self>, thread_id: Option<String>) -> Option<OpenRequestGuard> {
         let thread_id = thread_id?;
-        *self.lock().asked.entry(thread_id.clone()).or_default() += 1;
-        Some(AskedGuard { hub: Arc::clone(self), thread_id })
+        *self.lock().open_requests.entry(thread_id.clone()).or_default() += 1;
+        Some(OpenRequestGuard { hub: Arc::clone(self), thread_id })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HubState> {
+        self.0.lock()
     }
 }
 
-impl State {
-    fn follow(&mut self, event: &Event) {
+impl HubState {
+    fn track_running(&mut self, event: &Event) {
         let Some(thread) = &event.thread_id else { return };
         match &event.kind {
             EventKind::Notification(notification) => match &**notification {
@@ -106,18 +107,18 @@ impl State {
     }
 }
 
-pub(crate) struct AskedGuard {
+pub(crate) struct OpenRequestGuard {
     hub: Arc<Hub>,
     thread_id: String,
 }
 
-impl Drop for AskedGuard {
+impl Drop for OpenRequestGuard {
     fn drop(&mut self) {
         let mut state = self.hub.lock();
-        if let Some(count) = state.asked.get_mut(&self.thread_id) {
+        if let Some(count) = state.open_requests.get_mut(&self.thread_id) {
             *count -= 1;
             if *count == 0 {
-                state.asked.remove(&self.thread_id);
+                state.open_requests.remove(&self.thread_id);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! What a user says, from whatever a caller has.
+//! [`Input`]: what the user sends in a turn.
 
 use loomd_protocol::UserInput;
 
-/// The input of a turn. Anything that can be a text is one.
+/// The input of a turn, made from a text or from [`UserInput`]s.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input(pub Vec<UserInput>);
 
@@ -16,12 +16,12 @@ impl Input {
         self
     }
 
-    /// An image by its URL, which may hold it.
+    /// An image by its URL, which may be a `data:` URL.
     pub fn and_image(self, url: impl Into<String>) -> Self {
         self.and(UserInput::Image { url: url.into() })
     }
 
-    /// An image in a file that the server can read.
+    /// An image file on the server's machine.
     pub fn and_local_image(self, path: impl Into<String>) -> Self {
         self.and(UserInput::LocalImage { path: path.into() })
     }

@@ -1,21 +1,25 @@
-//! Understanding newer servers. A message with an item or an error kind that this release does not know is
-//! decoded without it, where the rest still makes sense: a turn must be seen to end, whatever was in it.
+//! Decodes messages of newer servers. Items and error kinds that this release does not know are left out if the rest
+//! decodes, so that the end of a turn is always recognised.
 
 use loomd_protocol::{CodexErrorInfo, JsonValue, ServerNotification, ThreadItem};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Decodes an answer that did not decode as it is. The error is the one of the first attempt.
+/// Decodes a result, without its unknown parts if needed. The error is the one of the first attempt.
 pub(crate) fn decode_result<R: DeserializeOwned>(result: &RawValue) -> Result<R, serde_json::Error> {
     serde_json::from_str(result.get()).or_else(|error| {
-        let mut value = serde_json::from_str(result.get())?;
+        let mut value: JsonValue = serde_json::from_str(result.get())?;
         forget_unknown(&mut value);
-        R::deserialize(value).map_err(|_| error)
+        decode(&value).map_err(|_| error)
     })
 }
 
-/// Decodes a notification that did not decode as it is. The params are changed only when it works.
+/// Decodes through text: decoding from the value itself would instantiate the decoder of every type a second time.
+fn decode<T: DeserializeOwned>(value: &JsonValue) -> Result<T, serde_json::Error> {
+    serde_json::from_str(&value.to_string())
+}
+
+/// Decodes a notification without its unknown parts. `params` is changed only on success.
 pub(crate) fn decode_notification(method: &str, params: &mut JsonValue) -> Option<ServerNotification> {
     let mut known = params.clone();
     forget_unknown(&mut known);
@@ -25,7 +29,7 @@ pub(crate) fn decode_notification(method: &str, params: &mut JsonValue) -> Optio
     Some(notification)
 }
 
-/// Takes out items of unknown types from lists of items, and error kinds that are not known.
+/// Removes items of unknown types from lists of items, and unknown error kinds.
 fn forget_unknown(value: &mut JsonValue) {
     match value {
         JsonValue::Array(values) => values.iter_mut().for_each(forget_unknown),
@@ -34,7 +38,7 @@ fn forget_unknown(value: &mut JsonValue) {
                 match (name.as_str(), &mut *member) {
                     ("items", JsonValue::Array(items)) => items.retain(|item| !is_unknown(item)),
                     ("data", JsonValue::Array(entries)) => entries.retain(|entry| !is_unknown(&entry["item"])),
-                    ("codexErrorInfo", kind) if CodexErrorInfo::deserialize(&*kind).is_err() => {
+                    ("codexErrorInfo", kind) if decode::<CodexErrorInfo>(kind).is_err() => {
                         *kind = JsonValue::Null;
                     }
                     _ => {}
@@ -46,9 +50,9 @@ fn forget_unknown(value: &mut JsonValue) {
     }
 }
 
-/// An item, but of no type that is known.
+/// Whether this is an item of an unknown type.
 fn is_unknown(item: &JsonValue) -> bool {
-    item["type"].is_string() && item["id"].is_string() && ThreadItem::deserialize(item).is_err()
+    item["type"].is_string() && item["id"].is_string() && decode::<ThreadItem>(item).is_err()
 }
 
 #[cfg(test)]
@@ -60,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_with_news_of_a_newer_server_is_still_a_turn() {
+    fn a_turn_with_unknown_items_and_errors_decodes_without_them() {
         let turn = json!({ "turn": {
             "id": "u", "status": "failed", "items": [{ "type": "sleep", "id": "s" }, { "type": "plan", "id": "p", "text": "x" }],
             "error": { "message": "no", "codexErrorInfo": "tooManyDenials", "additionalDetails": null },
@@ -77,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_left_as_it_was() {
+    fn undecodable_params_stay_unchanged() {
         let mut params = json!({ "threadId": "t", "turnId": "u", "item": { "type": "sleep", "id": "s" } });
         let before = params.clone();
         assert_eq!(decode_notification("item/completed", &mut params), None);

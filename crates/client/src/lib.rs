@@ -1,4 +1,4 @@
-//! A client of the app-server protocol: from one question to an agent, to everything that the protocol can say.
+//! A client of the app-server protocol, from a single turn to every request of the protocol.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), loomd_client::Error> {
@@ -13,27 +13,28 @@
 //! # }
 //! ```
 //!
-//! * **Where the server is**: an [`Endpoint`]. A program to start, a websocket (plain or with TLS, with a bearer token), a
-//!   unix socket, the same process (feature `in-process`), or a [`Transport`] of one's own. Any server of the protocol will do.
-//! * **What can be asked**: [`Client`] has a method for every request, and shorter ones for what most programs want. A
-//!   [`Thread`] and a [`Turn`] remember their ids.
-//! * **What happens**: [`Events`], for everything, a thread or a turn; or all of a turn at its end, as a
-//!   [`CompletedTurn`].
-//! * **What the server asks**: a [`Handler`] answers. Without one, everything is refused.
-//! * **What goes wrong**: an [`Error`] says so. A server that is busy is asked again, one that is gone is connected to
-//!   again where [`Options::reconnect`] says so, and nothing is waited for without an end.
+//! * **Where the server is**: an [`Endpoint`]. A program to spawn, a websocket (plain or TLS, with a bearer token), a
+//!   unix socket, a server in the same process (feature `in-process`), or a custom [`Transport`]. Any server of the
+//!   protocol works.
+//! * **Requests**: [`Client`] has a method for every request of the protocol, and shorter ones for common uses.
+//!   [`Thread`] and [`Turn`] are handles that hold their ids.
+//! * **Events**: [`Events`] is a stream of all events, of a thread's or of a turn's. [`CompletedTurn`] is the result
+//!   of a turn.
+//! * **Server requests**: a [`Handler`] answers approvals, tool calls and questions. The default declines all of
+//!   them.
+//! * **Errors**: [`Error`]. A request that the server refused as overloaded is retried, a lost connection is made
+//!   again if [`Options::reconnect`] is set, and every wait has a timeout.
 //!
-//! Whoever knows another client library of this protocol finds its names in [`names`].
+//! [`names`] maps the names of a TypeScript client of this protocol to the ones here.
 //!
 //! # How it works
 //!
-//! Two tasks carry a connection: one takes in what comes and never waits for anybody, one writes. Answers go to those
-//! who asked; notifications go to the queues of all who listen, each bounded; requests of the server get a task each.
-//! What is no message is logged and skipped. What a newer server says in new words is passed on as
+//! A connection has two tasks: one reads and never waits for a subscriber, one writes. Responses complete pending
+//! requests; notifications go to the bounded queue of each subscriber; each server request runs in a task of its own.
+//! Bytes that are no message are logged and skipped. A method or an item that this release does not know becomes
 //! [`EventKind::Other`], and never keeps a turn from ending.
 
 mod api;
-mod asked;
 mod client;
 mod collect;
 mod endpoint;
@@ -46,6 +47,7 @@ mod input;
 mod lenient;
 mod link;
 mod methods;
+mod server_requests;
 #[doc = include_str!("../NAMES.md")]
 pub mod names {}
 mod options;
@@ -61,7 +63,7 @@ pub use endpoint::{Custom, Endpoint, Program, Websocket};
 pub use error::{ConnectError, Error};
 pub use event::{Event, EventKind};
 pub use events::{Events, Filter};
-pub use handler::{AcceptEverything, Handler, Refuse};
+pub use handler::{AcceptAll, DeclineAll, Handler};
 pub use input::Input;
 /// Every message of the protocol as a type.
 pub use loomd_protocol as protocol;
@@ -71,5 +73,5 @@ pub use loomd_server as server;
 pub use options::{Backoff, Options, ThreadDefaults};
 pub use review::{CompletedReview, Review};
 pub use thread::{Settings, Thread, fork, resume};
-pub use transport::{Ended, Transport};
+pub use transport::{Disconnect, Transport};
 pub use turn::Turn;

@@ -1,56 +1,57 @@
-//! One live connection: requests that wait for their answers, and what comes in told apart. Ends with its
-//! transport; what comes after that is [`reconnect`](crate::reconnect)'s business.
+//! [`Link`]: one live connection, with its pending requests and the task that receives messages. It ends with its
+//! transport; [`reconnect`](crate::reconnect) makes the next one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use loomd_protocol::{
     Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadResumeResponse, call, encode_error,
     encode_notification, encode_request, encode_response,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, warn};
 
-use crate::asked::Requests;
 use crate::error::Error;
 use crate::event::{Event, EventKind};
-use crate::handler::Answers;
+use crate::handler::DynHandler;
 use crate::hub::Hub;
 use crate::lenient;
-use crate::transport::{Ended, Transport};
+use crate::server_requests::ServerRequests;
+use crate::transport::{Disconnect, Transport};
 
-/// How much of what is no message goes into the log.
-const MAX_NOISE: usize = 200;
+/// Bytes of an unparsable message that are logged.
+const MAX_LOGGED: usize = 200;
 
-/// The right to a connection: it is closed when the last holder lets go.
+/// A handle to a connection, which is closed when this is dropped.
 pub(crate) struct Link(Arc<Wire>);
 
-/// The answer to a request, not yet decoded.
-type Answer = Result<Box<RawValue>, RpcError>;
+/// The response to a request, not yet decoded.
+type RawResult = Result<Box<RawValue>, RpcError>;
 
-/// A request that has no answer yet.
-struct Waiting {
-    /// Its answer says where a thread stands, which is news to everyone.
+/// A request without a response so far.
+struct PendingRequest {
+    /// Whether it is `thread/resume`, whose result is also published as an event.
     resumes: bool,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<RawResult>,
 }
 
-/// What everyone who sends or receives shares.
+/// State shared by the link, the receiver and the handlers of server requests.
 pub(crate) struct Wire {
     next_id: AtomicI64,
-    pending: Mutex<HashMap<i64, Waiting>>,
-    /// `None` when this side has closed.
+    pending: Mutex<HashMap<i64, PendingRequest>>,
+    /// The outbound queue; `None` once this side has closed.
     outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
     closed_here: AtomicBool,
-    ended: watch::Sender<Option<Arc<Ended>>>,
+    ended: watch::Sender<Option<Arc<Disconnect>>>,
 }
 
 impl Link {
-    pub(crate) fn start(transport: Transport, hub: Arc<Hub>, handler: Arc<dyn Answers>) -> Self {
+    pub(crate) fn start(transport: Transport, hub: Arc<Hub>, handler: Arc<dyn DynHandler>) -> Self {
         let wire = Arc::new(Wire {
             next_id: AtomicI64::new(0),
             pending: Mutex::default(),
@@ -60,23 +61,24 @@ impl Link {
         });
         let receiver = Receiver {
             wire: Arc::clone(&wire),
-            requests: Requests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
+            requests: ServerRequests::new(Arc::clone(&wire), Arc::clone(&hub), handler),
             hub,
-            noisy: false,
+            warned: false,
         };
         tokio::spawn(receiver.run(transport.incoming, transport.ended));
         Self(wire)
     }
 
-    /// Sends a request and waits for its answer. `Ok(None)` when the connection was gone before it could be sent.
+    /// Sends a request and waits for the response. `Ok(None)` if the connection was closed before the request was
+    /// queued.
     pub(crate) async fn request(&self, method: &str, params: &impl Serialize) -> Result<Option<Box<RawValue>>, Error> {
         let wire = &self.0;
         let id = wire.next_id.fetch_add(1, Ordering::Relaxed);
         let message = encode_request(&RequestId::Integer(id), method, params)
             .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
         let (sender, answer) = oneshot::channel();
-        wire.pending().insert(id, Waiting { resumes: method == call::ThreadResume::METHOD, answer: sender });
-        let _forgotten = Pending { wire, id };
+        wire.pending().insert(id, PendingRequest { resumes: method == call::ThreadResume::METHOD, answer: sender });
+        let _guard = PendingGuard { wire, id };
         if !wire.send(message).await {
             return Ok(None);
         }
@@ -87,7 +89,7 @@ impl Link {
         }
     }
 
-    /// Why the connection is gone.
+    /// Why the connection ended; waits for its end.
     pub(crate) async fn lost(&self) -> Error {
         self.0.lost().await
     }
@@ -98,14 +100,13 @@ impl Link {
         if self.0.send(message).await { Ok(()) } else { Err(self.lost().await) }
     }
 
-    /// Tells the server that this client leaves. The server may still have to say something.
+    /// Closes the outbound queue. Messages of the server are still received.
     pub(crate) fn close(&self) {
         self.0.closed_here.store(true, Ordering::Relaxed);
         self.0.outgoing().take();
     }
 
-    /// Resolves when the connection has ended.
-    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Ended>> + Send + use<> {
+    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Disconnect>> + Send + use<> {
         let mut ended = self.0.ended.subscribe();
         async move {
             match ended.wait_for(Option::is_some).await {
@@ -123,7 +124,7 @@ impl Drop for Link {
 }
 
 impl Wire {
-    /// Answers a request of the server, with its id as it came.
+    /// Responds to a server request.
     pub(crate) async fn respond(&self, id: &RequestId, answer: Result<JsonValue, RpcError>) {
         let message = match answer {
             Ok(result) => encode_response(id, &result)
@@ -133,7 +134,7 @@ impl Wire {
         self.send(message).await;
     }
 
-    /// The same without waiting; a server that does not read gets no answer.
+    /// Responds with an error unless the outbound queue is full.
     pub(crate) fn refuse(&self, id: &RequestId, error: &RpcError) {
         if let Some(outgoing) = &*self.outgoing() {
             _ = outgoing.try_send(encode_error(id, error).into());
@@ -141,7 +142,7 @@ impl Wire {
     }
 
     async fn send(&self, message: Vec<u8>) -> bool {
-        // Taken away when the connection has ended, before those who wait for answers are told.
+        // `None` once the connection has ended, which happens before pending requests fail.
         let outgoing = self.outgoing().clone();
         match outgoing {
             Some(outgoing) => outgoing.send(message.into()).await.is_ok(),
@@ -158,38 +159,38 @@ impl Wire {
         Error::Disconnected(ended.unwrap_or_default())
     }
 
-    fn pending(&self) -> MutexGuard<'_, HashMap<i64, Waiting>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<i64, PendingRequest>> {
+        self.pending.lock()
     }
 
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outgoing.lock()
     }
 }
 
-/// A request that nobody waits for any more is forgotten.
-struct Pending<'a> {
+/// Removes a pending request when its caller stops waiting.
+struct PendingGuard<'a> {
     wire: &'a Wire,
     id: i64,
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         self.wire.pending().remove(&self.id);
     }
 }
 
-/// Takes in what the server says. Waits for nobody but the server.
+/// Receives messages and never waits for a subscriber or a handler.
 struct Receiver {
     wire: Arc<Wire>,
     hub: Arc<Hub>,
-    requests: Requests,
-    /// Whether something came that is no message.
-    noisy: bool,
+    requests: ServerRequests,
+    /// Whether an unparsable message was logged as a warning.
+    warned: bool,
 }
 
 impl Receiver {
-    async fn run(mut self, mut incoming: mpsc::Receiver<Bytes>, ended: impl Future<Output = Ended>) {
+    async fn run(mut self, mut incoming: mpsc::Receiver<Bytes>, ended: impl Future<Output = Disconnect>) {
         loop {
             tokio::select! {
                 message = incoming.recv() => match message {
@@ -203,14 +204,14 @@ impl Receiver {
         debug!(%ended, "the connection is over");
         self.wire.outgoing().take();
         self.wire.ended.send_replace(Some(Arc::new(ended)));
-        // Dropped senders tell everyone who waits.
+        // Dropping the senders fails all pending requests.
         self.wire.pending().clear();
     }
 
     fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
-            Ok(Incoming::Response { id, result }) => self.settle(&id, Ok(result.to_owned())),
-            Ok(Incoming::Error { id, error }) => self.settle(&id, Err(error)),
+            Ok(Incoming::Response { id, result }) => self.complete_request(&id, Ok(result.to_owned())),
+            Ok(Incoming::Error { id, error }) => self.complete_request(&id, Err(error)),
             Ok(Incoming::Request { id, method, params, .. }) => self.requests.start(id, &method, params),
             Ok(Incoming::Notification { method, params }) => {
                 let event = Event::decode(&method, params);
@@ -220,9 +221,9 @@ impl Receiver {
                 self.hub.publish(&event, message.len());
             }
             Err(error) => {
-                let text = String::from_utf8_lossy(&message[..message.len().min(MAX_NOISE)]);
-                // Some programs write their log where messages should be.
-                match std::mem::replace(&mut self.noisy, true) {
+                let text = String::from_utf8_lossy(&message[..message.len().min(MAX_LOGGED)]);
+                // Some programs log to stdout. Only the first such line is a warning.
+                match std::mem::replace(&mut self.warned, true) {
                     false => warn!(%error, %text, "skipping what is no message"),
                     true => debug!(%error, %text, "skipping what is no message"),
                 }
@@ -230,7 +231,7 @@ impl Receiver {
         }
     }
 
-    fn settle(&self, id: &RequestId, answer: Answer) {
+    fn complete_request(&self, id: &RequestId, answer: RawResult) {
         let waiting = match id {
             RequestId::Integer(id) => self.wire.pending().remove(id),
             RequestId::String(_) => None,
@@ -243,7 +244,7 @@ impl Receiver {
             let thread_id = resumed.thread.id.clone();
             self.hub.publish(&Event::of_thread(thread_id, EventKind::Resumed(resumed.into())), result.get().len());
         }
-        // Whoever asked may have given up.
+        // The caller may have stopped waiting.
         _ = waiting.answer.send(answer);
     }
 }

@@ -16,7 +16,7 @@ macro_rules! methods {
 }
 
 macro_rules! method {
-    // The handshake is made by `connect`, once.
+    // [`Client::connect`] makes the handshake, once.
     (Initialize $method:literal ($params:ty) -> $result:ty) => {};
     ($variant:ident $method:literal ($params:ty) -> $result:ty) => {
         paste! {

@@ -1,37 +1,37 @@
-//! How a client behaves: who it says it is, how long it waits, what it does when the server is busy or gone.
+//! [`Options`]: the client's identity, timeouts, retries and defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{AskForApproval, ClientInfo, SandboxMode, ThreadStartParams};
 
-use crate::handler::{Answers, Handler, Refuse};
+use crate::handler::{DeclineAll, DynHandler, Handler};
 
-/// Everything has a default; set what should differ.
+/// Options of a [`Client`](crate::Client); each has a default.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The name goes into headers of model calls, so it must be fit for that.
+    /// Sent in `initialize`. The name becomes part of a header of model calls and must be valid there.
     pub client: ClientInfo,
     /// Allows experimental methods and fields.
     pub experimental_api: bool,
-    /// Notifications that the server need not send.
+    /// Methods of notifications that the server shall not send.
     pub opt_out: Vec<String>,
-    /// How long an answer is waited for. `command/exec`, which is answered when the command ends, is not timed.
+    /// How long to wait for a response. Does not apply to `command/exec`, which is answered when the command ends.
     pub request_timeout: Option<Duration>,
-    /// How long a turn may go on without any event before it is given up. Time in which the [`Handler`] works on a
+    /// How long a turn may go without any event before it is interrupted. Time in which the [`Handler`] handles a
     /// request of the thread does not count.
     pub turn_timeout: Option<Duration>,
-    /// What to do about a server that has too much to do.
+    /// How to retry requests that the server refused as overloaded.
     pub retry: Backoff,
-    /// What to do about a connection that is lost; by default, nothing.
+    /// How to reconnect after the connection was lost; `None` does not.
     pub reconnect: Option<Backoff>,
-    /// Defaults for [`Client::start_thread`](crate::Client::start_thread). What is `None` is the server's choice.
+    /// Defaults for [`Client::start_thread`](crate::Client::start_thread); `None` leaves the choice to the server.
     pub thread: ThreadDefaults,
-    pub(crate) handler: Arc<dyn Answers>,
+    pub(crate) handler: Arc<dyn DynHandler>,
 }
 
-/// Used where the params of `thread/start` say nothing.
+/// Values for fields that the params of `thread/start` leave out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadDefaults {
     pub model: Option<String>,
@@ -55,7 +55,7 @@ impl Default for Options {
             retry: Backoff::default(),
             reconnect: None,
             thread: ThreadDefaults::default(),
-            handler: Arc::new(Refuse),
+            handler: Arc::new(DeclineAll),
         }
     }
 }
@@ -66,7 +66,7 @@ impl Options {
         Self { client: ClientInfo { name: name.into(), title: None, version: version.into() }, ..Self::default() }
     }
 
-    /// Who answers the server's requests: approvals, tools, questions. Without one everything is refused.
+    /// Sets the handler of server requests, in place of [`DeclineAll`].
     pub fn handler(mut self, handler: impl Handler) -> Self {
         self.handler = Arc::new(handler);
         self
@@ -92,7 +92,7 @@ impl Options {
         self
     }
 
-    /// Connects again when the connection is lost, and resumes the threads that were open.
+    /// Reconnects after the connection was lost, and resumes the open threads.
     pub fn reconnect(mut self, backoff: Backoff) -> Self {
         self.reconnect = Some(backoff);
         self
@@ -132,8 +132,8 @@ impl ThreadDefaults {
     }
 }
 
-/// Trying again: how often, and after which pauses. Each pause is twice the one before, and its length is drawn
-/// at random from its upper half, so that clients who were refused together do not come back together.
+/// Attempts and pauses of a retry. Each pause is twice the one before, with a random length from the upper half of
+/// its range, so that clients refused at the same time do not retry at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// Further attempts after the first.
@@ -149,7 +149,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// No second attempt.
+    /// No retry.
     pub const NEVER: Self = Self { attempts: 0, first: Duration::ZERO, longest: Duration::ZERO };
 
     pub(crate) fn pauses(self) -> impl Iterator<Item = Duration> {

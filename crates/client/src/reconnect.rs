@@ -1,5 +1,5 @@
-//! What happens when a connection ends: nothing more, or another one is made and the threads that were open are
-//! resumed in it.
+//! Supervises a connection: after its end, either the client is disconnected or the next connection is made and the
+//! open threads are resumed on it.
 
 use std::iter::once;
 use std::sync::{Arc, Weak};
@@ -10,23 +10,23 @@ use serde_json::json;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::client::{Shared, State, shake_hands, within};
+use crate::client::{ConnectionState, Shared, handshake, within};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::link::Link;
-use crate::transport::Ended;
+use crate::transport::Disconnect;
 
-/// Lets the client use a connection, and stays with it until it is over.
-pub(crate) fn attend(shared: &Arc<Shared>, link: Link) {
+/// Makes a connection the client's current one, and spawns a task that reacts to its end.
+pub(crate) fn supervise(shared: &Arc<Shared>, link: Link) {
     let (ended, hub) = (link.ended(), Arc::clone(&shared.hub));
-    // When the client was closed meanwhile, the connection is dropped here, and its end is what follows.
-    shared.enter(State::Up(Arc::new(link)));
-    // The client must be able to go. Then its connection goes, too, and this task with it.
+    // If the client was closed meanwhile, this drops the link, which closes the connection.
+    shared.enter(ConnectionState::Up(Arc::new(link)));
+    // The task holds no strong reference, so that dropping the last client closes the connection.
     let client = Arc::downgrade(shared);
     tokio::spawn(async move {
         let ended = ended.await;
-        match again(&client, &ended).await {
-            Some((shared, link)) => attend(&shared, link),
+        match reconnect(&client, &ended).await {
+            Some((shared, link)) => supervise(&shared, link),
             None => hub.finish(|| {
                 let lost = client.upgrade().is_some_and(|shared| !shared.is_closed());
                 lost.then(|| Error::Disconnected(Arc::clone(&ended)))
@@ -35,18 +35,19 @@ pub(crate) fn attend(shared: &Arc<Shared>, link: Link) {
     });
 }
 
-/// The next connection, with its threads; `None` when there is to be none.
-async fn again(client: &Weak<Shared>, ended: &Arc<Ended>) -> Option<(Arc<Shared>, Link)> {
+/// Makes the next connection and resumes the open threads. `None` if the client is closed, dropped or out of
+/// attempts.
+async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Arc<Shared>, Link)> {
     let backoff = {
         let shared = client.upgrade()?;
         let Some(backoff) = shared.options.reconnect else {
-            shared.enter(State::Over(Arc::clone(ended)));
+            shared.enter(ConnectionState::Over(Arc::clone(ended)));
             return None;
         };
-        if !shared.enter(State::Down) {
+        if !shared.enter(ConnectionState::Down) {
             return None;
         }
-        info!(%ended, "the connection is lost, connecting again");
+        info!(%ended, "connection lost, reconnecting");
         shared.hub.publish(&Event::of_connection(EventKind::Lost(Arc::clone(ended))), 0);
         backoff
     };
@@ -57,7 +58,7 @@ async fn again(client: &Weak<Shared>, ended: &Arc<Ended>) -> Option<(Arc<Shared>
             return None;
         }
         let connected = async {
-            let (link, _) = shake_hands(&shared.endpoint, &shared.options, &shared.hub).await?;
+            let (link, _) = handshake(&shared.endpoint, &shared.options, &shared.hub).await?;
             resume(&shared, &link).await?;
             Ok::<_, Error>(link)
         };
@@ -66,15 +67,14 @@ async fn again(client: &Weak<Shared>, ended: &Arc<Ended>) -> Option<(Arc<Shared>
                 shared.hub.publish(&Event::of_connection(EventKind::Reconnected), 0);
                 return Some((shared, link));
             }
-            Err(error) => warn!(%error, "cannot connect again"),
+            Err(error) => warn!(%error, "cannot reconnect"),
         }
     }
-    client.upgrade()?.enter(State::Over(Arc::clone(ended)));
+    client.upgrade()?.enter(ConnectionState::Over(Arc::clone(ended)));
     None
 }
 
-/// Opens every thread that was open. The state of each is published where its answer comes in, in order with the
-/// events that follow it.
+/// Resumes every open thread. The receiver publishes each result, in order with the events that follow it.
 async fn resume(shared: &Shared, link: &Link) -> Result<(), Error> {
     let method = call::ThreadResume::METHOD;
     for thread_id in shared.open_threads() {
@@ -83,7 +83,7 @@ async fn resume(shared: &Shared, link: &Link) -> Result<(), Error> {
             Ok(Some(_)) => {}
             Ok(None) => return Err(link.lost().await),
             Err(Error::Rpc { error, .. }) => {
-                shared.forget(&thread_id);
+                shared.untrack(&thread_id);
                 shared.hub.publish(&Event::of_thread(thread_id, EventKind::NotResumed(error)), 0);
             }
             Err(error) => return Err(error),

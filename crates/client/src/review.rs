@@ -1,4 +1,4 @@
-//! Reviews: a turn whose result is a text about changes.
+//! Reviews: turns whose result is a text about changes.
 
 use loomd_protocol::{self as protocol, ThreadItem};
 
@@ -9,15 +9,14 @@ use crate::turn::Turn;
 /// A running review.
 #[derive(Debug)]
 pub struct Review {
-    /// Where its events are: a new thread for a detached review.
+    /// The thread of its events: a new one for a detached review.
     pub thread_id: String,
     pub turn: Turn,
 }
 
-/// What a review found.
+/// The result of a review.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedReview {
-    /// Where it was made.
     pub thread_id: String,
     pub turn: protocol::Turn,
     pub review_text: String,
@@ -25,7 +24,7 @@ pub struct CompletedReview {
 }
 
 impl Review {
-    /// Waits for the end.
+    /// Waits for the end of the review.
     pub async fn finish(self) -> Result<CompletedReview, Error> {
         let CompletedTurn { turn, items, agent_message, .. } = self.turn.finish().await?;
         let text = items.iter().rev().find_map(|item| match item {

@@ -1,4 +1,4 @@
-//! A thread that is open: turns are started in it, and their events come here.
+//! [`Thread`]: a handle to an open thread.
 
 use loomd_protocol::{
     self as protocol, AskForApproval, ReasoningEffort, ReviewStartParams, ReviewTarget, SandboxPolicy, ServiceTier,
@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::review::CompletedReview;
 use crate::turn::Turn;
 
-/// An open thread. Clones mean the same thread; dropping them leaves it open.
+/// A handle to an open thread. Clones refer to the same thread; dropping them does not close it.
 #[derive(Clone, Debug)]
 pub struct Thread {
     client: Client,
@@ -22,7 +22,7 @@ pub struct Thread {
     settings: Settings,
 }
 
-/// What a thread was opened with.
+/// The settings in the response that opened a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub model: String,
@@ -34,7 +34,7 @@ pub struct Settings {
     pub reasoning_effort: Option<ReasoningEffort>,
 }
 
-/// The answers to `thread/start`, `thread/resume` and `thread/fork` are types of their own with the same fields.
+/// `thread/start`, `thread/resume` and `thread/fork` have result types of their own with the same fields.
 macro_rules! opened_by {
     ($($response:ty),*) => {
         $(
@@ -63,12 +63,11 @@ impl Thread {
         &self.info.id
     }
 
-    /// The thread as it was when it was opened; a resumed one has its turns.
+    /// The thread as it was when it was opened; a resumed one includes its turns.
     pub fn info(&self) -> &protocol::Thread {
         &self.info
     }
 
-    /// The settings that it was opened with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -77,9 +76,9 @@ impl Thread {
         &self.client
     }
 
-    /// Params of a turn that says this, and changes no settings:
-    /// `TurnStartParams { model: Some(m), ..thread.say("hello") }`.
-    pub fn say(&self, input: impl Into<Input>) -> TurnStartParams {
+    /// Params of a turn with this input that changes no settings: `TurnStartParams { model: Some(m),
+    /// ..thread.turn_params("hello") }`.
+    pub fn turn_params(&self, input: impl Into<Input>) -> TurnStartParams {
         TurnStartParams {
             thread_id: self.id().to_owned(),
             input: input.into().0,
@@ -99,37 +98,37 @@ impl Thread {
 
     /// Starts a turn.
     pub async fn send(&self, input: impl Into<Input>) -> Result<Turn, Error> {
-        self.client.start_turn(self.say(input)).await
+        self.client.start_turn(self.turn_params(input)).await
     }
 
     /// Starts a turn and waits for its end.
     pub async fn run(&self, input: impl Into<Input>) -> Result<CompletedTurn, Error> {
-        self.client.run_turn(self.say(input)).await
+        self.client.run_turn(self.turn_params(input)).await
     }
 
-    /// Adds to what the user said, while a turn runs; gives the id of that turn.
+    /// Adds input to the running turn and returns the turn's id.
     pub async fn steer(&self, input: impl Into<Input>) -> Result<String, Error> {
         let (thread_id, expected_turn_id) = (self.id().to_owned(), self.running()?);
         self.client.steer_turn(TurnSteerParams { thread_id, input: input.into().0, expected_turn_id }).await
     }
 
-    /// Stops the turn that runs.
+    /// Interrupts the running turn.
     pub async fn interrupt(&self) -> Result<(), Error> {
         self.client.interrupt_turn(self.id(), &self.running()?).await
     }
 
-    /// A new thread with the same history.
+    /// Starts a thread with the same history.
     pub async fn fork(&self) -> Result<Self, Error> {
         self.client.fork_thread(fork(self.id())).await
     }
 
-    /// Reviews changes, in this thread.
+    /// Reviews changes in this thread and waits for the result.
     pub async fn review(&self, target: ReviewTarget) -> Result<CompletedReview, Error> {
         let thread_id = self.id().to_owned();
         self.client.run_review(ReviewStartParams { thread_id, target, delivery: None }).await
     }
 
-    /// The thread as it is now.
+    /// Reads the current state of the thread.
     pub async fn read(&self, include_turns: bool) -> Result<protocol::Thread, Error> {
         self.client.read_thread(self.id(), include_turns).await
     }
@@ -143,18 +142,18 @@ impl Thread {
         self.client.archive_thread(self.id()).await
     }
 
-    /// Makes the history shorter. The work is a turn of its own, which this does not wait for.
+    /// Starts a turn that shortens the history. Does not wait for that turn.
     pub async fn compact(&self) -> Result<(), Error> {
         self.client.compact_thread(self.id()).await
     }
 
-    /// Stops listening. When nobody listens any more the server puts the thread away, whatever it is doing.
+    /// Ends this connection's subscription. The server unloads a thread that has no subscriber.
     pub async fn unsubscribe(&self) -> Result<(), Error> {
         let params = ThreadUnsubscribeParams { thread_id: self.id().to_owned() };
         self.client.thread_unsubscribe(params).await.map(drop)
     }
 
-    /// Events of this thread from now on.
+    /// A stream of the thread's events from now on.
     pub fn events(&self) -> Events {
         self.client.events(Filter::thread(self.id()))
     }

@@ -1,4 +1,4 @@
-//! A turn that runs: its events as they come, what it did at the end, and what can be done to it meanwhile.
+//! [`Turn`]: a handle to a running turn, with its events and its result.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::events::Events;
 use crate::input::Input;
 
-/// A running turn. Dropping it does not stop the turn; [`interrupt`](Self::interrupt) does.
+/// A handle to a running turn. Dropping it does not interrupt the turn; [`interrupt`](Self::interrupt) does.
 ///
 /// ```no_run
 /// # async fn example(thread: loomd_client::Thread) -> Result<(), loomd_client::Error> {
@@ -36,8 +36,8 @@ pub struct Turn {
     started: protocol::Turn,
     events: Events,
     collector: Collector,
-    /// When something was last heard of it.
-    heard: Instant,
+    /// When the last event was received.
+    last_event: Instant,
     failed: bool,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Debug for Turn {
 }
 
 impl Turn {
-    /// `events` has everything about the thread since before the turn was asked for.
+    /// `events` has all events of the thread since before `turn/start` was sent.
     pub(crate) fn new(
         client: Client,
         thread_id: String,
@@ -57,7 +57,7 @@ impl Turn {
         events: Events,
     ) -> Self {
         let collector = Collector::new(started.id.clone(), before);
-        Self { client, thread_id, started, events, collector, heard: Instant::now(), failed: false }
+        Self { client, thread_id, started, events, collector, last_event: Instant::now(), failed: false }
     }
 
     pub fn id(&self) -> &str {
@@ -68,34 +68,34 @@ impl Turn {
         &self.thread_id
     }
 
-    /// The turn as it was when it started.
+    /// The turn as the response to `turn/start` has it.
     pub fn started(&self) -> &protocol::Turn {
         &self.started
     }
 
-    /// The next event of the thread, until the turn is over. Dropping the future loses nothing.
+    /// The next event of the thread, or `None` once the turn is over. Cancel-safe.
     ///
-    /// When nothing is heard for [`turn_timeout`](crate::Options::turn_timeout) the turn is interrupted, and this
-    /// gives [`Error::TurnTimeout`].
+    /// After [`turn_timeout`](crate::Options::turn_timeout) without an event the turn is interrupted and this returns
+    /// [`Error::TurnTimeout`].
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         while !self.failed && !self.collector.is_over() {
             let patience = self.client.options().turn_timeout;
-            let deadline = self.collector.over_at().or_else(|| patience.map(|patience| self.heard + patience));
+            let deadline = self.collector.over_at().or_else(|| patience.map(|patience| self.last_event + patience));
             let next = match deadline {
                 Some(deadline) => timeout_at(deadline, self.events.next()).await,
                 None => Ok(self.events.next().await),
             };
             match next {
                 Ok(Some(Ok(event))) => {
-                    self.heard = Instant::now();
+                    self.last_event = Instant::now();
                     self.collector.absorb(&event);
                     return Some(Ok(event));
                 }
                 Ok(Some(Err(error))) => return self.fail(error),
                 Ok(None) => return self.fail(Error::Closed),
                 Err(_) if self.collector.over_at().is_some() => {}
-                // It waits for us, not we for it.
-                Err(_) if self.client.hub().is_asked(&self.thread_id) => self.heard = Instant::now(),
+                // The server waits for this client's handler.
+                Err(_) if self.client.hub().has_open_request(&self.thread_id) => self.last_event = Instant::now(),
                 Err(_) => {
                     self.give_up();
                     let (thread_id, turn_id) = (self.thread_id.clone(), self.id().to_owned());
@@ -107,8 +107,8 @@ impl Turn {
         None
     }
 
-    /// Waits for the end, and gives all that happened: also what [`next`](Self::next) has given already. A turn
-    /// that failed is [`Error::TurnFailed`], with what it did until then.
+    /// Waits for the end of the turn and returns its result, including what [`next`](Self::next) has returned
+    /// already. A failed turn is [`Error::TurnFailed`].
     pub async fn finish(mut self) -> Result<CompletedTurn, Error> {
         while let Some(event) = self.next().await {
             event?;
@@ -116,14 +116,14 @@ impl Turn {
         self.collector.into_completed()
     }
 
-    /// Adds to what the user said, while the turn runs.
+    /// Adds input to the turn.
     pub async fn steer(&self, input: impl Into<Input>) -> Result<String, Error> {
         let expected_turn_id = self.collector.turn_id().to_owned();
         let params = TurnSteerParams { thread_id: self.thread_id.clone(), input: input.into().0, expected_turn_id };
         Ok(self.client.turn_steer(params).await?.turn_id)
     }
 
-    /// Stops the turn. It ends as interrupted.
+    /// Interrupts the turn, which then ends with status `interrupted`.
     pub async fn interrupt(&self) -> Result<(), Error> {
         self.client.interrupt_turn(&self.thread_id, self.collector.turn_id()).await
     }
@@ -133,14 +133,14 @@ impl Turn {
         Some(Err(error))
     }
 
-    /// Nobody will look at what the turn does from here on, so it should not go on.
+    /// Interrupts the turn without waiting, as its result will not be read.
     fn give_up(&self) {
         let client = self.client.clone();
         let params =
             TurnInterruptParams { thread_id: self.thread_id.clone(), turn_id: self.collector.turn_id().to_owned() };
         tokio::spawn(async move {
             if let Err(error) = client.turn_interrupt(params).await {
-                debug!(%error, "cannot interrupt a turn that was given up");
+                debug!(%error, "cannot interrupt a turn that timed out");
             }
         });
     }

@@ -1,4 +1,5 @@
 //! That a permission profile holds, tried by commands, with every means of confinement that can enforce it.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;

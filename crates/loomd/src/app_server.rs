@@ -1,4 +1,4 @@
-//! `loomd app-server`: from the command line to a running server.
+//! `loomd app-server`: runs a server from the command line.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,25 +24,25 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
     let setup = Setup::new(&top.with(arguments.overrides))?;
-    memory::keep_small();
+    memory::start_trimming();
     logging::init();
-    // Each client, process and watch takes descriptors; the usual soft limit is for small programs.
+    // Each client, process and watch takes file descriptors; the default soft limit is too low for many of them.
     loomd_exec::raise_file_limit();
     if listen == ListenUrl::Stdio {
         widen_stdout();
     }
     let runtime = runtime()?;
     let served = runtime.block_on(async { loomd_server::serve(setup.app().await, listen, policy).await });
-    // A thread may still be blocked on stdin; it ends with the process.
+    // A thread may still be blocked reading stdin; it ends with the process.
     runtime.shutdown_background();
     Ok(served?)
 }
 
-/// Room for a large answer, which then passes in few pieces: with the usual 64 KiB, writer and reader wake each
-/// other a hundred times for a long history. The kernel takes memory for what is in the pipe, not for its size.
+/// Capacity of the stdout pipe. With the default of 64 KiB, writer and reader wake each other a hundred times for a
+/// long history. The kernel takes memory for what is in the pipe, not for its capacity.
 const STDOUT_PIPE: usize = 1 << 20;
 
-/// Does nothing when stdout is no pipe or the user has no pages left for pipes.
+/// Sets the capacity of stdout. Does nothing if stdout is no pipe or the user's limit of pipe pages is reached.
 fn widen_stdout() {
     #[cfg(target_os = "linux")]
     {
@@ -50,8 +50,8 @@ fn widen_stdout() {
     }
 }
 
-/// Bytes from stdin to the socket and from the socket to stdout. The end of stdin is passed on; the
-/// server's end is the end.
+/// Copies stdin to the socket and the socket to stdout. The end of stdin closes the writing side of the socket; the
+/// end of the socket ends the process.
 fn proxy(sock: Option<PathBuf>) -> Result<()> {
     let path = match sock {
         Some(path) => path,
@@ -68,7 +68,7 @@ fn proxy(sock: Option<PathBuf>) -> Result<()> {
         });
         let mut stdout = tokio::io::stdout();
         match tokio::io::copy(&mut from_server, &mut stdout).await {
-            // The server went away before it had read everything.
+            // The server closed before it had read everything.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             copied => _ = copied?,
         }

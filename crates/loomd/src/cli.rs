@@ -9,7 +9,6 @@ use loomd_server::auth;
 
 use crate::{doctor, exec, replay, run, threads};
 
-/// An agent server for the app-server protocol.
 #[derive(Parser)]
 #[command(name = "loomd", version)]
 pub struct Cli {
@@ -23,19 +22,19 @@ pub struct Cli {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
-    /// List the providers that can be used here, and their models
+    /// List the usable providers and their models
     Models,
     /// Run one turn from the terminal
     Run(Box<run::Run>),
     /// Run one turn for a program, such as the TypeScript SDK
     Exec(Box<exec::Exec>),
-    /// Look at threads, and tidy them up
+    /// List, show, name, archive, delete and export threads
     Threads(threads::Threads),
-    /// Run a stored thread again, with what was recorded of it, and report the first difference
+    /// Run a stored thread again with its recorded answers and tool results, and report the first difference
     Replay(replay::Replay),
-    /// Find out what is configured, what the sandbox can enforce, and whether the model answers
+    /// Check the configuration, the sandbox and whether the model answers
     Doctor(doctor::Doctor),
-    /// About the configuration file
+    /// Configuration tools
     Config {
         #[command(subcommand)]
         tool: ConfigTool,
@@ -48,40 +47,40 @@ pub enum ConfigTool {
     Schema,
 }
 
-/// A command line that can be parsed and still makes no sense.
+/// An invalid combination of arguments that clap does not check; exits with status 2.
 #[derive(Debug)]
-pub struct Usage(String);
+pub struct UsageError(String);
 
-impl Usage {
-    #[allow(clippy::new_ret_no_self, reason = "it is only ever an error")]
+impl UsageError {
+    #[allow(clippy::new_ret_no_self, reason = "only used as an error")]
     pub fn new(problem: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(Self(problem.into()))
     }
 }
 
-impl fmt::Display for Usage {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for UsageError {}
 
-/// Changes to the configuration, as any level of the command line takes them.
+/// Configuration overrides that every level of the command line accepts.
 #[derive(Args, Clone, Default)]
 pub struct Overrides {
-    /// Set a configuration value: a dotted path, and a value in TOML or else taken as it is
+    /// Set a configuration value: a dotted key, and a value as TOML or else as a string
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub config: Vec<String>,
-    /// Turn a feature on
+    /// Enable a feature
     #[arg(long, value_name = "FEATURE")]
     pub enable: Vec<String>,
-    /// Turn a feature off
+    /// Disable a feature
     #[arg(long, value_name = "FEATURE")]
     pub disable: Vec<String>,
 }
 
-/// Changes that only the program itself takes, before its subcommand: shorter names for common keys.
+/// Overrides before the subcommand: short names for common keys.
 #[derive(Args, Clone, Default)]
 pub struct TopOverrides {
     #[command(flatten)]
@@ -95,17 +94,17 @@ pub struct TopOverrides {
     /// The sandbox for commands
     #[arg(short, long, value_name = "MODE", value_parser = ["read-only", "workspace-write", "danger-full-access"])]
     pub sandbox: Option<String>,
-    /// When to ask for approval
+    /// When to request approval
     #[arg(short, long, value_name = "POLICY", value_parser = ["untrusted", "on-failure", "on-request", "never"])]
     pub ask_for_approval: Option<String>,
     #[command(flatten)]
-    _unused: Unused,
+    _unused: IgnoredFlags,
 }
 
-/// Flags of other programs with this protocol. They mean nothing to a server and are accepted, so that
-/// whoever starts one need not know which it is.
+/// Flags of other programs with this protocol. They have no effect here and are accepted so that a caller can start
+/// either program with the same command line.
 #[derive(Args, Clone, Default)]
-struct Unused {
+struct IgnoredFlags {
     #[arg(long, hide = true)]
     search: bool,
     #[arg(long, hide = true)]
@@ -127,7 +126,7 @@ struct Unused {
 }
 
 impl TopOverrides {
-    /// Everything that was said, in one: later levels of the command line win.
+    /// Merges all overrides; later levels of the command line win.
     pub fn with(self, later: Overrides) -> Overrides {
         let mut all = Overrides::default();
         let named = [
@@ -146,7 +145,7 @@ impl TopOverrides {
     }
 }
 
-/// As a TOML string: a model called `5` stays a name.
+/// Quotes a text as a TOML string, so that a model named `5` stays a string.
 fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
@@ -163,7 +162,7 @@ pub struct AppServer {
     /// The same as `--listen stdio://`
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
-    /// Accepted; nothing is collected
+    /// Accepted; loomd collects no analytics
     #[arg(long)]
     pub analytics_default_enabled: bool,
     #[command(flatten)]
@@ -172,7 +171,7 @@ pub struct AppServer {
 
 #[derive(Args)]
 pub struct Auth {
-    /// How websocket clients prove that they may connect
+    /// How websocket clients authenticate
     #[arg(long = "ws-auth", value_name = "MODE")]
     mode: Option<AuthMode>,
     /// The file that holds the capability token
@@ -184,17 +183,17 @@ pub struct Auth {
     /// The file that holds the key of signed tokens
     #[arg(long = "ws-shared-secret-file", value_name = "PATH")]
     shared_secret_file: Option<PathBuf>,
-    /// The issuer that signed tokens must name
+    /// The issuer that signed tokens must have
     #[arg(long = "ws-issuer", value_name = "ISSUER")]
     issuer: Option<String>,
-    /// The audience that signed tokens must name
+    /// The audience that signed tokens must have
     #[arg(long = "ws-audience", value_name = "AUDIENCE")]
     audience: Option<String>,
-    /// How far clocks may differ when signed tokens are checked [default: 30]
+    /// The largest accepted clock difference for signed tokens, in seconds [default: 30]
     #[arg(long = "ws-max-clock-skew-seconds", value_name = "SECONDS")]
     max_clock_skew_seconds: Option<u64>,
-    /// Let every websocket client in that can connect, also those of other users and, beyond the loopback, other
-    /// machines
+    /// Accept every websocket client without authentication, including those of other users and, beyond the loopback,
+    /// of other machines
     #[arg(long)]
     allow_unauthenticated: bool,
 }
@@ -227,22 +226,22 @@ impl From<Auth> for auth::Flags {
 pub enum Tool {
     /// Write the protocol's TypeScript types
     GenerateTs {
-        /// The folder to write to; it is created
+        /// The output folder; it is created
         #[arg(short, long, value_name = "DIR")]
         out: PathBuf,
         /// Format the files with this prettier
         #[arg(short, long, value_name = "PRETTIER_BIN")]
         prettier: Option<PathBuf>,
-        /// With what needs the experimentalApi capability
+        /// Include what needs the experimentalApi capability
         #[arg(long)]
         experimental: bool,
     },
     /// Write the protocol's JSON Schemas
     GenerateJsonSchema {
-        /// The folder to write to; it is created
+        /// The output folder; it is created
         #[arg(short, long, value_name = "DIR")]
         out: PathBuf,
-        /// With what needs the experimentalApi capability
+        /// Include what needs the experimentalApi capability
         #[arg(long)]
         experimental: bool,
     },

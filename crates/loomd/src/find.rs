@@ -1,26 +1,26 @@
-//! Threads by what people call them: an id, the beginning of one, a name, or `last`.
+//! Finds threads by id, prefix of an id, name, or `last`.
 
 use anyhow::{Result, bail};
 use loomd_client::Client;
 use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
 
-/// Stands for the thread that was used last, in the folder at hand.
+/// The last used thread in the current folder.
 pub const LAST: &str = "last";
 
-/// The same, whatever the folder. With a slash, which no id has, and few names.
+/// The last used thread in any folder. Contains a slash, which no id has, and few names.
 pub const LAST_ANYWHERE: &str = "last/anywhere";
 
-/// As many as the server gives at once.
+/// The server's largest page.
 const PAGE: u32 = 100;
 
-/// More threads than this are not looked through for a name.
+/// How many pages are searched for a name.
 const MAX_PAGES: usize = 100;
 
-/// How much of an id is enough to look for it.
-const LEAST_OF_AN_ID: usize = 4;
+/// The shortest prefix of an id that is searched for.
+const MIN_ID_PREFIX: usize = 4;
 
-/// Those that people talk to, whatever they talk with. Agents that were started by agents are not.
-const KINDS: [ThreadSourceKind; 5] = [
+/// Sources of threads that people start, as opposed to child agents.
+const USER_SOURCES: [ThreadSourceKind; 5] = [
     ThreadSourceKind::Cli,
     ThreadSourceKind::Vscode,
     ThreadSourceKind::Exec,
@@ -28,14 +28,14 @@ const KINDS: [ThreadSourceKind; 5] = [
     ThreadSourceKind::Unknown,
 ];
 
-/// The id of a thread. `last` is the one that was used last, in this folder if one is given.
+/// Returns the id of the thread with this id, prefix or name. `last` is the last used one, in `cwd` if given.
 pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
     if name == LAST || name == LAST_ANYWHERE {
         let cwd = cwd.filter(|_| name == LAST);
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
             Some(thread) => Ok(thread.id),
-            None => bail!("there is no thread in this folder yet; `loomd threads list --all` shows those of others"),
+            None => bail!("no threads in this folder; `loomd threads list --all` shows those of all folders"),
         };
     }
     if is_id(name) {
@@ -48,23 +48,23 @@ pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<Stri
     }
     match found.as_slice() {
         [id] => Ok(id.clone()),
-        [] => bail!("no thread has an id that begins with `{name}`, or that name"),
-        several => bail!("`{name}` means several threads: {}", several.join(", ")),
+        [] => bail!("unknown thread: no id starts with `{name}`, and no thread has that name"),
+        several => bail!("ambiguous thread `{name}`: {}", several.join(", ")),
     }
 }
 
-/// A query for threads of every provider, the last used first.
+/// Params that list threads of every provider, the last used first.
 pub fn newest(cwd: Option<&str>) -> ThreadListParams {
     ThreadListParams {
         sort_key: Some(ThreadSortKey::UpdatedAt),
         model_providers: Some(Vec::new()),
-        source_kinds: Some(KINDS.into()),
+        source_kinds: Some(USER_SOURCES.into()),
         cwd: cwd.map(|cwd| CwdFilter::One(cwd.to_owned())),
         ..ThreadListParams::default()
     }
 }
 
-/// Up to this many threads, page by page.
+/// Lists up to `limit` threads, page by page.
 pub async fn list(client: &Client, query: ThreadListParams, limit: Option<usize>) -> Result<Vec<Thread>> {
     let mut query = ThreadListParams { limit: Some(PAGE), ..query };
     let mut threads = Vec::new();
@@ -86,7 +86,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn is_called(thread: &Thread, name: &str) -> bool {
-    thread.name.as_deref() == Some(name) || name.len() >= LEAST_OF_AN_ID && thread.id.starts_with(name)
+    thread.name.as_deref() == Some(name) || name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_known_by_its_form() {
+    fn thread_ids_are_recognised_by_their_form() {
         for (text, is) in [
             ("01a1df78-4c7d-70f3-8685-bec5007dd5b0", true),
             ("01a1df78", false),

@@ -1,4 +1,4 @@
-//! `generate-ts`, `generate-json-schema` and `config schema`: writing what the libraries generate.
+//! `generate-ts`, `generate-json-schema` and `config schema`: write generated files.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,14 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use loomd_protocol::schema::{File, Surface, json_schemas, typescript};
+use loomd_protocol::schema::{File, json_schemas, typescript};
+
+use crate::recorded::Recorded;
 
 pub fn json_schema(out: &Path, experimental: bool) -> Result<()> {
-    write(out, &json_schemas(surface(experimental))).map(drop)
+    let Recorded { json_schema, .. } = Recorded::load()?;
+    write(out, &json_schemas(&json_schema.surface(experimental))).map(drop)
 }
 
 pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()> {
-    let files = write(out, &typescript(surface(experimental)))?;
+    let recorded = Recorded::load()?;
+    let files = write(out, &typescript(&recorded.typescript.surface(experimental)))?;
     let Some(prettier) = prettier else { return Ok(()) };
     let status = Command::new(prettier)
         .args(["--write", "--log-level", "warn"])
@@ -24,16 +28,12 @@ pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()>
     Ok(())
 }
 
-/// To stdout: it goes wherever the user's editor looks for it.
+/// Prints the schema to stdout, to be saved where an editor looks for it.
 pub fn config_schema() -> Result<()> {
-    writeln!(io::stdout(), "{:#}", loomd_config::schema()).context("Failed to write the schema")
+    writeln!(io::stdout(), "{:#}", Recorded::load()?.config_toml).context("Failed to write the schema")
 }
 
-fn surface(experimental: bool) -> Surface {
-    if experimental { Surface::Experimental } else { Surface::Stable }
-}
-
-/// Files that are not ours stay.
+/// Writes files into a folder; other files in it stay.
 fn write(out: &Path, files: &[File]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for file in files {

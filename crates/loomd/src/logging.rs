@@ -1,7 +1,7 @@
-//! Logs: to stderr, filtered by `RUST_LOG`, as text or (`LOG_FORMAT=json`) an object per line.
+//! Logs: to stderr, filtered by `RUST_LOG`, as text or (`LOG_FORMAT=json`) one object per line.
 //!
-//! Whoever started the server may never read its stderr, or may have closed it. So a thread writes the
-//! logs, started by the first line, and what it cannot take in time is dropped: logs never hold up work.
+//! Stderr may be unread or closed. A thread, started by the first line, writes the logs from a bounded queue, and
+//! lines that do not fit are dropped, so logging never blocks.
 
 use std::io::{self, IsTerminal, Write, stderr};
 use std::sync::OnceLock;
@@ -13,15 +13,15 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Lines that wait to be written. More are dropped.
+/// Capacity of the queue of lines.
 const QUEUE: usize = 8 * 1024;
 
-/// How long the last lines are waited for at the end of the program.
+/// How long [`flush`] waits at the end of the program.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 pub fn init() {
     let env = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    // An unset filter, or one that makes no sense, shows errors.
+    // An unset or invalid filter shows errors.
     let filter = env("RUST_LOG").and_then(|directives| EnvFilter::try_new(directives).ok());
     let logs = tracing_subscriber::fmt()
         .with_writer(Logs)
@@ -35,20 +35,20 @@ pub fn init() {
     }
 }
 
-/// Waits, within reason, for what has been logged to be written.
+/// Waits up to [`LAST_LINES`] until all logged lines are written.
 pub fn flush() {
     let Some(lines) = LINES.get() else { return };
     let (written, done) = sync_channel(1);
-    if lines.try_send(Entry::Mark(written)).is_ok() {
+    if lines.try_send(LogEntry::Mark(written)).is_ok() {
         _ = done.recv_timeout(LAST_LINES);
     }
 }
 
-static LINES: OnceLock<SyncSender<Entry>> = OnceLock::new();
+static LINES: OnceLock<SyncSender<LogEntry>> = OnceLock::new();
 
-enum Entry {
+enum LogEntry {
     Line(Vec<u8>),
-    /// Answered when everything before it has been written.
+    /// Answered when all lines before it are written.
     Mark(SyncSender<()>),
 }
 
@@ -62,7 +62,7 @@ impl<'a> MakeWriter<'a> for Logs {
     }
 }
 
-/// Each call is a whole line.
+/// Each call is one whole line.
 impl Write for Logs {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let lines = LINES.get_or_init(|| {
@@ -70,7 +70,7 @@ impl Write for Logs {
             _ = thread::Builder::new().name("logs".into()).spawn(move || write_lines(&written));
             lines
         });
-        _ = lines.try_send(Entry::Line(line.to_vec()));
+        _ = lines.try_send(LogEntry::Line(line.to_vec()));
         Ok(line.len())
     }
 
@@ -79,11 +79,11 @@ impl Write for Logs {
     }
 }
 
-fn write_lines(lines: &Receiver<Entry>) {
+fn write_lines(lines: &Receiver<LogEntry>) {
     while let Ok(entry) = lines.recv() {
         match entry {
-            Entry::Line(line) => _ = stderr().write_all(&line),
-            Entry::Mark(written) => _ = written.try_send(()),
+            LogEntry::Line(line) => _ = stderr().write_all(&line),
+            LogEntry::Mark(written) => _ = written.try_send(()),
         }
     }
 }

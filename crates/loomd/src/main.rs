@@ -9,6 +9,7 @@ mod generate;
 mod logging;
 mod memory;
 mod models;
+mod recorded;
 mod replay;
 mod run;
 mod setup;
@@ -20,13 +21,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, ConfigTool, Usage};
+use cli::{Cli, Command, ConfigTool, UsageError};
 
 #[global_allocator]
 static ALLOCATOR: memory::Allocator = memory::Allocator;
 
 fn main() -> ExitCode {
-    // Commands are confined by this same program under another name, which does not come back from here.
+    // The sandbox runs this executable as a helper under another name; then this call does not return.
     loomd_exec::run_if_helper();
     let Cli { overrides, command } = Cli::parse();
     let done = match command {
@@ -46,16 +47,16 @@ fn main() -> ExitCode {
 fn fail(error: &anyhow::Error) -> ExitCode {
     let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     if error.downcast_ref().is_some_and(broken) {
-        // Whoever read our output has gone, and knows.
+        // The reader of stdout has closed it.
         return ExitCode::FAILURE;
     }
-    if error.is::<Usage>() {
-        // As clap says it.
+    if error.is::<UsageError>() {
+        // The same format as clap's errors.
         _ = writeln!(io::stderr(), "error: {error}");
         return ExitCode::from(2);
     }
     match error.downcast_ref::<loomd_client::Error>().and_then(loomd_client::Error::rpc) {
-        // Which method was called, and the number of the error, say nothing to whoever typed a command.
+        // Only the message: method and error code do not help at a command line.
         Some(refused) => _ = writeln!(io::stderr(), "Error: {}", refused.message),
         None => _ = writeln!(io::stderr(), "Error: {error:#}"),
     }

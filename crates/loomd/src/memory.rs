@@ -1,9 +1,7 @@
-//! Memory that large answers took goes back to the system. The C library keeps what is freed, and returns
-//! it only from the end of its heap, where something small mostly stands in the way; a history of thousands
-//! of turns would stay resident for good, and so would what a hundred turns at once took. So when a large
-//! block is freed, which is the end of a large answer, or many of a middle size, which are requests to models
-//! and what was made of their answers, a thread that otherwise sleeps asks the library to return every page
-//! that is not in use.
+//! Returns freed memory to the system. The C library keeps freed memory and returns it only from the end of its heap,
+//! where a small live block is mostly in the way; the memory of a long history, or of a hundred turns at once, would
+//! stay resident. When a large block is freed (the end of a large answer), or many of a middle size (requests to
+//! models and their answers), a thread calls `malloc_trim`, which returns every unused page.
 
 // The allocator's trait is unsafe to implement, and the C library is called directly.
 #![allow(unsafe_code)]
@@ -14,32 +12,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// A block of this size is the text of a large answer or what it was made from.
+/// Size of a large block: the text of a large answer or its parts.
 const LARGE: usize = 1 << 20;
-/// A block of this size is mostly the buffer of a connection or the body of a request.
+/// Size of a middle block: mostly the buffer of a connection or the body of a request.
 const MIDDLE: usize = 8 << 10;
-/// When so much of that size was freed, it is worth returning.
-const WORTHWHILE: usize = 4 << 20;
-/// Kept at the end of a heap: a rollout is read in pieces of half of that.
+/// Freed bytes of middle blocks after which to trim.
+const TRIM_AFTER: usize = 4 << 20;
+/// Kept at the end of a heap: a rollout is read in chunks of half of that.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT: libc::c_int = 512 << 10;
-/// The rest of what belongs to the block is freed within this time, mostly.
+const TOP_PAD: libc::c_int = 512 << 10;
+/// Delay from a large free to the trim: the rest of an answer is mostly freed within this time.
 const SETTLE: Duration = Duration::from_millis(5);
-/// When nothing large was freed for this long, the rest is freed for certain.
+/// After this time without a large free, a second trim returns the rest.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Looking through all heaps takes time, so it is not done more often than this.
+/// Shortest time between two trims, as each walks all heaps.
 const PAUSE: Duration = Duration::from_millis(50);
 
-static KEEPER: OnceLock<Thread> = OnceLock::new();
+static TRIMMER: OnceLock<Thread> = OnceLock::new();
 
-/// How much of a middle size was freed.
+/// Bytes of middle blocks freed since the last trim.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, which also notices the end of large blocks.
+/// The system's allocator, which also wakes the trimming thread after large frees.
 pub struct Allocator;
 
-// Not inlined: there are ten thousand places that allocate, and the program's text is most of its memory.
+// Not inlined: there are ten thousand call sites, and the program's code is most of its memory.
 //
 // SAFETY: every call is the system allocator's own; waking a thread neither allocates nor frees.
 unsafe impl GlobalAlloc for Allocator {
@@ -66,25 +64,25 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) };
         if layout.size() >= MIDDLE
-            && is_much(layout.size())
-            && let Some(keeper) = KEEPER.get()
+            && should_trim(layout.size())
+            && let Some(keeper) = TRIMMER.get()
         {
             keeper.unpark();
         }
     }
 }
 
-/// Whether, with a block of this size, enough has been freed.
-fn is_much(size: usize) -> bool {
+/// Counts a freed block; returns whether to trim.
+fn should_trim(size: usize) -> bool {
     if size >= LARGE {
         return true;
     }
     let before = FREED.fetch_add(size, Ordering::Relaxed);
-    before / WORTHWHILE != before.wrapping_add(size) / WORTHWHILE
+    before / TRIM_AFTER != before.wrapping_add(size) / TRIM_AFTER
 }
 
-/// Begins to return memory. Without the thread the process is as good, only larger.
-pub fn keep_small() {
+/// Starts the trimming thread. Without it the process only stays larger.
+pub fn start_trimming() {
     fix_thresholds();
     let keeper = thread::Builder::new().name("memory".into()).spawn(|| {
         loop {
@@ -103,7 +101,7 @@ pub fn keep_small() {
         }
     });
     if let Ok(keeper) = keeper {
-        _ = KEEPER.set(keeper.thread().clone());
+        _ = TRIMMER.set(keeper.thread().clone());
     }
 }
 
@@ -113,14 +111,14 @@ fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// The library raises its thresholds to the size of what is freed, and would keep as much and twice as much
-/// of later blocks: at the end of a thread's heap, where trimming does not reach. Setting them ends that.
+/// Fixes the thresholds of the C library. It would raise them to the size of freed blocks, and keep as much and twice
+/// as much of later blocks at the end of a thread's heap, where trimming does not reach.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn fix_thresholds() {
     // SAFETY: takes no pointers, and no other thread has been started.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE as libc::c_int);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TOP_PAD);
     }
 }
 

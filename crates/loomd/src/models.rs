@@ -1,4 +1,4 @@
-//! `loomd models`: which providers can be used here, and the models that they have.
+//! `loomd models`: lists the usable providers and their models.
 
 use std::env;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use loomd_model::{Catalogue, Http, Identity, Provider, list_models};
 use crate::cli;
 use crate::setup::{Setup, runtime};
 
-/// Providers that take longer are not in reach for anyone who waits at a terminal.
+/// How long a provider may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(top: cli::TopOverrides) -> Result<()> {
@@ -49,20 +49,20 @@ pub fn run(top: cli::TopOverrides) -> Result<()> {
     });
     let mut text = found.concat();
     if !missing.is_empty() {
-        _ = write!(text, "A key in the environment is all that these need:\n{}", missing.concat());
+        _ = write!(text, "These need a key in the environment:\n{}", missing.concat());
     }
-    // Whoever reads only the beginning has seen enough.
+    // A reader may close stdout early.
     _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-/// One provider: its models, or why there are none.
+/// Lists the models of one provider, or the reason why there are none.
 async fn look(id: String, config: ModelProvider, http: &Arc<Http>, accounts: Accounts) -> String {
     if id == "rehearsal" && config.base_url.is_none() {
         return format!("{id}: built in, needs no key and no network\n  rehearsal\n");
     }
     if id == "openai" {
-        // The account's provider has no list that everyone may read; ours is the one that clients are shown.
+        // The account's provider has no public list; this is the one that clients get.
         return match accounts.is_signed_in() {
             true => show(&id, Catalogue::bundled().list(false).into_iter().map(|model| model.model).collect()),
             false => format!("{id}: not signed in\n"),
@@ -78,7 +78,7 @@ async fn look(id: String, config: ModelProvider, http: &Arc<Http>, accounts: Acc
     };
     match tokio::time::timeout(TIMEOUT, list_models(&provider, http, &identity)).await {
         Ok(Ok(models)) => show(&id, models),
-        Ok(Err(error)) => format!("{id}: not in reach: {}\n", error.cause()),
+        Ok(Err(error)) => format!("{id}: not reachable: {}\n", error.cause()),
         Err(_) => format!("{id}: no answer within {} s\n", TIMEOUT.as_secs()),
     }
 }

@@ -1,5 +1,5 @@
-//! What every command starts from: the configuration that files and flags give, a runtime, and a server in this
-//! process with a client of it. Commands do what they do through that client, so there is one way to do it.
+//! What every command starts from: the configuration of files and flags, a runtime, and a client of a server in this
+//! process. Commands work through that client only.
 
 use std::env;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 
 use crate::{cli, logging};
 
-/// Turns are mostly waiting; more threads than this only cost memory.
+/// Worker threads of the runtime. Turns mostly wait; more threads only cost memory.
 const MAX_WORKERS: usize = 8;
 
-/// How long a server in this process may take to let go of its client. What was answered is on disk by then.
-const LEAVING: Duration = Duration::from_secs(2);
+/// How long a server in this process may take to close a connection. Answered requests are on disk by then.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A configuration, read and checked.
+/// A configuration, loaded and checked.
 pub struct Setup {
     pub sources: ConfigSources,
     pub start: Start,
@@ -46,7 +46,7 @@ impl Setup {
         Ok(Self { sources, start })
     }
 
-    /// A server, with nobody connected to it. What the organisation requires is asked for first.
+    /// A server without connections. Fetches the managed requirements first.
     pub async fn app(self) -> Arc<App> {
         let Self { sources, start } = self;
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
@@ -54,25 +54,25 @@ impl Setup {
         app
     }
 
-    /// A client of a server that does nothing but run a stored thread again.
+    /// A client of a server that only replays a stored thread.
     pub async fn replay(self, replay: Replay, options: Options) -> Result<(Client, Events)> {
         let Self { sources, start } = self;
         let app = Arc::new(App::replaying(sources, &start.loaded, replay));
         Ok(Client::open(Endpoint::in_process(app), options).await?)
     }
 
-    /// A client of a server in this process, and everything that the server says.
+    /// A client of a server in this process, and a stream of all events.
     pub async fn connect(self, options: Options) -> Result<(Client, Events)> {
         Ok(Client::open(Endpoint::in_process(self.app().await), options).await?)
     }
 }
 
-/// Takes leave of a server in this process.
-pub async fn leave(client: &Client) {
-    _ = timeout(LEAVING, client.close()).await;
+/// Closes the connection to a server in this process.
+pub async fn close_client(client: &Client) {
+    _ = timeout(CLOSE_TIMEOUT, client.close()).await;
 }
 
-/// Runs a command to its end. Threads that are blocked, on a terminal for instance, end with the process.
+/// Runs a command to its end. Blocked threads, such as readers of a terminal, end with the process.
 pub fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     logging::init();
     let runtime = runtime()?;
@@ -90,7 +90,7 @@ pub fn home() -> Result<AbsolutePathBuf> {
     Ok(find_home(|name| env::var_os(name))?)
 }
 
-/// What there is to say that is in no configuration file.
+/// Warnings about the environment, as opposed to configuration files.
 fn machine_warnings(config: &Loaded) -> Vec<ConfigWarningNotification> {
     let set = env::var_os("OPENAI_BASE_URL").is_some_and(|value| !value.is_empty());
     let summary = "The variable OPENAI_BASE_URL is deprecated. Set `openai_base_url` in config.toml instead.";

@@ -1,5 +1,5 @@
-//! From the bytes of an answer to events: 20,000 pieces of text, as a parser sees them and as a whole call
-//! over a connection of this machine.
+//! From the bytes of a response to events: 20,000 text deltas, through the parser alone and through a whole call over a
+//! local connection.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
 
@@ -50,14 +50,14 @@ fn parsed(bencher: Bencher) {
     });
 }
 
-/// How the pieces are written.
+/// How the deltas are written to the socket.
 #[derive(Clone, Copy, Debug)]
 enum Writes {
     Many,
     OneForEachPiece,
 }
 
-/// Answers every request of one connection after the other.
+/// Serves all requests of one connection, one after the other.
 fn serve(writes: Writes, events: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -142,7 +142,7 @@ fn called(bencher: Bencher, writes: Writes) {
         .bench_local(|| assert_eq!(runtime.block_on(call(&mut session, &request)), DELTAS + 2));
 }
 
-/// A short answer, to a short conversation and to a long one.
+/// A short response to a short and to a long conversation.
 #[divan::bench(args = [1, 1000])]
 fn small_answer(bencher: Bencher, items: usize) {
     let (runtime, request) = (runtime(), request(items));

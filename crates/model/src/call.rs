@@ -1,5 +1,4 @@
-//! One request over HTTP: its credentials, and the tries that it gets before its answer begins. The same for
-//! every wire.
+//! One HTTP request to a provider, for every wire: its credentials, and its retries before the response begins.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,56 +9,57 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, Heade
 use hyper::{HeaderMap, Method, Request as HttpRequest, StatusCode};
 
 use crate::credentials::{Bearer, BearerKind};
-use crate::http::{Answer, Http, HttpError};
+use crate::http::{Http, HttpError, HttpResponse};
 use crate::refusal::Refusal;
-use crate::retry::{MAX_DELAY, asked_by_header, retry_delay};
+use crate::retry::{MAX_DELAY, retry_after_header, retry_delay};
 use crate::{Identity, ModelError, Provider};
 
-/// How much of the body of a refusal is read.
+/// How many bytes of an error response's body are read.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// And for how long.
+/// How long reading that body may take.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often an address where nobody listens is tried again: a server that restarts may be back within a second.
+/// How often an unreachable address is retried: a server that restarts may be back within a second.
 const UNREACHABLE_RETRIES: u64 = 2;
-/// Fast, and most of what there is to win.
+/// Higher levels cost time and save little.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Who calls whom.
+/// The provider to call, the connections to call it over, and the identity to send.
 pub(crate) struct Caller {
     pub provider: Arc<Provider>,
     pub http: Arc<Http>,
     pub identity: Identity,
 }
 
-/// What is asked of the provider.
+/// One request, independent of credentials.
 pub(crate) struct Call {
     pub method: Method,
     pub route: &'static str,
     pub accept: &'static str,
-    /// Those of the wire; what every request has comes on top.
+    /// Headers of the wire. [`Caller`] adds those that every request carries.
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// What an answer that is no success means.
-    pub refused: fn(&Refusal<'_>) -> ModelError,
+    /// Maps an error response of this route.
+    pub to_error: fn(&Refusal<'_>) -> ModelError,
 }
 
-/// A success, and the address that it came from.
-pub(crate) struct Called {
-    pub answer: Answer,
+/// A response with a success status, and the URL that it came from, without its query.
+pub(crate) struct CallResponse {
+    pub answer: HttpResponse,
     pub url: String,
 }
 
 impl Caller {
-    /// Sends a request until it is answered with success, or there is no use in trying.
-    pub async fn call(&self, call: &Call) -> Result<Called, ModelError> {
+    /// Sends a request until it succeeds, fails for good, or runs out of retries. A 401 is retried as long as
+    /// [`Credentials::recover`](crate::Credentials::recover) returns true.
+    pub async fn call(&self, call: &Call) -> Result<CallResponse, ModelError> {
         let (mut retries, mut refusals) = (0, 0);
         loop {
             let bearer = self.provider.credentials().bearer().await?;
             let (url, query) = self.provider.url(call.route, bearer.as_ref());
             let request = self.http_request(call, bearer.as_ref(), &format!("{url}{query}"))?;
             let may_retry = retries < self.provider.request_max_retries();
-            let asked = match self.http.send(request, self.provider.stream_idle_timeout()).await {
-                Ok(answer) if answer.status.is_success() => return Ok(Called { answer, url }),
+            let retry_after = match self.http.send(request, self.provider.stream_idle_timeout()).await {
+                Ok(answer) if answer.status.is_success() => return Ok(CallResponse { answer, url }),
                 Ok(answer) => {
                     if answer.status == StatusCode::UNAUTHORIZED
                         && let Some(bearer) = &bearer
@@ -69,15 +69,15 @@ impl Caller {
                             continue;
                         }
                     }
-                    let asked = asked_by_header(&answer.headers, SystemTime::now());
-                    // A longer wait is for the caller, who can tell the user about it.
-                    let soon = asked.is_none_or(|delay| delay <= MAX_DELAY);
+                    let retry_after = retry_after_header(&answer.headers, SystemTime::now());
+                    // A longer wait is left to the caller, which can show it to the user.
+                    let soon = retry_after.is_none_or(|delay| delay <= MAX_DELAY);
                     if !(may_retry && soon && answer.status.is_server_error()) {
-                        return Err(refusal(answer, &url, call.refused).await);
+                        return Err(refusal(answer, &url, call.to_error).await);
                     }
-                    asked
+                    retry_after
                 }
-                // Whoever waited that long should be told before it is tried again.
+                // A timeout is not retried here: after such a wait the caller has to report it first.
                 Err(error @ HttpError::Timeout(_)) => {
                     return Err(ModelError::disconnected(format!("idle timeout: {error}, url: {url}")));
                 }
@@ -88,7 +88,7 @@ impl Caller {
                 Err(_) => None,
             };
             retries += 1;
-            tokio::time::sleep(asked.unwrap_or_else(|| retry_delay(retries))).await;
+            tokio::time::sleep(retry_after.unwrap_or_else(|| retry_delay(retries))).await;
         }
     }
 
@@ -122,7 +122,7 @@ impl Caller {
         Ok(request)
     }
 
-    /// The bearer, and the headers of the configuration, which have the last word.
+    /// Inserts the bearer token, then the provider's configured headers, which override it.
     pub fn push_credentials(&self, headers: &mut HeaderMap, bearer: Option<&Bearer>) {
         if let Some(bearer) = bearer {
             insert_secret(headers, AUTHORIZATION, &format!("Bearer {}", bearer.token.reveal()));
@@ -136,15 +136,15 @@ impl Caller {
     }
 }
 
-/// What a refusal means, when its body has been read as far as it can be.
-async fn refusal(answer: Answer, url: &str, refused: fn(&Refusal<'_>) -> ModelError) -> ModelError {
+/// Reads the body of an error response, up to the limits, and maps it.
+async fn refusal(answer: HttpResponse, url: &str, to_error: fn(&Refusal<'_>) -> ModelError) -> ModelError {
     let body = tokio::time::timeout(REFUSAL_TIMEOUT, answer.body.read(MAX_REFUSAL)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let body = String::from_utf8_lossy(&body);
-    refused(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
+    to_error(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
 }
 
-/// Leaves out what HTTP cannot carry.
+/// Inserts a header unless its value is empty or not valid in HTTP.
 pub(crate) fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_bytes(value.as_bytes())
         && !value.is_empty()

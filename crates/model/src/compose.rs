@@ -1,16 +1,16 @@
-//! Events for wires that know pieces of text but no items: opens an item when its first piece comes, and
-//! closes it when something else begins.
+//! Builds [`ModelEvent`]s for wires that stream text without items: opens an item at its first delta, and closes it
+//! when another one begins.
 
 use std::collections::VecDeque;
 
 use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
 
-use crate::transcript::Seal;
+use crate::transcript::ReasoningOrigin;
 use crate::{ModelEvent, TokenUsage};
 
-/// Where the text of reasoning is shown.
+/// The part of a reasoning item that its text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ReasoningKind {
     Summary,
     Content,
 }
@@ -18,100 +18,100 @@ pub(crate) enum Place {
 #[derive(Default)]
 pub(crate) struct Composer {
     events: VecDeque<ModelEvent>,
-    open: Option<Open>,
-    /// How many items there have been.
+    open: Option<OpenItem>,
+    /// The number of items that are done.
     items: u64,
 }
 
-enum Open {
+enum OpenItem {
     Message { id: String, text: String },
-    Reasoning { id: String, text: String, place: Place, seal: Option<Seal> },
+    Reasoning { id: String, text: String, kind: ReasoningKind, origin: Option<ReasoningOrigin> },
 }
 
 impl Composer {
-    /// The next event.
+    /// Takes the next event.
     pub fn take(&mut self) -> Option<ModelEvent> {
         self.events.pop_front()
     }
 
-    /// A piece of a message.
+    /// Appends to the open message, or opens one.
     pub fn text(&mut self, delta: String) {
         if delta.is_empty() {
             return;
         }
-        if !matches!(self.open, Some(Open::Message { .. })) {
+        if !matches!(self.open, Some(OpenItem::Message { .. })) {
             self.close();
-            let id = fresh("msg");
+            let id = new_id("msg");
             self.added(message(String::new()), &id);
-            self.open = Some(Open::Message { id, text: String::new() });
+            self.open = Some(OpenItem::Message { id, text: String::new() });
         }
-        if let Some(Open::Message { id, text }) = &mut self.open {
+        if let Some(OpenItem::Message { id, text }) = &mut self.open {
             text.push_str(&delta);
             self.events.push_back(ModelEvent::TextDelta { item_id: Some(id.clone()), delta });
         }
     }
 
-    /// Begins reasoning that may turn out to have no text.
-    pub fn begin_reasoning(&mut self, place: Place) {
-        if matches!(self.open, Some(Open::Reasoning { .. })) {
+    /// Opens a reasoning item, which may turn out to have no text.
+    pub fn begin_reasoning(&mut self, kind: ReasoningKind) {
+        if matches!(self.open, Some(OpenItem::Reasoning { .. })) {
             return;
         }
         self.close();
-        let id = fresh("rs");
-        self.added(reasoning(String::new(), place, None), &id);
-        if place == Place::Summary {
+        let id = new_id("rs");
+        self.added(reasoning(String::new(), kind, None), &id);
+        if kind == ReasoningKind::Summary {
             self.events.push_back(ModelEvent::SummaryPartAdded { item_id: Some(id.clone()), index: 0 });
         }
-        self.open = Some(Open::Reasoning { id, text: String::new(), place, seal: None });
+        self.open = Some(OpenItem::Reasoning { id, text: String::new(), kind, origin: None });
     }
 
-    /// A piece of reasoning.
-    pub fn reasoning(&mut self, delta: String, place: Place) {
+    /// Appends to the open reasoning item, or opens one.
+    pub fn reasoning(&mut self, delta: String, kind: ReasoningKind) {
         if delta.is_empty() {
             return;
         }
-        self.begin_reasoning(place);
-        if let Some(Open::Reasoning { id, text, place, .. }) = &mut self.open {
+        self.begin_reasoning(kind);
+        if let Some(OpenItem::Reasoning { id, text, kind, .. }) = &mut self.open {
             text.push_str(&delta);
             let (item_id, index) = (Some(id.clone()), 0);
-            self.events.push_back(match place {
-                Place::Summary => ModelEvent::SummaryDelta { item_id, index, delta },
-                Place::Content => ModelEvent::ReasoningDelta { item_id, index, delta },
+            self.events.push_back(match kind {
+                ReasoningKind::Summary => ModelEvent::SummaryDelta { item_id, index, delta },
+                ReasoningKind::Content => ModelEvent::ReasoningDelta { item_id, index, delta },
             });
         }
     }
 
-    /// What the provider wants back with the reasoning that is open.
-    pub fn seal(&mut self, new: Seal) {
-        if let Some(Open::Reasoning { seal, .. }) = &mut self.open {
-            *seal = Some(new);
+    /// Sets the origin of the open reasoning item: what its provider needs to take it back.
+    pub fn set_origin(&mut self, new: ReasoningOrigin) {
+        if let Some(OpenItem::Reasoning { origin, .. }) = &mut self.open {
+            *origin = Some(new);
         }
     }
 
-    /// Ends what is open.
+    /// Closes the open item.
     pub fn close(&mut self) {
         let (id, item) = match self.open.take() {
             None => return,
-            Some(Open::Message { id, text }) => (id, message(text)),
-            Some(Open::Reasoning { id, text, place, seal }) => (id, reasoning(text, place, seal.as_ref())),
+            Some(OpenItem::Message { id, text }) => (id, message(text)),
+            Some(OpenItem::Reasoning { id, text, kind, origin }) => (id, reasoning(text, kind, origin.as_ref())),
         };
         self.done(item, id);
     }
 
-    /// An item that comes whole.
+    /// Emits a complete item.
     pub fn item(&mut self, item: ResponseItem) {
         self.close();
-        self.done(item, fresh("item"));
+        self.done(item, new_id("item"));
     }
 
-    /// Reasoning that nobody can read.
-    pub fn sealed(&mut self, seal: &Seal) {
+    /// Emits a reasoning item without readable text.
+    pub fn opaque_reasoning(&mut self, origin: &ReasoningOrigin) {
         self.close();
-        let item = reasoning(String::new(), Place::Summary, Some(seal));
-        self.done(item, fresh("rs"));
+        let item = reasoning(String::new(), ReasoningKind::Summary, Some(origin));
+        self.done(item, new_id("rs"));
     }
 
-    /// The last event.
+    /// Closes the open item and emits the last event.
     pub fn complete(&mut self, response_id: String, usage: Option<TokenUsage>) {
         self.close();
         self.events.push_back(ModelEvent::Completed { response_id, usage });
@@ -134,18 +134,18 @@ fn message(text: String) -> ResponseItem {
     ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase: None, id: None }
 }
 
-fn reasoning(text: String, place: Place, seal: Option<&Seal>) -> ResponseItem {
+fn reasoning(text: String, kind: ReasoningKind, origin: Option<&ReasoningOrigin>) -> ResponseItem {
     let (mut summary, mut content) = (Vec::new(), None);
-    match place {
+    match kind {
         _ if text.is_empty() => {}
-        Place::Summary => summary.push(ReasoningItemReasoningSummary::SummaryText { text }),
-        Place::Content => content = Some(vec![ReasoningItemContent::ReasoningText { text }]),
+        ReasoningKind::Summary => summary.push(ReasoningItemReasoningSummary::SummaryText { text }),
+        ReasoningKind::Content => content = Some(vec![ReasoningItemContent::ReasoningText { text }]),
     }
-    ResponseItem::Reasoning { summary, content, encrypted_content: seal.map(Seal::to_string) }
+    ResponseItem::Reasoning { summary, content, encrypted_content: origin.map(ReasoningOrigin::to_string) }
 }
 
-/// An id that no other item has.
-pub(crate) fn fresh(prefix: &str) -> String {
+/// Returns a random id with this prefix.
+pub(crate) fn new_id(prefix: &str) -> String {
     format!("{prefix}_{:016x}", fastrand::u64(..))
 }
 
@@ -155,8 +155,8 @@ pub(crate) mod tests {
     use crate::ModelError;
     use crate::stream::Decode;
 
-    /// Feeds a decoder and takes what it makes of it, which has to be well formed: pieces belong to an item
-    /// that is open, and nothing follows the end.
+    /// Feeds a decoder and returns its events. Asserts that they are well formed: deltas belong to the open item, and
+    /// nothing follows `Completed`.
     pub fn decode(mut decoder: impl Decode, data: &[String]) -> (Vec<ModelEvent>, Option<ModelError>) {
         let mut composer = Composer::default();
         let mut read = Ok(());

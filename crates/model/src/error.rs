@@ -1,4 +1,4 @@
-//! Why a call of a model failed, what the user and programs are told about it, and whether to try again.
+//! Errors of model calls: the message for the user, the [`CodexErrorInfo`] for clients, and whether to retry.
 
 use std::time::Duration;
 
@@ -6,64 +6,64 @@ use loomd_protocol::{CodexErrorInfo, RateLimitSnapshot};
 
 use crate::TokenUsage;
 use crate::http::HttpError;
-use crate::retry::MAX_ASKED_DELAY;
+use crate::retry::MAX_RETRY_AFTER;
 use crate::sse::TooLong;
 
-/// A failed call. Its `Display` is what the user is told.
+/// Why a model call failed. `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// 400.
+    /// 400, 413 or 422.
     #[error("{message}")]
     BadRequest { message: String, body: String },
     #[error("Invalid image in your last message. Please remove it and try again.")]
     InvalidImage,
-    /// Any other answer that is no success and means nothing special.
+    /// An error status without a meaning of its own.
     #[error("{message}")]
     Status { status: u16, message: String, retry_after: Option<Duration> },
-    /// A plain 429.
+    /// A 429 that is not about quota or a plan.
     #[error("exceeded retry limit, last status: 429 Too Many Requests{}", suffix("request id", request_id))]
-    TooManyRequests { request_id: Option<String>, said: Option<String>, retry_after: Option<Duration> },
+    TooManyRequests { request_id: Option<String>, provider_message: Option<String>, retry_after: Option<Duration> },
     #[error("{message}")]
     UsageLimit { message: String, rate_limits: Box<RateLimitSnapshot> },
     #[error("To use Codex with your ChatGPT plan, upgrade to Plus: https://chatgpt.com/explore/plus.")]
     UsageNotIncluded,
     #[error("Quota exceeded. Check your plan and billing details.")]
-    QuotaExceeded { said: Option<String> },
+    QuotaExceeded { provider_message: Option<String> },
     /// 500.
     #[error("We're currently experiencing high demand, which may cause temporary errors.")]
-    HighDemand { said: Option<String>, retry_after: Option<Duration> },
+    HighDemand { provider_message: Option<String>, retry_after: Option<Duration> },
     #[error("Selected model is at capacity. Please try a different model.")]
-    Overloaded { said: Option<String> },
+    Overloaded { provider_message: Option<String> },
     #[error(
         "Codex ran out of room in the model's context window. Start a new thread or clear earlier history before retrying."
     )]
-    ContextWindowExceeded { said: Option<String> },
+    ContextWindowExceeded { provider_message: Option<String> },
     #[error("{0}")]
     InvalidPrompt(String),
     /// No connection could be made, so nothing was sent.
     #[error("stream disconnected before completion: error sending request for url ({url}): {cause}")]
     Unreachable { url: String, cause: String },
-    /// There was no answer at all.
+    /// No response arrived.
     #[error("stream disconnected before completion: error sending request for url ({url})")]
     Connect { url: String, cause: String },
-    /// A success whose body is neither a stream of events nor a whole answer.
+    /// A success status with a body that is neither an event stream nor a complete response.
     #[error("stream disconnected before completion: the answer is {found}, not a stream of events, url: {url}")]
     NotAStream { found: String, url: String },
-    /// The model stopped before it was done, for a reason that another try would meet again.
+    /// The model stopped early for a reason that a retry would meet again.
     #[error("stream disconnected before completion: Incomplete response returned, reason: {reason}")]
     Incomplete { reason: String, usage: Option<TokenUsage> },
-    /// The answer broke off, or said that it failed.
+    /// The stream broke off, or reported a failure.
     #[error("stream disconnected before completion: {message}")]
     Disconnected { message: String, retry_after: Option<Duration> },
     #[error("Missing environment variable: `{variable}`.{}", instructions.as_ref().map(|text| format!(" {text}")).unwrap_or_default())]
     MissingKey { variable: String, instructions: Option<String> },
-    /// There are credentials, but no use in trying with them.
+    /// There are credentials, but they cannot be used.
     #[error("{0}")]
     Unauthorized(String),
-    /// Credentials could not be had this time.
+    /// The credentials could not be obtained this time.
     #[error("{0}")]
     Credentials(String),
-    /// The provider cannot do this.
+    /// The provider does not support this.
     #[error("{0}")]
     Unsupported(String),
 }
@@ -73,7 +73,7 @@ impl ModelError {
         Self::Disconnected { message: message.into(), retry_after: None }
     }
 
-    /// A request that got no answer.
+    /// The error of a request without a response.
     pub(crate) fn unanswered(url: String, error: HttpError) -> Self {
         match error {
             HttpError::Unreachable(cause) => Self::Unreachable { url, cause },
@@ -81,7 +81,7 @@ impl ModelError {
         }
     }
 
-    /// An answer that broke off for this reason. Only the reasons that another try would meet again are final.
+    /// The error of a response that stopped early. Reasons that a retry would meet again are not retryable.
     pub(crate) fn incomplete(reason: &str, usage: Option<TokenUsage>) -> Self {
         match reason {
             "max_output_tokens" | "content_filter" => Self::Incomplete { reason: reason.into(), usage },
@@ -89,9 +89,9 @@ impl ModelError {
         }
     }
 
-    /// Whether the caller may try the call again: only what may pass by itself.
+    /// Whether the caller may retry the call. False for a `retry-after` beyond [`MAX_RETRY_AFTER`].
     pub fn retryable(&self) -> bool {
-        let worth_it = self.retry_after().is_none_or(|delay| delay <= MAX_ASKED_DELAY);
+        let worth_it = self.retry_after().is_none_or(|delay| delay <= MAX_RETRY_AFTER);
         match self {
             Self::Status { status, .. } => worth_it && is_transient(*status),
             Self::TooManyRequests { .. }
@@ -116,7 +116,7 @@ impl ModelError {
         }
     }
 
-    /// How long the provider asks to wait before the next try.
+    /// The wait that the provider asks for before the next attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. }
@@ -127,12 +127,12 @@ impl ModelError {
         }
     }
 
-    /// What the user is told.
+    /// The message for the user.
     pub fn message(&self) -> String {
         self.to_string()
     }
 
-    /// What programs are told.
+    /// The error code for clients.
     pub fn info(&self) -> CodexErrorInfo {
         match self {
             Self::BadRequest { .. } | Self::InvalidImage | Self::InvalidPrompt(_) => CodexErrorInfo::BadRequest,
@@ -158,7 +158,7 @@ impl ModelError {
         }
     }
 
-    /// The status of the answer, where it is what went wrong.
+    /// The HTTP status, where it is the cause.
     pub fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -169,22 +169,22 @@ impl ModelError {
         }
     }
 
-    /// What there is to know beyond the message: the provider's own words, the wait that it asks for, and what the
-    /// user can do. `provider` names it.
+    /// Returns what the message leaves out: the provider's own message, its `retry-after`, and what the user can do.
+    /// `provider` is its id.
     pub fn details(&self, provider: &str) -> Option<String> {
         match self {
             Self::BadRequest { message, body } => (message != body).then(|| body.clone()),
             Self::Status { status, .. } => {
                 let hint = hint(*status).map(|hint| format!("provider `{provider}`: {hint}"));
-                join([hint, self.asked_wait()])
+                join([hint, self.retry_after_text()])
             }
-            Self::TooManyRequests { said, .. }
-            | Self::QuotaExceeded { said }
-            | Self::HighDemand { said, .. }
-            | Self::Overloaded { said }
-            | Self::ContextWindowExceeded { said } => {
-                let said = said.as_ref().map(|said| format!("provider `{provider}` said: {said}"));
-                join([said, self.asked_wait()])
+            Self::TooManyRequests { provider_message, .. }
+            | Self::QuotaExceeded { provider_message }
+            | Self::HighDemand { provider_message, .. }
+            | Self::Overloaded { provider_message }
+            | Self::ContextWindowExceeded { provider_message } => {
+                let quoted = provider_message.as_ref().map(|text| format!("provider `{provider}` said: {text}"));
+                join([quoted, self.retry_after_text()])
             }
             Self::Connect { cause, .. } => Some(format!("provider `{provider}`: {cause}")),
             Self::Unreachable { .. } => Some(format!(
@@ -195,7 +195,7 @@ impl ModelError {
                 "max_output_tokens" => "the model may write no more in one answer; ask it to continue".into(),
                 _ => format!("provider `{provider}` stopped the answer"),
             }),
-            Self::Disconnected { .. } => self.asked_wait(),
+            Self::Disconnected { .. } => self.retry_after_text(),
             Self::InvalidImage
             | Self::UsageLimit { .. }
             | Self::UsageNotIncluded
@@ -207,7 +207,7 @@ impl ModelError {
         }
     }
 
-    /// What went wrong, in few words, for a list that names the provider and its address already.
+    /// The cause without the URL, for lists that show the provider and its address already.
     pub fn cause(&self) -> String {
         match self {
             Self::Unreachable { cause, .. } | Self::Connect { cause, .. } => cause.clone(),
@@ -215,11 +215,11 @@ impl ModelError {
         }
     }
 
-    fn asked_wait(&self) -> Option<String> {
+    fn retry_after_text(&self) -> Option<String> {
         self.retry_after().map(|delay| format!("it asks to wait {} s", delay.as_secs_f64().ceil()))
     }
 
-    /// What the answer took, where it ended early and the provider counted all the same.
+    /// The token usage of a response that stopped early, if the provider reported it.
     pub fn usage(&self) -> Option<&TokenUsage> {
         match self {
             Self::Incomplete { usage, .. } => usage.as_ref(),
@@ -227,7 +227,7 @@ impl ModelError {
         }
     }
 
-    /// The answer is all that there will be, so what it says stays.
+    /// Whether the response stopped early for good, so the caller keeps what arrived.
     pub fn is_incomplete(&self) -> bool {
         matches!(self, Self::Incomplete { .. })
     }
@@ -240,7 +240,7 @@ impl ModelError {
         matches!(self, Self::InvalidImage)
     }
 
-    /// What a refusal said about the limit that was hit.
+    /// The rate limits that a refused call reported.
     pub fn rate_limits(&self) -> Option<&RateLimitSnapshot> {
         match self {
             Self::UsageLimit { rate_limits, .. } => Some(rate_limits),
@@ -253,14 +253,14 @@ fn suffix(what: &str, value: &Option<String>) -> String {
     value.as_ref().map(|value| format!(", {what}: {value}")).unwrap_or_default()
 }
 
-/// The same event would come again, so it is not tried again.
+/// Not retryable: the same event would be sent again.
 impl From<TooLong> for ModelError {
     fn from(error: TooLong) -> Self {
         Self::Unsupported(format!("stream disconnected before completion: {error}"))
     }
 }
 
-/// Statuses that may be another the next time. The others stay until somebody changes something.
+/// Statuses that may change on a retry.
 fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429) || (status >= 500 && !matches!(status, 501 | 505))
 }

@@ -1,4 +1,4 @@
-//! What comes back from a model: one stream of events, the same for every provider and wire.
+//! The events of a model call, the same for every provider and wire.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -9,9 +9,9 @@ use crate::{ModelError, TokenUsage};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
-    /// Always the first.
+    /// Always the first event.
     Headers(ResponseHeaders),
-    /// The ids of items stand beside them because the protocol's own types do not keep them all.
+    /// Item ids are separate fields, because the protocol's item types do not carry all of them.
     ItemAdded {
         item: ResponseItem,
         id: Option<String>,
@@ -22,7 +22,7 @@ pub enum ModelEvent {
         id: Option<String>,
         output_index: Option<u64>,
     },
-    /// A piece of the text of a message.
+    /// A fragment of a message's text.
     TextDelta {
         item_id: Option<String>,
         delta: String,
@@ -31,51 +31,51 @@ pub enum ModelEvent {
         item_id: Option<String>,
         index: i64,
     },
-    /// A piece of a summary of the reasoning.
+    /// A fragment of a reasoning summary.
     SummaryDelta {
         item_id: Option<String>,
         index: i64,
         delta: String,
     },
-    /// A piece of the reasoning itself.
+    /// A fragment of the reasoning itself.
     ReasoningDelta {
         item_id: Option<String>,
         index: i64,
         delta: String,
     },
-    /// The model that really answers, when an event says so.
+    /// The model that serves the call, if an event names it.
     ServerModel(String),
     RateLimits(RateLimitSnapshot),
-    /// Always the last.
+    /// Always the last event.
     Completed {
         response_id: String,
         usage: Option<TokenUsage>,
     },
 }
 
-/// What the head of the answer says.
+/// What the response headers carry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseHeaders {
-    /// The model that really answers.
+    /// The model that serves the call.
     pub model: Option<String>,
-    /// To be sent back with the other calls of the same turn.
+    /// To be sent with the other calls of the same turn.
     pub turn_state: Option<String>,
-    /// Past reasoning is counted by the provider.
+    /// The provider counts past reasoning in its token usage.
     pub reasoning_included: bool,
-    /// Changes when the provider's list of models does.
+    /// Changes whenever the provider's list of models does.
     pub models_etag: Option<String>,
     pub rate_limits: Vec<RateLimitSnapshot>,
 }
 
-/// The events of one call. Dropping it cancels the call.
+/// The event stream of one call. Dropping it cancels the call.
 pub struct Events(Box<dyn EventSource>);
 
-/// One wire's way of getting events.
+/// The source of events of one wire.
 pub(crate) trait EventSource: Send {
-    /// An event that can be had from the bytes at hand.
+    /// Returns an event that is available without I/O.
     fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>>;
 
-    /// The next event; `None` after the last one and after an error.
+    /// Returns the next event; `None` after the last one and after an error.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>>;
 }
 
@@ -84,8 +84,7 @@ impl Events {
         Self(Box::new(source))
     }
 
-    /// The next event; `None` after the last one and after an error. Nothing is lost when the future is
-    /// dropped before it is ready.
+    /// Returns the next event; `None` after the last one and after an error. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         poll_fn(|cx| self.0.poll_next(cx)).await
     }
@@ -94,7 +93,7 @@ impl Events {
         self.0.poll_next(cx)
     }
 
-    /// The next event if it has come already. `None` says nothing about the end.
+    /// Returns the next event if it has arrived. `None` does not mean the end of the stream.
     pub fn try_next_ready(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         self.0.buffered()
     }

@@ -1,27 +1,27 @@
-//! What the body of a successful answer is made of: server-sent events, or, against what was asked for, one JSON
-//! value or a page. The first bytes tell, because servers are careless about content types.
+//! Splits the body of a successful response into server-sent events, or recognises that it is one JSON value or an HTML
+//! page instead. Decides by the first bytes, because content types are unreliable.
 
 use crate::refusal::html;
 use crate::sse::{MAX_EVENT, SseParser, TooLong};
 
-/// How much of a body that nobody understands is shown.
+/// How much of an unexpected body an error shows.
 const SHOWN: usize = 200;
 
-/// The start of a line of a stream of events.
+/// The field names that start a line of an event stream.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
 pub(crate) struct Framing {
-    body: Body,
-    /// The beginning of the body, until the first event.
+    body: BodyKind,
+    /// The first bytes of the body, until the first event.
     head: Vec<u8>,
 }
 
-enum Body {
-    /// Nothing but white space so far.
+enum BodyKind {
+    /// Only white space so far.
     Unknown,
     Events {
         parser: SseParser,
-        /// There was one.
+        /// Whether an event was found.
         any: bool,
     },
     Whole(Vec<u8>),
@@ -29,87 +29,87 @@ enum Body {
 
 /// What is left at the end of a body.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Rest {
+pub(crate) enum Remainder {
     Nothing,
-    /// The data of an event that the end has cut short of its empty line.
+    /// The data of a last event that lacks its empty line.
     Event(String),
-    /// The body is one value in place of a stream of events.
+    /// The whole body, which is one value and not an event stream.
     Whole(String),
-    /// The body is text that has no events; its beginning.
+    /// The first bytes of a text body without events.
     Text(String),
 }
 
 impl Default for Framing {
     fn default() -> Self {
-        Self { body: Body::Unknown, head: Vec::new() }
+        Self { body: BodyKind::Unknown, head: Vec::new() }
     }
 }
 
 impl Framing {
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            Body::Events { parser, any } => {
+            BodyKind::Events { parser, any } => {
                 parser.push(bytes);
                 if !*any {
                     let room = SHOWN.saturating_sub(self.head.len()).min(bytes.len());
                     self.head.extend_from_slice(&bytes[..room]);
                 }
             }
-            Body::Whole(whole) => whole.extend_from_slice(bytes),
-            Body::Unknown => {
+            BodyKind::Whole(whole) => whole.extend_from_slice(bytes),
+            BodyKind::Unknown => {
                 self.head.extend_from_slice(bytes);
                 match text(&self.head).first() {
                     None => {}
-                    Some(b'{' | b'[' | b'<') => self.body = Body::Whole(std::mem::take(&mut self.head)),
+                    Some(b'{' | b'[' | b'<') => self.body = BodyKind::Whole(std::mem::take(&mut self.head)),
                     Some(_) => {
                         let mut parser = SseParser::default();
                         parser.push(&self.head);
                         self.head.truncate(SHOWN);
-                        self.body = Body::Events { parser, any: false };
+                        self.body = BodyKind::Events { parser, any: false };
                     }
                 }
             }
         }
     }
 
-    /// The data of the next event that is complete.
+    /// Returns the data of the next complete event.
     pub fn next(&mut self) -> Option<Result<&[u8], TooLong>> {
         match &mut self.body {
-            Body::Unknown => (self.head.len() > MAX_EVENT).then_some(Err(TooLong)),
-            Body::Whole(whole) => (whole.len() > MAX_EVENT).then_some(Err(TooLong)),
-            Body::Events { parser, any } => parser.next().inspect(|_| *any = true),
+            BodyKind::Unknown => (self.head.len() > MAX_EVENT).then_some(Err(TooLong)),
+            BodyKind::Whole(whole) => (whole.len() > MAX_EVENT).then_some(Err(TooLong)),
+            BodyKind::Events { parser, any } => parser.next().inspect(|_| *any = true),
         }
     }
 
-    /// Takes what is left when the body has ended.
-    pub fn finish(&mut self) -> Rest {
+    /// Takes the remainder at the end of the body.
+    pub fn finish(&mut self) -> Remainder {
         let owned = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let head = std::mem::take(&mut self.head);
-        match std::mem::replace(&mut self.body, Body::Unknown) {
-            Body::Unknown => Rest::Nothing,
-            Body::Whole(whole) => Rest::Whole(owned(&whole)),
-            Body::Events { mut parser, any } => match parser.finish() {
-                Some(data) => Rest::Event(owned(data)),
-                None if any || is_stream(&head) => Rest::Nothing,
-                None => Rest::Text(owned(&head)),
+        match std::mem::replace(&mut self.body, BodyKind::Unknown) {
+            BodyKind::Unknown => Remainder::Nothing,
+            BodyKind::Whole(whole) => Remainder::Whole(owned(&whole)),
+            BodyKind::Events { mut parser, any } => match parser.finish() {
+                Some(data) => Remainder::Event(owned(data)),
+                None if any || is_stream(&head) => Remainder::Nothing,
+                None => Remainder::Text(owned(&head)),
             },
         }
     }
 }
 
-/// Without white space and a byte order mark at its start.
+/// Strips leading white space and a byte order mark.
 fn text(body: &[u8]) -> &[u8] {
     let body = body.trim_ascii_start();
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start()
 }
 
-/// Whether the beginning of a body without events is one of a stream all the same.
+/// Whether a body without events starts like an event stream.
 fn is_stream(head: &[u8]) -> bool {
     let head = text(head);
     head.is_empty() || FIELDS.iter().any(|field| head.starts_with(field) || field.starts_with(head))
 }
 
-/// What a body is that is not understood, in words.
+/// Describes an unexpected body for an error message.
 pub(crate) fn describe(body: &str) -> String {
     if let Some(page) = html(body) {
         return page;
@@ -125,7 +125,7 @@ pub(crate) fn describe(body: &str) -> String {
 mod tests {
     use super::*;
 
-    fn check(body: &str, events: &[&str], rest: Rest) {
+    fn check(body: &str, events: &[&str], rest: Remainder) {
         for size in [1, 3, body.len().max(1)] {
             let mut framing = Framing::default();
             let mut found = Vec::new();
@@ -141,21 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_tell_events_from_whole_bodies() {
-        check("data: a\n\ndata: b", &["a"], Rest::Event("b".into()));
-        check("\u{feff}data: a\n\n", &["a"], Rest::Nothing);
-        check("\n\n: hello\n\n", &[], Rest::Nothing);
-        check("event: x\n\n", &[], Rest::Nothing);
-        check("data: a\n\nthe end", &["a"], Rest::Nothing);
-        check("", &[], Rest::Nothing);
-        check(" \n{\"a\":1}", &[], Rest::Whole(" \n{\"a\":1}".into()));
-        check("[1]", &[], Rest::Whole("[1]".into()));
-        check("<html></html>", &[], Rest::Whole("<html></html>".into()));
-        check("come back later", &[], Rest::Text("come back later".into()));
+    fn the_first_bytes_distinguish_event_streams_from_other_bodies() {
+        check("data: a\n\ndata: b", &["a"], Remainder::Event("b".into()));
+        check("\u{feff}data: a\n\n", &["a"], Remainder::Nothing);
+        check("\n\n: hello\n\n", &[], Remainder::Nothing);
+        check("event: x\n\n", &[], Remainder::Nothing);
+        check("data: a\n\nthe end", &["a"], Remainder::Nothing);
+        check("", &[], Remainder::Nothing);
+        check(" \n{\"a\":1}", &[], Remainder::Whole(" \n{\"a\":1}".into()));
+        check("[1]", &[], Remainder::Whole("[1]".into()));
+        check("<html></html>", &[], Remainder::Whole("<html></html>".into()));
+        check("come back later", &[], Remainder::Text("come back later".into()));
     }
 
     #[test]
-    fn a_whole_body_has_the_bound_of_an_event() {
+    fn a_body_that_is_no_stream_is_bounded_like_an_event() {
         let mut framing = Framing::default();
         framing.push(b"{");
         framing.push(&vec![b' '; MAX_EVENT]);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_described_by_what_they_are() {
+    fn unexpected_bodies_are_described_by_kind() {
         for (body, words) in [
             ("<!DOCTYPE html><html><head><title> Sign in </title>", "an HTML page titled \"Sign in\""),
             ("\n<HTML>", "an HTML page"),

@@ -1,4 +1,4 @@
-//! How long a stream has been quiet.
+//! The idle timeout of a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// A timer that is set rarely: an event only notes its time, and the timer finds out when it rings.
+/// An idle timer. `reset` only stores the time; the timer is re-armed when it fires too early, which is rare.
 pub(crate) struct Idle {
     limit: Duration,
     last: Instant,
@@ -18,17 +18,17 @@ impl Idle {
         Self { limit, last: Instant::now(), sleep: None }
     }
 
-    /// Something came.
-    pub fn heard(&mut self) {
+    /// Records activity.
+    pub fn reset(&mut self) {
         self.last = Instant::now();
     }
 
-    /// From now on it may be quiet no longer than this.
+    /// Lowers the limit from now on.
     pub fn shorten(&mut self, limit: Duration) {
         self.limit = self.limit.min(limit);
     }
 
-    /// Ready when it has been quiet for too long.
+    /// Ready once the limit has passed without activity.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.last + self.limit;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end)));

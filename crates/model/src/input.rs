@@ -1,5 +1,5 @@
-//! The conversation as the model is told it. An item is turned into JSON once, when it enters the history,
-//! and that text is shared by every later request.
+//! The items of a conversation as they are sent. Each is serialised once, when it enters the history, and the JSON is
+//! shared by all later requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use loomd_protocol::{
 };
 use serde::Serialize;
 
-use crate::transcript::Seal;
+use crate::transcript::ReasoningOrigin;
 
-/// Beginnings of messages that stand in the user's name and are not what the user said: they explain the situation.
-pub const NOT_SAID: &[&str] = &[
+/// Prefixes of user messages that carry context, and are not input of the user.
+pub const CONTEXT_PREFIXES: &[&str] = &[
     "# AGENTS.md instructions for ",
     "<environment_context>",
     "<turn_aborted>",
@@ -27,26 +27,26 @@ pub const NOT_SAID: &[&str] = &[
     "Warning: apply_patch was requested via ",
 ];
 
-/// An item of the conversation: Responses JSON without the item's id.
+/// An item of a conversation: its Responses JSON without the id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputItem {
     json: Arc<str>,
     id: Option<Arc<str>>,
-    /// Reasoning that only another wire than Responses can take back.
+    /// Reasoning that another wire produced, which the Responses API cannot take back.
     foreign: bool,
 }
 
 impl InputItem {
-    /// `None` for items that are never sent.
+    /// Returns `None` for items that are never sent.
     pub fn new(item: &ResponseItem) -> Option<Self> {
         Self::with_id(item, None)
     }
 
-    /// An item that has this id where the provider stores items. The protocol's own types do not keep the
-    /// ids of all items.
+    /// As [`InputItem::new`], with the id to send where the provider stores items. The protocol's item types do not
+    /// carry all ids.
     pub fn with_id(item: &ResponseItem, id: Option<&str>) -> Option<Self> {
         let json = serde_json::to_string(&Sent::from(item)?).ok()?;
-        // The id of a picture is always sent, so it stands in the JSON already.
+        // The id of an image generation is always sent, so it is part of the JSON.
         let id = id.or(own_id(item)).filter(|_| !matches!(item, ResponseItem::ImageGenerationCall { .. }));
         Some(Self { json: json.into(), id: id.map(Into::into), foreign: is_foreign(item) })
     }
@@ -63,12 +63,12 @@ impl InputItem {
         self.foreign
     }
 
-    /// The item again, without its id.
+    /// Decodes the item, without its id.
     pub fn decode(&self) -> Option<ResponseItem> {
         serde_json::from_str(&self.json).ok()
     }
 
-    /// Bytes of JSON.
+    /// The length of the JSON in bytes.
     #[allow(clippy::len_without_is_empty, reason = "an item is never empty")]
     pub fn len(&self) -> usize {
         self.json.len()
@@ -94,10 +94,10 @@ fn own_id(item: &ResponseItem) -> Option<&str> {
 }
 
 fn is_foreign(item: &ResponseItem) -> bool {
-    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(seal), .. } if Seal::is_foreign(seal))
+    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(origin), .. } if ReasoningOrigin::is_foreign(origin))
 }
 
-/// Exactly the fields that a model is sent.
+/// The fields of an item that are sent.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Sent<'a> {
@@ -214,7 +214,7 @@ impl<'a> Sent<'a> {
     }
 }
 
-/// What a search did, without what is not known.
+/// The action of a web search, without absent fields.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SentAction<'a> {
@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    /// What is sent for an item that came like this; null for nothing.
+    /// Checks what is sent for an item; null for nothing.
     fn check(item: JsonValue, sent: JsonValue) {
         let decoded: ResponseItem = serde_json::from_value(item.clone()).unwrap();
         let input = InputItem::new(&decoded);
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(found, sent, "{item}");
         if let Some(input) = input {
             let again = InputItem::new(&input.decode().unwrap()).unwrap();
-            assert_eq!(again.json(), input.json(), "an item survives being sent and read");
+            assert_eq!(again.json(), input.json(), "encoding and decoding round-trips");
         }
     }
 
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_says_what_it_does_not_have() {
+    fn reasoning_sends_absent_parts_as_null() {
         check(
             json!({ "type": "reasoning", "id": "r", "summary": [] }),
             json!({ "type": "reasoning", "summary": [], "content": null, "encrypted_content": null }),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_their_outputs_keep_what_ties_them_together() {
+    fn calls_and_outputs_keep_their_call_ids() {
         for item in [
             json!({ "type": "function_call", "name": "f", "arguments": "{}", "call_id": "c" }),
             json!({ "type": "function_call", "name": "f", "namespace": "n", "arguments": "{}", "call_id": "c" }),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_says_only_what_it_did() {
+    fn a_web_search_omits_absent_fields() {
         for (action, sent) in [
             (json!({ "type": "search", "query": "q", "sources": [] }), json!({ "type": "search", "query": "q" })),
             (json!({ "type": "open_page", "url": "u" }), json!({ "type": "open_page", "url": "u" })),
@@ -336,14 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_model_understands_is_not_sent() {
+    fn unknown_items_and_ghost_snapshots_are_not_sent() {
         check(json!({ "type": "hologram" }), JsonValue::Null);
         let commit = json!({ "id": "c", "preexisting_untracked_files": [], "preexisting_untracked_dirs": [] });
         check(json!({ "type": "ghost_snapshot", "ghost_commit": commit }), JsonValue::Null);
     }
 
     #[test]
-    fn ids_stand_beside_the_json() {
+    fn ids_are_not_part_of_the_json() {
         let item = |item: JsonValue| serde_json::from_value::<ResponseItem>(item).unwrap();
         let message = item(json!({ "type": "message", "id": "m", "role": "user", "content": [] }));
         let reasoning = item(json!({ "type": "reasoning", "id": "r", "summary": [] }));

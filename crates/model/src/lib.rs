@@ -1,9 +1,8 @@
-//! Models: the catalogue of those that are known, and the providers that answer a request with one stream
-//! of [`ModelEvent`]s, whatever their wire looks like. Retries of a request before its answer begins happen
-//! here; retries of a stream that broke are the caller's. Knows neither tools nor threads.
+//! Models: the catalogue of known models, and the providers, each of which answers a request with one stream of
+//! [`ModelEvent`]s, whatever its wire. Retries a request before its response begins; retrying a stream that broke is
+//! the caller's task. Knows neither tools nor threads.
 //!
-//! Where to start: [`Session`] for calling a model, [`Request`] for what it is told, [`Catalogue`] for what
-//! is known about it.
+//! Where to start: [`Session`] calls a model, [`Request`] is what it is sent, [`Catalogue`] is what is known about it.
 
 mod anthropic;
 mod call;
@@ -13,6 +12,7 @@ mod compose;
 mod credentials;
 mod error;
 mod event;
+mod event_json;
 mod framing;
 mod http;
 mod idle;
@@ -29,7 +29,6 @@ mod retry;
 mod session;
 pub mod sse;
 mod stream;
-mod tape;
 mod tool_schema;
 mod tools;
 mod transcript;
@@ -39,7 +38,7 @@ pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
 pub use http::{Http, HttpError};
-pub use input::{InputItem, NOT_SAID};
+pub use input::{CONTEXT_PREFIXES, InputItem};
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use provider::Provider;

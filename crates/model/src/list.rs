@@ -1,4 +1,4 @@
-//! Which models a provider has, as it says itself.
+//! The models that a provider lists.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::call::{Call, Caller};
 use crate::refusal::{ErrorDetail, Refusal};
 use crate::{Http, Identity, ModelError, Provider, anthropic};
 
-/// Big routers list hundreds of models in a few megabytes.
+/// Large routers list hundreds of models in a few megabytes.
 const MAX_LIST: usize = 16 * 1024 * 1024;
 
-/// The names of the provider's models, sorted. How long that may take is for the caller to say.
+/// Returns the names of the provider's models, sorted. Has no timeout for the body; the caller sets one.
 pub async fn list_models(
     provider: &Arc<Provider>,
     http: &Arc<Http>,
@@ -26,7 +26,7 @@ pub async fn list_models(
         WireApi::Responses | WireApi::Chat => HeaderMap::new(),
     };
     let (method, accept) = (Method::GET, "application/json");
-    let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), refused };
+    let call = Call { method, route: "/models", accept, headers, body: Bytes::new(), to_error };
     let called = caller.call(&call).await?;
     let body = called.answer.body.read(MAX_LIST).await;
     let body = body.map_err(|error| ModelError::unanswered(called.url, error))?;
@@ -34,11 +34,11 @@ pub async fn list_models(
     Ok(names(&body))
 }
 
-fn refused(refusal: &Refusal<'_>) -> ModelError {
+fn to_error(refusal: &Refusal<'_>) -> ModelError {
     refusal.unexpected(&ErrorDetail::parse_any(refusal.body))
 }
 
-/// `data` of most, `models` of some, or a bare list.
+/// Finds the models under `data`, under `models`, or in a bare list.
 fn names(body: &JsonValue) -> Vec<String> {
     let list = [&body["data"], &body["models"], body].into_iter().find_map(JsonValue::as_array);
     let name = |model: &JsonValue| model["id"].as_str().or(model["slug"].as_str()).map(str::to_owned);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_come_in_a_few_forms() {
+    fn model_lists_are_read_in_every_known_form() {
         for body in [
             json!({ "object": "list", "data": [{ "id": "b" }, { "id": "a" }, { "id": "b" }, {}] }),
             json!({ "models": [{ "slug": "a" }, { "slug": "b" }] }),

@@ -1,4 +1,4 @@
-//! A provider, resolved: everything that the configuration and the environment say about reaching it.
+//! A provider, resolved from the configuration and the environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use loomd_protocol::{AbsolutePathBuf, Secret};
 use percent_encoding::percent_decode_str;
 
 use crate::ModelError;
-use crate::credentials::{Bearer, Command, Credentials, Fixed};
+use crate::credentials::{Bearer, CommandCredentials, Credentials, FixedCredentials};
 use crate::record::Recorder;
 use crate::rehearsal::Scenario;
 
@@ -25,13 +25,13 @@ const OPENAI_URL: &str = "https://api.openai.com/v1";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
 
-/// Never changes, and is shared by all sessions that use it.
+/// How to reach one provider. Immutable, and shared by all sessions that use it.
 pub struct Provider {
     id: String,
     name: String,
     wire: WireApi,
     base_url: Option<String>,
-    /// With its question mark.
+    /// Includes the leading `?`.
     query: String,
     headers: HeaderMap,
     credentials: Arc<dyn Credentials>,
@@ -41,15 +41,15 @@ pub struct Provider {
     stream_idle_timeout: Duration,
     websocket_connect_timeout: Duration,
     websockets: bool,
-    /// It is the rehearsal, whatever its name.
-    rehearses: bool,
+    /// Served by the built-in model, whatever its id.
+    is_rehearsal: bool,
     scenario: Option<Arc<Scenario>>,
     recorder: Option<Arc<Recorder>>,
 }
 
 impl Provider {
-    /// `account` are the credentials of the user's OpenAI account. They are only used for a provider that
-    /// asks for them.
+    /// `account` are the credentials of the user's OpenAI account. Used only if the configuration sets
+    /// `requires_openai_auth`.
     pub fn new(
         id: &str,
         config: &ModelProvider,
@@ -68,10 +68,10 @@ impl Provider {
         let base_url = local_url(id, env).or_else(|| config.base_url.clone());
         let (base_url, password) = base_url.map(split_password).unzip();
         let path = |variable: &str, configured: &Option<AbsolutePathBuf>| {
-            set(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
+            non_blank(env, variable).map(PathBuf::from).or_else(|| configured.as_ref().map(|path| path.to_path_buf()))
         };
         let (record, scenario) = (path("LOOMD_RECORD", &config.record), path("LOOMD_SCENARIO", &config.scenario));
-        let rehearses = id == REHEARSAL && base_url.is_none();
+        let is_rehearsal = id == REHEARSAL && base_url.is_none();
         let mut headers = headers(id, config, env);
         if let Some(password) = password.flatten() {
             headers.entry(AUTHORIZATION).or_insert(password);
@@ -90,17 +90,18 @@ impl Provider {
             stream_idle_timeout: config.stream_idle_timeout(),
             websocket_connect_timeout: config.websocket_connect_timeout(),
             websockets: config.supports_websockets,
-            rehearses,
+            is_rehearsal,
             scenario: scenario.map(Scenario::new),
             recorder: record.map(|path| Recorder::new(path, secrets(config, env))),
         }
     }
 
-    /// A provider of this name and configuration that is never called: the rehearsal plays it.
-    pub fn played(id: &str, config: &ModelProvider, scenario: Arc<Scenario>) -> Arc<Self> {
+    /// Returns a provider of this id and configuration that is never called: the rehearsal plays `scenario` in its
+    /// place.
+    pub fn scripted(id: &str, config: &ModelProvider, scenario: Arc<Scenario>) -> Arc<Self> {
         let config = ModelProvider { record: None, ..config.clone() };
         let provider = Self::build(id, &config, &|_| None, None);
-        Arc::new(Self { rehearses: true, scenario: Some(scenario), ..provider })
+        Arc::new(Self { is_rehearsal: true, scenario: Some(scenario), ..provider })
     }
 
     pub fn id(&self) -> &str {
@@ -111,23 +112,23 @@ impl Provider {
         &self.name
     }
 
-    /// How often the caller may try again after a stream broke.
+    /// How often the caller may retry after a stream broke.
     pub fn stream_max_retries(&self) -> u64 {
         self.stream_max_retries
     }
 
-    /// How long the head of an answer, and then each event, may take.
+    /// The limit for the response head, and then for each event.
     pub fn stream_idle_timeout(&self) -> Duration {
         self.stream_idle_timeout
     }
 
-    /// Whether it is called with the user's OpenAI account.
+    /// Whether calls use the user's OpenAI account.
     pub fn uses_account(&self) -> bool {
         self.uses_account
     }
 
-    /// Whether it can shorten a conversation itself: [`crate::Session::compact`].
-    pub fn compacts(&self) -> bool {
+    /// Whether the provider supports [`crate::Session::compact`].
+    pub fn supports_compaction(&self) -> bool {
         self.name == "OpenAI"
     }
 
@@ -151,14 +152,14 @@ impl Provider {
         &*self.credentials
     }
 
-    /// Those of the configuration, not of one call.
+    /// The configured headers.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The model that is built in.
+    /// Whether the built-in model serves this provider.
     pub(crate) fn is_rehearsal(&self) -> bool {
-        self.rehearses
+        self.is_rehearsal
     }
 
     pub(crate) fn scenario(&self) -> Option<Arc<Scenario>> {
@@ -173,19 +174,19 @@ impl Provider {
         self.id == OPENAI
     }
 
-    /// Where it is reached, if the configuration says so.
+    /// The host of the configured base URL.
     pub(crate) fn host(&self) -> Option<String> {
         let uri: hyper::Uri = self.base_url.as_deref()?.parse().ok()?;
         uri.host().map(str::to_ascii_lowercase)
     }
 
-    /// Azure keeps what it is told, so it must know which item is which.
+    /// Azure stores items, so they are sent with their ids.
     pub(crate) fn stores_items(&self) -> bool {
         let host = self.host().unwrap_or_default();
         self.name.eq_ignore_ascii_case("azure") || host.split('.').skip(1).any(|label| label.starts_with("azure"))
     }
 
-    /// The address of a route, in two parts: the query may hold a key and is not for messages.
+    /// Returns the URL of a route, and separately the query, which may contain a key and must not appear in messages.
     pub(crate) fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
         let default = match self.wire {
             WireApi::Anthropic => ANTHROPIC_URL,
@@ -203,16 +204,16 @@ impl fmt::Debug for Provider {
     }
 }
 
-/// Models on this machine are where the environment says.
+/// The environment's URL for local servers.
 fn local_url(id: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     if !matches!(id, "ollama" | "lmstudio") {
         return None;
     }
-    let url = set(env, "CODEX_OSS_BASE_URL");
-    url.or_else(|| set(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
+    let url = non_blank(env, "CODEX_OSS_BASE_URL");
+    url.or_else(|| non_blank(env, "CODEX_OSS_PORT").map(|port| format!("http://localhost:{port}/v1")))
 }
 
-/// Takes user and password out of an address, so that they show up in no message, and gives the header that
+/// Removes user and password from a URL, so that no message shows them, and returns the `Authorization` header that
 /// carries them instead.
 fn split_password(url: String) -> (String, Option<HeaderValue>) {
     let Some((scheme, rest)) = url.split_once("://") else { return (url, None) };
@@ -226,7 +227,7 @@ fn split_password(url: String) -> (String, Option<HeaderValue>) {
     (format!("{scheme}://{host}{}", &rest[end..]), header)
 }
 
-/// Values are the user's own and go as they are, except for what no address can have.
+/// Formats query parameters. Values are sent as configured, except for characters that a URL cannot contain.
 fn query(params: Option<&BTreeMap<String, String>>) -> String {
     let mut query = String::new();
     for (name, value) in params.into_iter().flatten() {
@@ -245,7 +246,7 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
     let openai = [("OpenAI-Organization", "OPENAI_ORGANIZATION"), ("OpenAI-Project", "OPENAI_PROJECT")];
     let openai = openai.into_iter().filter(|_| id == OPENAI);
     let named = config.env_http_headers.iter().flatten().map(|(name, variable)| (name.as_str(), variable.as_str()));
-    let from_env = openai.chain(named).filter_map(|(name, variable)| Some((name, set(env, variable)?)));
+    let from_env = openai.chain(named).filter_map(|(name, variable)| Some((name, non_blank(env, variable)?)));
     let fixed = config.http_headers.iter().flatten().map(|(name, value)| (name.as_str(), value.reveal().to_owned()));
     let mut headers = HeaderMap::new();
     for (name, value) in fixed.chain(from_env) {
@@ -254,16 +255,16 @@ fn headers(id: &str, config: &ModelProvider, env: &dyn Fn(&str) -> Option<String
                 value.set_sensitive(true);
                 headers.insert(name, value);
             }
-            _ => tracing::warn!(provider = id, header = name, "a configured header cannot be sent"),
+            _ => tracing::warn!(provider = id, header = name, "invalid configured header: not sent"),
         }
     }
     headers
 }
 
-/// What nobody who reads a recording should learn.
+/// The values to remove from recordings.
 fn secrets(config: &ModelProvider, env: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
     let variables = config.env_key.iter().chain(config.env_http_headers.iter().flatten().map(|(_, variable)| variable));
-    let from_env = variables.filter_map(|variable| set(env, variable)).map(Secret::from);
+    let from_env = variables.filter_map(|variable| non_blank(env, variable)).map(Secret::from);
     let fixed =
         config.experimental_bearer_token.iter().chain(config.http_headers.iter().flatten().map(|(_, value)| value));
     from_env.chain(fixed.cloned()).collect()
@@ -275,7 +276,7 @@ fn credentials(
     account: Option<Arc<dyn Credentials>>,
 ) -> Arc<dyn Credentials> {
     if let Some(variable) = &config.env_key {
-        return Arc::new(Fixed(match set(env, variable) {
+        return Arc::new(FixedCredentials(match non_blank(env, variable) {
             Some(key) => Ok(Some(Bearer::key(Secret::from(key)))),
             None => Err(ModelError::MissingKey {
                 variable: variable.clone(),
@@ -284,15 +285,15 @@ fn credentials(
         }));
     }
     if let Some(token) = &config.experimental_bearer_token {
-        return Arc::new(Fixed(Ok(Some(Bearer::key(token.clone())))));
+        return Arc::new(FixedCredentials(Ok(Some(Bearer::key(token.clone())))));
     }
     if let Some(auth) = &config.auth {
-        return Arc::new(Command::new(auth.clone()));
+        return Arc::new(CommandCredentials::new(auth.clone()));
     }
-    account.filter(|_| config.requires_openai_auth).unwrap_or_else(|| Arc::new(Fixed(Ok(None))))
+    account.filter(|_| config.requires_openai_auth).unwrap_or_else(|| Arc::new(FixedCredentials(Ok(None))))
 }
 
-/// Blank is as good as unset.
-fn set(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+/// The value of a variable, unless it is unset or blank.
+fn non_blank(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     env(name).filter(|value| !value.trim().is_empty())
 }

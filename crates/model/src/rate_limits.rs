@@ -1,14 +1,14 @@
-//! How much of the account's limits is used, as the headers of an answer say it.
+//! The usage of the account's rate limits, from response headers and websocket events.
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
 use loomd_protocol::{CreditsSnapshot, PlanType, RateLimitSnapshot, RateLimitWindow};
 use serde::Deserialize;
 
-/// The limit that every answer is counted against.
+/// The limit that every call counts against.
 const MAIN: &str = "codex";
 
-/// The main limit, be anything said about it or not, then the others that the headers name, sorted.
+/// Returns the main limit, even if no header mentions it, then the other limits in the headers, sorted.
 pub(crate) fn from_headers(headers: &HeaderMap) -> Vec<RateLimitSnapshot> {
     let mut others: Vec<_> = headers.keys().filter_map(family).filter(|family| *family != MAIN).collect();
     others.sort_unstable();
@@ -16,13 +16,13 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> Vec<RateLimitSnapshot> {
     std::iter::once(snapshot(headers, MAIN)).chain(others).collect()
 }
 
-/// The limit that a refusal is about.
+/// Returns the limit that a refused call reached.
 pub(crate) fn active(headers: &HeaderMap) -> RateLimitSnapshot {
     let name = text(headers, "x-codex-active-limit").map(|name| name.to_ascii_lowercase().replace('_', "-"));
     snapshot(headers, name.as_deref().unwrap_or(MAIN))
 }
 
-/// An event of a websocket.
+/// The websocket event `codex.rate_limits`.
 #[derive(Deserialize)]
 pub(crate) struct RateLimitsEvent {
     plan_type: Option<PlanType>,
@@ -69,7 +69,7 @@ impl From<RateLimitsEvent> for RateLimitSnapshot {
     }
 }
 
-/// `<family>` in `x-<family>-primary-used-percent`.
+/// Returns `<family>` of `x-<family>-primary-used-percent`.
 fn family(header: &HeaderName) -> Option<&str> {
     header.as_str().strip_prefix("x-")?.strip_suffix("-primary-used-percent")
 }
@@ -93,7 +93,7 @@ fn snapshot(headers: &HeaderMap, family: &str) -> RateLimitSnapshot {
     }
 }
 
-/// `None` when it says nothing.
+/// Returns `None` for a window without information.
 fn window(used_percent: f64, minutes: Option<i64>, resets_at: Option<i64>) -> Option<RateLimitWindow> {
     let says = used_percent != 0.0 || minutes.is_some_and(|minutes| minutes != 0) || resets_at.is_some();
     (used_percent.is_finite() && says).then(|| RateLimitWindow {
@@ -119,7 +119,7 @@ fn flag(headers: &HeaderMap, name: &str) -> Option<bool> {
     }
 }
 
-/// Trimmed, and not blank.
+/// A header's value, trimmed; `None` if blank.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn the_main_limit_is_there_without_any_header() {
+    fn the_main_limit_is_reported_without_headers() {
         assert_eq!(from_headers(&HeaderMap::new()), [limit("codex")]);
     }
 
     #[test]
-    fn windows_and_credits_are_read() {
+    fn windows_and_credits_are_read_from_headers() {
         let found = from_headers(&headers(&[
             ("x-codex-primary-used-percent", "12.5"),
             ("x-codex-primary-window-minutes", "300"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_must_say_something() {
+    fn windows_without_information_are_omitted() {
         for (percent, minutes, there) in
             [("0", "0", false), ("0", "5", true), ("nan", "5", false), ("x", "5", false), ("1e99", "0", true)]
         {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn other_limits_follow_sorted() {
+    fn other_limits_follow_the_main_one_sorted() {
         let found = from_headers(&headers(&[
             ("x-zoo-primary-used-percent", "1"),
             ("x-codex-big-primary-used-percent", "70"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_its_limit() {
+    fn a_refusal_reports_the_active_limit() {
         let found = active(&headers(&[
             ("x-codex-active-limit", "Codex_Big"),
             ("x-codex-big-primary-used-percent", "100"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_websocket_says_it_in_an_event() {
+    fn websocket_rate_limit_events_are_decoded() {
         let event: RateLimitsEvent = serde_json::from_str(
             r#"{"type":"codex.rate_limits","plan_type":"plus","rate_limits":{"allowed":true,"limit_reached":false,
             "primary":{"used_percent":42,"window_minutes":60,"reset_at":1700000000},"secondary":null},

@@ -1,28 +1,29 @@
-//! Writing down what a provider answers, as a scenario that the rehearsal can play. Secrets are taken out of
-//! it first: the credentials of the provider, and what looks like a key.
+//! Records the responses of a provider as a scenario that the rehearsal can replay. Secrets are removed first: the
+//! provider's credentials, and text that looks like a key.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use loomd_protocol::{JsonValue, Secret};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::event::EventSource;
-use crate::{Events, ModelError, ModelEvent, Request, tape};
+use crate::{Events, ModelError, ModelEvent, Request, event_json};
 
-/// Stands for a secret.
+/// The replacement of a secret.
 const REMOVED: &str = "[removed]";
 
-/// Shorter ones would turn up in ordinary words.
+/// Shorter secrets would match ordinary words.
 const MIN_SECRET: usize = 8;
 
-/// How keys begin. What follows, as far as keys go, goes with it.
+/// Prefixes of keys.
 const KEY_STARTS: &[&str] = &["sk-", "sk_", "gsk_", "xai-", "AIza", "ghp_", "github_pat_", "xoxb-", "Bearer ", "eyJ"];
 
-/// A file that answers are added to, one after the other, by all sessions of a provider.
+/// A file to which all sessions of a provider append their responses.
 pub(crate) struct Recorder {
     path: PathBuf,
     secrets: Vec<Secret>,
@@ -30,54 +31,54 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// The file is made when there is something to write.
+    /// The file is created by the first write.
     pub fn new(path: PathBuf, secrets: Vec<Secret>) -> Arc<Self> {
         let long = |secret: &Secret| secret.reveal().len() >= MIN_SECRET;
         Arc::new(Self { path, secrets: secrets.into_iter().filter(long).collect(), file: Mutex::default() })
     }
 
-    /// The same events, written down when they have come to an end.
+    /// Wraps a stream of events: they are written when the wrapper is dropped.
     pub fn record(self: &Arc<Self>, request: &Request, events: Events) -> Events {
-        Events::new(Recording { events, answer: Answer::new(request), recorder: Arc::clone(self) })
+        Events::new(RecordingEvents { events, record: ResponseRecord::new(request), recorder: Arc::clone(self) })
     }
 
-    /// A call that was refused before there were any events.
-    pub fn refused(&self, request: &Request, error: &ModelError) {
-        let mut answer = Answer::new(request);
-        answer.lines.push(tape::encode(&Err(error.clone())));
-        self.write(&answer);
+    /// Records a call that failed before its stream began.
+    pub fn record_refusal(&self, request: &Request, error: &ModelError) {
+        let mut record = ResponseRecord::new(request);
+        record.lines.push(event_json::encode(&Err(error.clone())));
+        self.write(&record);
     }
 
-    /// An answer in one piece, so that those of other threads do not come between its lines. A recording that
-    /// cannot be written is no reason to stop working.
-    fn write(&self, answer: &Answer) {
+    /// Appends a response in one write, so that responses of other threads do not interleave with it. Failures are only
+    /// logged.
+    fn write(&self, record: &ResponseRecord) {
         let mut text = String::new();
-        for line in &answer.lines {
+        for line in &record.lines {
             let mut line = line.clone();
-            self.clean(&mut line);
+            self.redact(&mut line);
             text += &format!("{line}\n");
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         if file.is_none() {
-            *file = open(&self.path).inspect_err(|error| tracing::warn!(%error, "a recording cannot be written")).ok();
+            *file = open(&self.path).inspect_err(|error| tracing::warn!(%error, "recording not written")).ok();
         }
         if let Some(file) = &mut *file
             && let Err(error) = file.write_all(text.as_bytes())
         {
-            tracing::warn!(%error, "a recording cannot be written");
+            tracing::warn!(%error, "recording not written");
         }
     }
 
-    fn clean(&self, value: &mut JsonValue) {
+    fn redact(&self, value: &mut JsonValue) {
         match value {
-            JsonValue::String(text) => self.clean_text(text),
-            JsonValue::Array(values) => values.iter_mut().for_each(|value| self.clean(value)),
-            JsonValue::Object(members) => members.values_mut().for_each(|value| self.clean(value)),
+            JsonValue::String(text) => self.redact_text(text),
+            JsonValue::Array(values) => values.iter_mut().for_each(|value| self.redact(value)),
+            JsonValue::Object(members) => members.values_mut().for_each(|value| self.redact(value)),
             _ => {}
         }
     }
 
-    fn clean_text(&self, text: &mut String) {
+    fn redact_text(&self, text: &mut String) {
         for secret in &self.secrets {
             if text.contains(secret.reveal()) {
                 *text = text.replace(secret.reveal(), REMOVED);
@@ -91,7 +92,7 @@ impl Recorder {
     }
 }
 
-/// The text without keys that begin like this.
+/// Removes keys with this prefix from a text.
 fn without_keys(text: &str, start: &str) -> String {
     /// Shorter than any key.
     const MIN_KEY: usize = 16;
@@ -113,17 +114,17 @@ fn without_keys(text: &str, start: &str) -> String {
     clean + rest
 }
 
-/// Only the user may read it: it holds what was said.
+/// Readable by the owner only: it holds conversations.
 fn open(path: &Path) -> std::io::Result<File> {
     loomd_private::options().append(true).create(true).open(path)
 }
 
-/// The lines of one answer.
-struct Answer {
+/// The lines of one response.
+struct ResponseRecord {
     lines: Vec<JsonValue>,
 }
 
-impl Answer {
+impl ResponseRecord {
     fn new(request: &Request) -> Self {
         let about = json!({
             "thread": request.headers.session_id, "model": request.model, "input_items": request.input.len(),
@@ -132,34 +133,34 @@ impl Answer {
     }
 }
 
-struct Recording {
+struct RecordingEvents {
     events: Events,
-    answer: Answer,
+    record: ResponseRecord,
     recorder: Arc<Recorder>,
 }
 
-impl Recording {
-    fn note(&mut self, event: Result<ModelEvent, ModelError>) -> Result<ModelEvent, ModelError> {
-        self.answer.lines.push(tape::encode(&event));
+impl RecordingEvents {
+    fn push(&mut self, event: Result<ModelEvent, ModelError>) -> Result<ModelEvent, ModelError> {
+        self.record.lines.push(event_json::encode(&event));
         event
     }
 }
 
-impl EventSource for Recording {
+impl EventSource for RecordingEvents {
     fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         let event = self.events.try_next_ready()?;
-        Some(self.note(event))
+        Some(self.push(event))
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
-        self.events.poll_next(cx).map(|event| event.map(|event| self.note(event)))
+        self.events.poll_next(cx).map(|event| event.map(|event| self.push(event)))
     }
 }
 
-/// However it ended.
-impl Drop for Recording {
+/// Written however the stream ended.
+impl Drop for RecordingEvents {
     fn drop(&mut self) {
-        self.recorder.write(&self.answer);
+        self.recorder.write(&self.record);
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_taken_out_wherever_they_stand() {
+    fn secrets_and_keys_are_redacted_in_any_text() {
         let recorder = Recorder::new(
             "/nowhere".into(),
             ["topsecret-1234", "short"].map(|text| Secret::from(text.to_owned())).to_vec(),
@@ -183,7 +184,7 @@ mod tests {
             ("two: ghp_0123456789abcdefABCDEF ghp_0123456789abcdefABCDEF.", "two: [removed] [removed]"),
         ] {
             let mut value = json!({ "a": [text] });
-            recorder.clean(&mut value);
+            recorder.redact(&mut value);
             assert_eq!(value, json!({ "a": [clean] }));
         }
     }

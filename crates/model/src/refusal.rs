@@ -1,4 +1,4 @@
-//! An answer that is no success: status, headers and body. What it means is for each wire to say.
+//! An HTTP response with an error status. Each wire maps it to a [`ModelError`].
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use loomd_protocol::{JsonValue, PlanType};
 
 use crate::{ModelError, retry};
 
-/// How much of a body that is no JSON is shown.
+/// How much of a body that is not JSON an error shows.
 const SHOWN_BODY: usize = 1000;
 
 #[derive(Debug)]
@@ -17,11 +17,11 @@ pub(crate) struct Refusal<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
     pub body: &'a str,
-    /// Without its query, which may hold a key.
+    /// Without its query, which may contain a key.
     pub url: &'a str,
 }
 
-/// What the body says, as far as it says it in the usual way.
+/// The error object of a body, in the usual form.
 #[derive(Default)]
 pub(crate) struct ErrorDetail {
     pub kind: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct ErrorDetail {
 impl ErrorDetail {
     pub fn parse(body: &str) -> Self {
         let body: JsonValue = serde_json::from_str(body).unwrap_or_default();
-        // Some wrap the body in a list.
+        // Some servers wrap the body in a list.
         let error = if body.is_array() { &body[0]["error"] } else { &body["error"] };
         let text = |value: &JsonValue| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         Self {
@@ -48,13 +48,13 @@ impl ErrorDetail {
 }
 
 impl ErrorDetail {
-    /// As [`ErrorDetail::parse`], and the other places where servers put what they have to say.
+    /// As [`ErrorDetail::parse`], and also reads `detail`, `message`, `code` and `type` at the top level.
     pub fn parse_any(body: &str) -> Self {
         let mut error = Self::parse(body);
         let body: JsonValue = serde_json::from_str(body).unwrap_or_default();
         let detail = body.get("detail").map(|detail| match detail {
             JsonValue::String(text) => text.clone(),
-            // What a field of the request is accused of.
+            // Validation errors, one per field of the request.
             JsonValue::Array(problems) => {
                 let words = problems.iter().filter_map(|problem| problem["msg"].as_str());
                 words.collect::<Vec<_>>().join("; ")
@@ -69,7 +69,7 @@ impl ErrorDetail {
     }
 }
 
-/// How servers say that a conversation does not fit, in small letters.
+/// Phrases, in lower case, that report an exceeded context window.
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
@@ -87,7 +87,7 @@ const TOO_LONG: &[&str] = &[
     "input token count",
 ];
 
-/// How servers say that they cannot read a picture, in small letters.
+/// Phrases, in lower case, that report an unreadable image.
 const BAD_IMAGE: &[&str] = &[
     "does not represent a valid image",
     "could not process image",
@@ -97,7 +97,7 @@ const BAD_IMAGE: &[&str] = &[
     "image does not match the provided media type",
 ];
 
-/// A body that is an HTML page, in words: proxies and wrong addresses answer with one.
+/// Describes a body that is an HTML page, as proxies and wrong URLs return it.
 pub(crate) fn html(body: &str) -> Option<String> {
     let body = body.trim_start();
     let start = body.get(..body.floor_char_boundary(15))?.to_ascii_lowercase();
@@ -113,13 +113,13 @@ pub(crate) fn html(body: &str) -> Option<String> {
     })
 }
 
-/// Whether a body says that the conversation does not fit.
+/// Whether a body reports an exceeded context window.
 pub(crate) fn is_too_long(body: &str) -> bool {
     let body = body.to_ascii_lowercase();
     TOO_LONG.iter().any(|words| body.contains(words))
 }
 
-/// Whether a body says that a picture cannot be read.
+/// Whether a body reports an unreadable image.
 pub(crate) fn is_bad_image(body: &str) -> bool {
     let body = body.to_ascii_lowercase();
     BAD_IMAGE.iter().any(|words| body.contains(words))
@@ -132,24 +132,24 @@ impl Refusal<'_> {
         ModelError::BadRequest { message, body }
     }
 
-    /// A plain 429.
+    /// A 429 that is not about quota or a plan.
     pub fn too_many_requests(&self, error: &ErrorDetail) -> ModelError {
-        let said = self.said(error);
-        ModelError::TooManyRequests { request_id: self.request_id(), said, retry_after: self.retry_after() }
+        let provider_message = self.provider_message(error);
+        ModelError::TooManyRequests { request_id: self.request_id(), provider_message, retry_after: self.retry_after() }
     }
 
-    /// A plain 500.
+    /// A 500 without a meaning of its own.
     pub fn high_demand(&self, error: &ErrorDetail) -> ModelError {
-        ModelError::HighDemand { said: self.said(error), retry_after: self.retry_after() }
+        ModelError::HighDemand { provider_message: self.provider_message(error), retry_after: self.retry_after() }
     }
 
-    /// The provider's own words, where the message of the error leaves them out. The address and the request id are
-    /// for those who run the provider.
-    pub fn said(&self, error: &ErrorDetail) -> Option<String> {
+    /// The provider's own message, for errors whose text leaves it out. Includes the URL and the request id, for the
+    /// operators of the provider.
+    pub fn provider_message(&self, error: &ErrorDetail) -> Option<String> {
         Some(self.message(error))
     }
 
-    /// A status that means nothing special.
+    /// A status without a meaning of its own.
     pub fn unexpected(&self, error: &ErrorDetail) -> ModelError {
         let (status, message) = (self.status.as_u16(), self.message(error));
         ModelError::Status { status, message, retry_after: self.retry_after() }
@@ -207,10 +207,10 @@ impl Refusal<'_> {
         body["error"]["code"].as_str().map(Into::into)
     }
 
-    /// Only where trying again makes sense.
+    /// The wait that `Retry-After` asks for; `None` unless the status is 429 or 5xx.
     pub fn retry_after(&self) -> Option<std::time::Duration> {
         let sensible = self.status == StatusCode::TOO_MANY_REQUESTS || self.status.is_server_error();
-        sensible.then(|| retry::asked_by_header(self.headers, SystemTime::now()))?
+        sensible.then(|| retry::retry_after_header(self.headers, SystemTime::now()))?
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

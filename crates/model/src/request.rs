@@ -1,4 +1,4 @@
-//! What one call of a model is told.
+//! What one model call sends.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Request {
     /// `None` for a model that does not reason.
     pub reasoning: Option<Reasoning>,
     pub verbosity: Option<Verbosity>,
-    /// The JSON Schema that the answer has to follow.
+    /// The JSON Schema of the final message.
     pub output_schema: Option<JsonValue>,
     pub service_tier: Option<ServiceTier>,
     pub prompt_cache_key: String,
@@ -26,18 +26,18 @@ pub struct Request {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reasoning {
     pub effort: Option<ReasoningEffort>,
-    /// `None`, and the value of that name, ask for no summary.
+    /// `None` and `ReasoningSummary::None` request no summary.
     pub summary: Option<ReasoningSummary>,
 }
 
-/// What is said beside the body.
+/// Values that are sent as headers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallHeaders {
-    /// The thread.
+    /// The thread id.
     pub session_id: String,
-    /// JSON.
+    /// A JSON object.
     pub turn_metadata: Option<String>,
-    /// What the provider said earlier in this turn.
+    /// What the provider returned earlier in the same turn.
     pub turn_state: Option<String>,
     pub subagent: Option<String>,
     pub beta_features: Option<String>,

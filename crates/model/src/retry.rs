@@ -1,4 +1,4 @@
-//! How long to wait before trying again: by our own count, by a header, or by the words of a message.
+//! Delays of retries: exponential, from a header, or from the text of a message.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,24 +6,23 @@ use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// Waiting longer than this without a word only looks like a hang.
+/// A longer silent wait would look like a hang.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(30);
-/// Clients that failed together should not come back together.
+/// Clients that failed together must not retry together.
 const JITTER: f64 = 0.1;
 
-/// A wait that a provider asks for and that is still worth it. When it is longer the user has to know, so
-/// the call fails instead.
-pub(crate) const MAX_ASKED_DELAY: Duration = Duration::from_secs(120);
+/// The longest `retry-after` that is waited for. Beyond it the call fails, so that the user learns of it.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// The wait before a retry, counted from 1.
+/// The delay before the `retry`th retry, counted from 1.
 pub fn retry_delay(retry: u64) -> Duration {
     let doublings = u32::try_from(retry.saturating_sub(1)).unwrap_or(u32::MAX);
     let delay = FIRST_DELAY.saturating_mul(2u32.saturating_pow(doublings)).min(MAX_DELAY);
     delay.mul_f64(1.0 - JITTER + 2.0 * JITTER * fastrand::f64())
 }
 
-/// What `Retry-After` says: seconds, or a date. Some providers say it in milliseconds, too, and more precisely.
-pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// Reads `Retry-After`, in seconds or as a date, or the more precise `retry-after-ms`.
+pub(crate) fn retry_after_header(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.trim().parse::<f64>().ok());
     if let Some(delay) = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()) {
         return Some(delay);
@@ -36,8 +35,8 @@ pub(crate) fn asked_by_header(headers: &HeaderMap, now: SystemTime) -> Option<Du
     Some(SystemTime::from(date.timestamp()).duration_since(now).unwrap_or_default())
 }
 
-/// What a message like "try again in 1.5s" says.
-pub(crate) fn asked_by_message(message: &str) -> Option<Duration> {
+/// Reads a delay from a message such as "try again in 1.5s".
+pub(crate) fn retry_after_in_message(message: &str) -> Option<Duration> {
     const WORDS: &str = "try again in ";
     let message = message.to_ascii_lowercase();
     let mut rest = &message[message.find(WORDS)? + WORDS.len()..];
@@ -49,7 +48,7 @@ pub(crate) fn asked_by_message(message: &str) -> Option<Duration> {
     total
 }
 
-/// A number and its unit, and what follows them.
+/// Parses a number with its unit; returns the rest, too.
 fn amount(text: &str) -> Option<(Duration, &str)> {
     let text = text.trim_start();
     let (number, rest) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_from_200_ms_to_30_s_and_differ_a_little() {
+    fn delays_double_from_200_ms_to_30_s_with_jitter() {
         for (retry, millis) in [(1, 200), (2, 400), (5, 3200), (8, 25_600), (9, 30_000), (u64::MAX, 30_000)] {
             let delay = retry_delay(retry).as_millis();
             assert!((millis * 9 / 10..=millis * 11 / 10).contains(&delay), "{retry}: {delay}");
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_ask_in_seconds_or_by_date() {
+    fn retry_after_is_read_as_seconds_or_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (value, expected) in [
             ("7", Some(7.0)),
@@ -91,16 +90,16 @@ mod tests {
             ("soon", None),
         ] {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
-            assert_eq!(asked_by_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
+            assert_eq!(retry_after_header(&headers, now), expected.map(Duration::from_secs_f64), "{value}");
         }
-        assert_eq!(asked_by_header(&HeaderMap::new(), now), None);
+        assert_eq!(retry_after_header(&HeaderMap::new(), now), None);
         let mut both = HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]);
         both.insert("retry-after-ms", "1250".parse().unwrap());
-        assert_eq!(asked_by_header(&both, now), Some(Duration::from_millis(1250)));
+        assert_eq!(retry_after_header(&both, now), Some(Duration::from_millis(1250)));
     }
 
     #[test]
-    fn messages_ask_in_words() {
+    fn delays_in_messages_are_read() {
         for (message, expected) in [
             ("Rate limit reached. Please try again in 11.054s. Visit", Some(11.054)),
             ("Please try again in 28ms.", Some(0.028)),
@@ -113,7 +112,7 @@ mod tests {
             ("try again in 5", None),
             ("try again later", None),
         ] {
-            assert_eq!(asked_by_message(message), expected.map(Duration::from_secs_f64), "{message}");
+            assert_eq!(retry_after_in_message(message), expected.map(Duration::from_secs_f64), "{message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of one thread to its model, whatever language its provider speaks.
+//! The model calls of one thread, on any wire.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::rehearsal::Rehearsal;
 use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
 
-/// Who is calling, as providers are told.
+/// How this client identifies itself to providers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identity {
     pub user_agent: String,
     pub originator: String,
     pub version: String,
-    /// Where an administrator requires data to stay.
+    /// The region in which an administrator requires data to stay.
     pub residency: Option<&'static str>,
 }
 
-/// One per thread.
+/// The model calls of one thread.
 pub struct Session {
     provider: Arc<Provider>,
     wire: Wire,
@@ -48,14 +48,14 @@ impl Session {
         Self { provider, wire }
     }
 
-    /// Calls the model once. A request that fails before its answer begins is tried again inside.
+    /// Calls the model once. A request that fails before its response begins is retried internally.
     pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
         let events = self.call(request).await;
         match (self.provider.recorder(), events) {
             (None, events) => events,
             (Some(recorder), Ok(events)) => Ok(recorder.record(request, events)),
             (Some(recorder), Err(error)) => {
-                recorder.refused(request, &error);
+                recorder.record_refusal(request, &error);
                 Err(error)
             }
         }
@@ -70,18 +70,16 @@ impl Session {
         }
     }
 
-    /// Has the provider shorten the conversation, where [`Provider::compacts`] says that it can.
+    /// Lets the provider compact the conversation, where [`Provider::supports_compaction`] is true.
     pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
         match &mut self.wire {
             Wire::Responses(responses) => responses.compact(request).await,
             Wire::Rehearsal(rehearsal) => rehearsal.compact(request),
-            _ => {
-                Err(ModelError::Unsupported(format!("provider `{}` cannot shorten a conversation", self.provider.id())))
-            }
+            _ => Err(ModelError::Unsupported(format!("provider `{}` does not support compaction", self.provider.id()))),
         }
     }
 
-    /// Gives up on the websocket for good. True if it was in use until now.
+    /// Gives up the websocket for the rest of the session. Returns whether it was in use until now.
     pub fn fall_back_to_http(&mut self) -> bool {
         match &mut self.wire {
             Wire::Responses(responses) => responses.fall_back_to_http(),
@@ -89,8 +87,8 @@ impl Session {
         }
     }
 
-    /// Opens the websocket, if there is one, and tells the provider all but the input, so that the first
-    /// turn does not wait for that. A failure shows in the first call.
+    /// Opens the websocket, if there is one, and sends everything but the input, so that the first turn does not wait
+    /// for it. A failure surfaces in the first call.
     pub async fn warm_up(&mut self, request: &Request) {
         if let Wire::Responses(responses) = &mut self.wire {
             responses.warm_up(request).await;

@@ -1,47 +1,47 @@
-//! Server-sent events: bytes in, the data of each event out. Knows only `data` fields, because nothing else
-//! of an event counts here. However the bytes are cut, the same events come out.
+//! A parser of server-sent events: bytes in, the data of each event out. Other fields are ignored, because no provider
+//! needs them here. The events do not depend on how the bytes are split.
 
 use std::ops::Range;
 
 use memchr::memchr2;
 
-/// The most bytes that the data of one event, or a line, may have. A generated picture comes in one event, and the
-/// largest that providers offer has less than half of this.
+/// The limit on the data of one event, and on a line. A generated image arrives in one event, and the largest that
+/// providers offer is less than half of this.
 pub const MAX_EVENT: usize = 32 * 1024 * 1024;
 
-/// A buffer that one event has made larger than this is given back when it is empty again.
+/// A larger buffer is freed once it is empty.
 const KEPT_BUFFER: usize = 256 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// An event was longer than [`MAX_EVENT`], or than the limit that was set instead.
+/// An event exceeds [`MAX_EVENT`], or the limit that was set instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is longer than {} MiB", MAX_EVENT >> 20)]
 pub struct TooLong;
 
-/// Push bytes, then take events until there are none. After [`TooLong`] it is of no more use.
+/// Push bytes, then take events until there are none. Unusable after [`TooLong`].
 #[derive(Debug)]
 pub struct SseParser {
     bytes: Vec<u8>,
-    /// Where the first line begins that is not done.
+    /// The start of the first unfinished line.
     line: usize,
-    /// How far that line is known to have no end.
+    /// The end of the part of that line that was searched for a line end.
     seen: usize,
-    /// A CR ended the last line, so a LF that follows belongs to it.
+    /// The last line ended with CR, so a following LF belongs to it.
     after_cr: bool,
-    /// Nothing was read yet, so a byte order mark may come.
+    /// Nothing was read yet, so a byte order mark may follow.
     fresh: bool,
     /// The data of the current event; `None` while it has no `data` field.
     data: Option<Data>,
-    /// `data` has been handed out.
+    /// Whether `data` was returned to the caller.
     taken: bool,
     max_event: usize,
 }
 
-/// Almost every event has one line of data, which is not copied.
+/// The data of an event. Almost every event has one line, which is not copied.
 #[derive(Debug)]
 enum Data {
-    /// Where the line stands in the parser's bytes.
+    /// The range of the line in the parser's bytes.
     Line(Range<usize>),
     Joined(Vec<u8>),
 }
@@ -77,7 +77,7 @@ impl SseParser {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The data of the next event that is complete.
+    /// Returns the data of the next complete event.
     #[allow(clippy::should_implement_trait, reason = "the data is borrowed from the parser")]
     pub fn next(&mut self) -> Option<Result<&[u8], TooLong>> {
         self.clear_taken();
@@ -97,8 +97,7 @@ impl SseParser {
         (self.seen - self.line > self.max_event).then_some(Err(TooLong))
     }
 
-    /// The data of an event that the end of the stream has cut short of its empty line. Whether it is whole
-    /// is for the reader of the data to find out.
+    /// Returns the data of a last event that lacks its empty line. It may be truncated.
     pub fn finish(&mut self) -> Option<&[u8]> {
         self.clear_taken();
         let start = std::mem::replace(&mut self.line, self.bytes.len());
@@ -107,7 +106,7 @@ impl SseParser {
         (fits && self.take()).then(|| self.event())
     }
 
-    /// False when more bytes are needed to tell.
+    /// Skips a byte order mark. Returns false when more bytes are needed to decide.
     fn skip_mark(&mut self) -> bool {
         let known = self.bytes.len().min(BOM.len());
         if self.bytes[..known] != BOM[..known] {
@@ -119,7 +118,7 @@ impl SseParser {
         !self.fresh
     }
 
-    /// The end of the current line; `seen` is then where the next one begins.
+    /// Returns the end of the current line, and sets `seen` to the start of the next one.
     fn line_end(&mut self) -> Option<usize> {
         if self.after_cr && self.line < self.bytes.len() {
             self.after_cr = false;
@@ -137,7 +136,7 @@ impl SseParser {
         Some(end)
     }
 
-    /// False when it is too long.
+    /// Processes a line. Returns false when the event is too long.
     fn read_line(&mut self, start: usize, end: usize) -> bool {
         let line = &self.bytes[start..end];
         let value = match line.strip_prefix(b"data") {
@@ -166,7 +165,7 @@ impl SseParser {
         end - start <= self.max_event && length <= self.max_event
     }
 
-    /// Ends the current event. True if it has data.
+    /// Ends the current event. Returns whether it has data.
     fn take(&mut self) -> bool {
         self.taken = !self.event().is_empty();
         if !self.taken {
@@ -197,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// All events of a stream that comes in these pieces, and what its end makes of the rest.
+    /// Parses a stream that arrives in these pieces, including an unterminated last event.
     fn parse<'a>(max: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, TooLong> {
         let mut parser = SseParser::new(max);
         let mut events = Vec::new();
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn events_end_with_an_empty_line_of_any_kind() {
+    fn events_end_at_an_empty_line_with_any_line_ending() {
         check("data: a\n\ndata: b\n\n", &["a", "b"]);
         check("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
         check("data: a\r\rdata: b\r\r", &["a", "b"]);
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn only_data_counts() {
+    fn fields_other_than_data_are_ignored() {
         check("event: x\nid: 1\nretry: 5\ndata: a\n: comment\n\n", &["a"]);
         check(": keep alive\n\n: keep alive\n\n", &[]);
         check("database: a\n\ndata\n\n", &[]);
@@ -244,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_stream_ends_the_last_event() {
+    fn the_last_event_needs_no_empty_line() {
         check("data: a\n\ndata: b", &["a", "b"]);
         check("data: a\ndata: b\n", &["a\nb"]);
         check("dat", &[]);
     }
 
     #[test]
-    fn an_event_may_not_be_longer_than_the_limit() {
+    fn events_beyond_the_limit_are_an_error() {
         assert_eq!(parse(8, [&b"data:abc\n\n"[..]]), Ok(vec!["abc".into()]));
         assert_eq!(parse(8, [&b"data:abcd\n\n"[..]]), Err(TooLong));
         assert_eq!(parse(8, [&b"data:abcd"[..]]), Err(TooLong));
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_many_pieces_is_held_once_and_given_back() {
+    fn a_large_event_is_buffered_once_and_its_buffer_freed() {
         let (event, piece) = (8 << 20, vec![b'x'; 64 << 10]);
         let mut parser = SseParser::default();
         parser.push(b"data: ");
@@ -280,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_events(
+        fn events_do_not_depend_on_how_bytes_are_split(
             stream in "(data|event|:|: |x|[äé]|\u{feff}|\r|\n|\r\n|\n\n){0,60}",
             cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
             max in 3usize..40,
@@ -294,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_survives(texts in proptest::collection::vec("[^\r\n]{1,30}", 0..8)) {
+        fn any_text_round_trips(texts in proptest::collection::vec("[^\r\n]{1,30}", 0..8)) {
             let stream: String = texts.iter().map(|text| format!("event: e\ndata: {text}\n\n")).collect();
             prop_assert_eq!(parse(MAX_EVENT, [stream.as_bytes()]).unwrap(), texts);
         }

@@ -1,29 +1,28 @@
-//! Events that come as the body of an HTTP answer, for wires whose answer is a plain stream of server-sent
-//! events from the first piece to the last.
+//! The events of an HTTP response, for wires that consist of server-sent events from first to last.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use loomd_protocol::JsonValue;
 
-use crate::call::Called;
+use crate::call::CallResponse;
 use crate::compose::Composer;
 use crate::event::EventSource;
-use crate::framing::{Framing, Rest, describe};
-use crate::http::Body;
+use crate::framing::{Framing, Remainder, describe};
+use crate::http::ResponseBody;
 use crate::idle::Idle;
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
-/// Makes sense of one wire's events.
+/// The decoder of one wire.
 pub(crate) trait Decode: Send {
-    /// Reads the data of an event. An error ends the stream.
+    /// Decodes the data of an event. An error ends the stream.
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError>;
 
-    /// The body has ended before the last event.
+    /// Called at the end of a body without a last event.
     fn end(&mut self, to: &mut Composer) -> Result<(), ModelError>;
 
-    /// The events that would have said the same as a body that is no stream; none if it is no answer either.
-    fn events_of(&self, body: JsonValue) -> Vec<JsonValue>;
+    /// Returns the events equivalent to a non-streaming body; none if it is not a response.
+    fn to_events(&self, body: JsonValue) -> Vec<JsonValue>;
 }
 
 pub(crate) struct StreamEvents<D> {
@@ -31,19 +30,19 @@ pub(crate) struct StreamEvents<D> {
     composer: Composer,
     framing: Framing,
     url: String,
-    /// Told first.
+    /// The first event.
     headers: Option<ModelEvent>,
-    /// Until its end or ours.
-    body: Option<Body>,
+    /// `None` once the body or this stream has ended.
+    body: Option<ResponseBody>,
     idle: Idle,
-    /// Told when all that came before it has been told.
+    /// Emitted after all events that precede it.
     failure: Option<ModelError>,
-    /// The last event has been told.
+    /// The last event was emitted.
     done: bool,
 }
 
 impl<D: Decode> StreamEvents<D> {
-    pub fn new(decode: D, called: Called, idle_timeout: Duration) -> Self {
+    pub fn new(decode: D, called: CallResponse, idle_timeout: Duration) -> Self {
         Self {
             decode,
             composer: Composer::default(),
@@ -58,25 +57,25 @@ impl<D: Decode> StreamEvents<D> {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.idle.heard();
+        self.idle.reset();
         self.framing.push(bytes);
     }
 
-    /// The body has ended. `whole`: as it should.
+    /// Handles the end of the body, which is regular if `whole`.
     fn end(&mut self, whole: bool) {
         self.body = None;
         let read = match self.framing.finish() {
-            Rest::Nothing => Ok(()),
-            Rest::Event(data) => self.decode.read(&data, &mut self.composer),
-            Rest::Whole(_) | Rest::Text(_) if !whole => Ok(()),
-            Rest::Whole(body) => self.read_whole(&body),
-            Rest::Text(text) => Err(self.not_a_stream(&text)),
+            Remainder::Nothing => Ok(()),
+            Remainder::Event(data) => self.decode.read(&data, &mut self.composer),
+            Remainder::Whole(_) | Remainder::Text(_) if !whole => Ok(()),
+            Remainder::Whole(body) => self.read_whole(&body),
+            Remainder::Text(text) => Err(self.not_a_stream(&text)),
         };
         self.failure = read.and_then(|()| self.decode.end(&mut self.composer)).err();
     }
 
     fn read_whole(&mut self, body: &str) -> Result<(), ModelError> {
-        let events = serde_json::from_str(body).map(|body| self.decode.events_of(body)).unwrap_or_default();
+        let events = serde_json::from_str(body).map(|body| self.decode.to_events(body)).unwrap_or_default();
         if events.is_empty() {
             return Err(self.not_a_stream(body));
         }
@@ -87,7 +86,7 @@ impl<D: Decode> StreamEvents<D> {
         ModelError::NotAStream { found: describe(body), url: self.url.clone() }
     }
 
-    /// The next event that is ready, or the failure behind them.
+    /// Returns the next decoded event, or the failure behind them.
     fn ready(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         if let Some(event) = self.headers.take().or_else(|| self.composer.take()) {
             self.done |= matches!(event, ModelEvent::Completed { .. });
@@ -127,7 +126,7 @@ impl<D: Decode> EventSource for StreamEvents<D> {
                 return Poll::Ready(None);
             }
             let Some(body) = &mut self.body else {
-                // A decoder that neither completes nor fails would leave its reader waiting.
+                // Guards against a decoder that neither completes nor fails.
                 self.failure = Some(ModelError::disconnected("the answer stopped short"));
                 continue;
             };
@@ -147,13 +146,13 @@ impl<D: Decode> EventSource for StreamEvents<D> {
     }
 }
 
-/// Most callers stop at the last event, before the connection has come to the end of the body.
+/// Most callers stop at the last event, before the end of the body has been read.
 impl<D> Drop for StreamEvents<D> {
     fn drop(&mut self) {
         if self.done
             && let Some(body) = self.body.take()
         {
-            body.finish();
+            body.drain();
         }
     }
 }

@@ -1,15 +1,15 @@
-//! The schemas of tools that others bring, made ready for models.
+//! Completes the schemas of tools that clients define.
 //!
-//! Providers want every part of a schema to say its type, objects to list their properties and arrays their items.
-//! People who write schemas leave that out. What is missing is filled in; what is there stays.
+//! Providers require a type in every part of a schema, `properties` of objects and `items` of arrays, which
+//! hand-written schemas leave out. Missing keywords are added; existing ones are kept.
 
 use loomd_protocol::JsonValue;
 use serde_json::{Map, json};
 
-/// The types that a schema can name.
+/// The types that a schema may name.
 const TYPES: [&str; 6] = ["boolean", "string", "integer", "number", "array", "object"];
 
-/// What a part without a type must be when it has one of these keys; the first that fits counts.
+/// The type that a keyword implies where `type` is missing; the first match counts.
 const HINTS: [(&[&str], &str); 4] = [
     (&["properties", "required", "additionalProperties"], "object"),
     (&["items", "prefixItems"], "array"),
@@ -17,10 +17,10 @@ const HINTS: [(&[&str], &str); 4] = [
     (&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"], "number"),
 ];
 
-/// Parts with one of these say their types elsewhere.
+/// Keywords that define the type elsewhere.
 const ELSEWHERE: [&str; 4] = ["anyOf", "oneOf", "allOf", "$ref"];
 
-/// The schema with its types, properties and items, or what is wrong with it.
+/// Returns the schema with all types, properties and items, or the problem with it.
 pub fn complete_schema(schema: &JsonValue) -> Result<JsonValue, String> {
     let schema = match schema {
         JsonValue::Object(schema) => schema,
@@ -51,7 +51,7 @@ pub fn complete_schema(schema: &JsonValue) -> Result<JsonValue, String> {
     }
     if let Some(items) = complete.get_mut("items") {
         *items = match &*items {
-            // One schema for each place.
+            // One schema per position.
             JsonValue::Array(items) => items.iter().map(complete_schema).collect::<Result<_, _>>()?,
             items => complete_schema(items)?,
         };
@@ -64,7 +64,7 @@ pub fn complete_schema(schema: &JsonValue) -> Result<JsonValue, String> {
     Ok(JsonValue::Object(complete))
 }
 
-/// What the schema says its type is, or must be. Of several types the first counts.
+/// Returns the type that the schema names or implies; the first supported one of several.
 fn kind(schema: &Map<String, JsonValue>) -> Result<Option<&str>, String> {
     match schema.get("type") {
         Some(JsonValue::String(name)) if TYPES.contains(&name.as_str()) => return Ok(Some(name)),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_types_are_found_out() {
+    fn missing_types_are_inferred() {
         check(json!({}), json!({ "type": "string" }));
         check(json!(true), json!({ "type": "string" }));
         check(json!({ "type": ["null", "integer"] }), json!({ "type": "integer" }));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_said_stays_said() {
+    fn existing_keywords_are_kept() {
         check(
             json!({
                 "type": ["object", "null"],
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused() {
+    fn invalid_schemas_are_refused() {
         let unknown = "expected one of `boolean`, `string`, `integer`, `number`, `array`, `object`";
         for (schema, expected) in [
             (json!("x"), "invalid type: string \"x\", expected a schema".to_owned()),
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_complete_schema_is_left_alone(schema in any_json()) {
+        fn completing_a_schema_is_idempotent(schema in any_json()) {
             if let Ok(complete) = complete_schema(&schema) {
                 prop_assert_eq!(complete_schema(&complete), Ok(complete));
             }

@@ -1,4 +1,4 @@
-//! The tools that a model is offered. Their JSON is made once and shared by all requests that offer them.
+//! The tools of a request. Their JSON is built once and shared by all requests that offer them.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use loomd_protocol::JsonValue;
 use serde::Serialize;
 
-/// One tool, as the Responses API spells it.
+/// One tool, in the form of the Responses API.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolSpec {
@@ -19,7 +19,7 @@ pub enum ToolSpec {
     },
     /// A tool whose input is free text.
     Custom { name: String, description: String, format: JsonValue },
-    /// The provider's own.
+    /// A tool that the provider runs.
     WebSearch {
         external_web_access: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,15 +31,15 @@ pub enum ToolSpec {
         #[serde(skip_serializing_if = "Option::is_none")]
         search_content_types: Option<JsonValue>,
     },
-    /// The provider's own.
+    /// A tool that the provider runs.
     ImageGeneration { output_format: String },
-    /// Anything else, as it is.
+    /// Any other tool, sent unchanged.
     #[serde(untagged)]
     Other(JsonValue),
 }
 
 impl ToolSpec {
-    /// What the model calls it by.
+    /// The name by which the model calls it.
     pub fn name(&self) -> &str {
         match self {
             Self::Function { name, .. } | Self::Custom { name, .. } => name,
@@ -50,7 +50,7 @@ impl ToolSpec {
     }
 }
 
-/// A list of tools. Two are equal when they are sent as the same text.
+/// A list of tools. Equal lists are sent as the same JSON.
 #[derive(Default)]
 pub struct Tools {
     specs: Vec<ToolSpec>,
@@ -66,7 +66,7 @@ impl Tools {
         &self.specs
     }
 
-    /// The JSON array.
+    /// The JSON array of all tools.
     pub fn json(&self) -> &str {
         self.json.get_or_init(|| serde_json::to_string(&self.specs).unwrap_or_else(|_| "[]".into()))
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_are_sent_in_their_own_forms() {
+    fn every_kind_of_tool_is_serialised_as_the_api_expects() {
         let tools = Tools::new(vec![
             ToolSpec::Function {
                 name: "f".into(),

@@ -6,6 +6,6 @@ mod seeds;
 mod sse;
 
 #[test]
-fn every_seed_is_survived_changed_or_not() {
+fn seeds_and_mutated_seeds_do_not_panic() {
     seeds::survives("sse", sse::run);
 }

@@ -1,12 +1,12 @@
-//! Carrying out a plan: all of it, or nothing. What was done before a step failed is undone.
+//! Applies a plan, all of it or nothing: the steps before a failed one are undone.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{Net, Plan};
+use crate::plan::{NetChange, Plan};
 use crate::{File, FilesMut};
 
-/// Why a plan was not carried out, in the words that the model gets.
+/// Why a plan was not applied. The text is for the model.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to {step} {shown}: {source}{}", left_behind(left))]
 pub struct ApplyError {
@@ -14,13 +14,13 @@ pub struct ApplyError {
     /// The path as the patch has it.
     pub shown: String,
     pub source: io::Error,
-    /// What could not be put back as it was.
+    /// Paths that could not be restored.
     pub left: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The file is not what it was when the plan was made. Making a new plan may help.
+    /// The file has changed since the plan was made. A new plan may succeed.
     Compare,
     CreateParents,
     Write,
@@ -53,7 +53,7 @@ impl Plan {
     pub fn apply(&self, files: &dyn FilesMut) -> Result<(), ApplyError> {
         self.compare(files)?;
         let mut done = Vec::new();
-        let Err((step, net, source)) = self.carry_out(files, &mut done) else { return Ok(()) };
+        let Err((step, net, source)) = self.execute(files, &mut done) else { return Ok(()) };
         let left = done.into_iter().rev().filter_map(|done| done.undo(files)).collect();
         Err(ApplyError { step, shown: net.shown.clone(), source, left })
     }
@@ -70,23 +70,25 @@ impl Plan {
         Ok(())
     }
 
-    fn carry_out<'a>(
+    fn execute<'a>(
         &'a self,
         files: &dyn FilesMut,
-        done: &mut Vec<Done<'a>>,
-    ) -> Result<(), (Step, &'a Net, io::Error)> {
+        done: &mut Vec<UndoStep<'a>>,
+    ) -> Result<(), (Step, &'a NetChange, io::Error)> {
         let writes = || self.files.values().filter_map(|net| Some((net, net.after.as_ref()?)));
         let removals = || self.files.values().filter(|net| net.after.is_none() && net.before.is_some());
-        // A file can have to make way for a folder. All others go last, when what is in them is safe.
-        let in_the_way =
-            |net: &Net| writes().any(|(other, _)| other.target != net.target && other.target.starts_with(&net.target));
+        // Files in place of a new folder are removed first. All others are removed last, after their content is
+        // written elsewhere.
+        let in_the_way = |net: &NetChange| {
+            writes().any(|(other, _)| other.target != net.target && other.target.starts_with(&net.target))
+        };
         for net in removals().filter(|net| in_the_way(net)) {
             remove(net, files, done)?;
         }
         for (net, after) in writes() {
             create_parents(&net.target, files, done).map_err(|error| (Step::CreateParents, net, error))?;
             files.write(&net.target, after.text.as_bytes(), after.mode).map_err(|error| (Step::Write, net, error))?;
-            done.push(Done::Wrote(net));
+            done.push(UndoStep::Wrote(net));
         }
         for net in removals().filter(|net| !in_the_way(net)) {
             remove(net, files, done)?;
@@ -95,39 +97,43 @@ impl Plan {
     }
 }
 
-fn remove<'a>(net: &'a Net, files: &dyn FilesMut, done: &mut Vec<Done<'a>>) -> Result<(), (Step, &'a Net, io::Error)> {
+fn remove<'a>(
+    net: &'a NetChange,
+    files: &dyn FilesMut,
+    done: &mut Vec<UndoStep<'a>>,
+) -> Result<(), (Step, &'a NetChange, io::Error)> {
     let step = if net.moved { Step::RemoveOriginal } else { Step::Delete };
     files.remove(&net.target).map_err(|error| (step, net, error))?;
-    done.push(Done::Removed(net));
+    done.push(UndoStep::Removed(net));
     Ok(())
 }
 
-fn create_parents<'a>(path: &'a Path, files: &dyn FilesMut, done: &mut Vec<Done<'a>>) -> io::Result<()> {
+fn create_parents<'a>(path: &'a Path, files: &dyn FilesMut, done: &mut Vec<UndoStep<'a>>) -> io::Result<()> {
     let missing: Vec<_> = path.ancestors().skip(1).take_while(|folder| !files.is_dir(folder)).collect();
     for folder in missing.into_iter().rev() {
         files.create_dir(folder)?;
-        done.push(Done::Created(folder));
+        done.push(UndoStep::Created(folder));
     }
     Ok(())
 }
 
-enum Done<'a> {
+enum UndoStep<'a> {
     Created(&'a Path),
-    Wrote(&'a Net),
-    Removed(&'a Net),
+    Wrote(&'a NetChange),
+    Removed(&'a NetChange),
 }
 
-impl Done<'_> {
-    /// Gives back what could not be undone.
+impl UndoStep<'_> {
+    /// Returns the path if it could not be restored.
     fn undo(self, files: &dyn FilesMut) -> Option<PathBuf> {
         let (path, result) = match self {
             Self::Created(folder) => (folder, files.remove_dir(folder)),
-            Self::Wrote(Net { target, before: None, .. }) => (target.as_path(), files.remove(target)),
-            Self::Wrote(Net { target, before: Some(File { bytes, mode }), .. })
-            | Self::Removed(Net { target, before: Some(File { bytes, mode }), .. }) => {
+            Self::Wrote(NetChange { target, before: None, .. }) => (target.as_path(), files.remove(target)),
+            Self::Wrote(NetChange { target, before: Some(File { bytes, mode }), .. })
+            | Self::Removed(NetChange { target, before: Some(File { bytes, mode }), .. }) => {
                 (target.as_path(), files.write(target, bytes, Some(*mode)))
             }
-            Self::Removed(Net { target, before: None, .. }) => (target.as_path(), Ok(())),
+            Self::Removed(NetChange { target, before: None, .. }) => (target.as_path(), Ok(())),
         };
         result.is_err().then(|| path.to_owned())
     }

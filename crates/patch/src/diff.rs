@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 
-/// The hunks with so many lines of context, and without file headers. Empty when nothing differs.
+/// The hunks with this many lines of context, without file headers. Empty if nothing differs.
 pub(crate) fn unified(before: &str, after: &str, context: u32) -> String {
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
@@ -13,7 +13,7 @@ pub(crate) fn unified(before: &str, after: &str, context: u32) -> String {
     let changes: Vec<_> = diff.hunks().collect();
 
     let mut text = String::new();
-    // Changes whose context would touch are shown together.
+    // Changes whose context would touch form one hunk.
     for group in changes.chunk_by(|one, next| next.before.start - one.before.end <= 2 * context) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let lead = context.min(first.before.start);
@@ -36,7 +36,7 @@ pub(crate) fn unified(before: &str, after: &str, context: u32) -> String {
     text
 }
 
-/// How many bytes of `before` are still there in `after`.
+/// Number of bytes of `before` that are also in `after`.
 pub(crate) fn kept(before: &str, after: &str) -> usize {
     let input = InternedInput::new(before, after);
     let diff = Diff::compute(Algorithm::Histogram, &input);
@@ -46,7 +46,7 @@ pub(crate) fn kept(before: &str, after: &str) -> usize {
 
 fn range(lines: &Range<u32>) -> String {
     match lines.len() {
-        // An empty range names the line before it.
+        // An empty range has the number of the line before it.
         0 => format!("{},0", lines.start),
         1 => format!("{}", lines.start + 1),
         length => format!("{},{length}", lines.start + 1),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hunks_have_the_form_that_tools_read() {
+    fn hunks_have_the_unified_format() {
         for (before, after, context, expected) in [
             ("a\n", "a\n", 1, ""),
             ("a\n", "A\n", 1, "@@ -1 +1 @@\n-a\n+A\n"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_counted_in_bytes() {
+    fn kept_counts_bytes() {
         assert_eq!(kept("one\ntwo\nthree\n", "zero\none\nthree\n"), "one\nthree\n".len());
     }
 }

@@ -1,5 +1,4 @@
-//! The files of this machine. Changes are made so that a file is never half written and that a link put
-//! in the way leads nowhere.
+//! [`Files`] on this machine. A file is never half written, and a symbolic link created meanwhile is not followed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::files::{File, Files, FilesMut, MAX_FILE_BYTES, missing};
-use crate::place::Place;
+use crate::path_at::PathAt;
 
 /// The files of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,15 +44,15 @@ impl Files for Disk {
 
 impl FilesMut for Disk {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let place = Place::of(path)?;
-        // A link is replaced like nothing: it was not there, or led nowhere, when the path was resolved.
+        let place = PathAt::of(path)?;
+        // A link is replaced like a missing file: when the path was resolved it did not exist, or was dangling.
         let old = place.existing()?.filter(|old| !old.is_symlink());
         if old.as_ref().is_some_and(|old| !old.is_file()) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         match replacement(&place, bytes, mode, old.as_ref()) {
             Ok(Some(draft)) => draft.persist(),
-            // Replacing the file would lose something about it, or is not allowed where writing to it is.
+            // Renaming would lose links or the owner of the file, or is not permitted where writing is.
             Ok(None) => overwrite(&place, bytes, old.as_ref()),
             Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
                 overwrite(&place, bytes, old.as_ref())
@@ -63,20 +62,20 @@ impl FilesMut for Disk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.unlink(AtFlags::empty())
+        PathAt::of(path)?.unlink(AtFlags::empty())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.create_dir()
+        PathAt::of(path)?.create_dir()
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        Place::of(path)?.unlink(AtFlags::REMOVEDIR)
+        PathAt::of(path)?.unlink(AtFlags::REMOVEDIR)
     }
 }
 
-/// Writes into the file that is there, if it still is `old`. Never through a link, and never into a pipe.
-fn overwrite(place: &Place, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+/// Overwrites the existing file, if it is still `old`. Never through a link, and never into a FIFO.
+fn overwrite(place: &PathAt, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
     let mut file = place.open(OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?;
     let now = file.metadata()?;
     if !now.is_file() || old.map(identity) != Some(identity(&now)) {
@@ -90,15 +89,15 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// A finished file beside the old one. `None` when the old one has other names or another owner, which a
-/// new file would not have.
+/// A complete file beside the old one. `None` if the old one has several names or another owner, which a new file
+/// would not have.
 fn replacement<'a>(
-    place: &'a Place,
+    place: &'a PathAt,
     bytes: &[u8],
     mode: Option<u32>,
     old: Option<&fs::Metadata>,
-) -> io::Result<Option<Draft<'a>>> {
-    let (mut file, draft) = Draft::create(place)?;
+) -> io::Result<Option<TempFile<'a>>> {
+    let (mut file, draft) = TempFile::create(place)?;
     let owner = |it: &fs::Metadata| (it.uid(), it.gid());
     if let Some(old) = old
         && (old.nlink() > 1 || owner(old) != owner(&file.metadata()?))
@@ -112,15 +111,15 @@ fn replacement<'a>(
     Ok(Some(draft))
 }
 
-/// A file that is going to take the name of its place. Removed when dropped before.
-struct Draft<'a> {
-    place: &'a Place,
+/// A temporary file, to be renamed to its final name. Removed when dropped before.
+struct TempFile<'a> {
+    place: &'a PathAt,
     /// `None` once it has its final name.
     name: Option<String>,
 }
 
-impl<'a> Draft<'a> {
-    fn create(place: &'a Place) -> io::Result<(fs::File, Self)> {
+impl<'a> TempFile<'a> {
+    fn create(place: &'a PathAt) -> io::Result<(fs::File, Self)> {
         let mut attempts = 0;
         loop {
             let name = format!(".loomd-{:016x}.tmp", fastrand::u64(..));
@@ -133,7 +132,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes the name of the place, whatever has it, a link included.
+    /// Renames the file to its final name, replacing whatever has it, also a link.
     fn persist(mut self) -> io::Result<()> {
         if let Some(name) = &self.name {
             self.place.take_name_of(name)?;
@@ -143,7 +142,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             _ = self.place.sibling(name).unlink(AtFlags::empty());
@@ -151,10 +150,10 @@ impl Drop for Draft<'_> {
     }
 }
 
-/// Names that are tried for a draft.
+/// Names that are tried for a temporary file.
 const ATTEMPTS: usize = 16;
 
-/// What a program asks for when it makes an ordinary file; the umask takes from it.
+/// The usual mode for a new file, from which the umask takes bits.
 const NEW_FILE: u32 = 0o666;
 
 fn mode(metadata: &fs::Metadata) -> u32 {
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_keeps_its_mode_and_leaves_nothing_beside_it() {
+    fn a_replaced_file_keeps_its_mode_and_no_temporary_file_remains() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.sh");
         fs::write(&path, "old").unwrap();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_has_the_mode_that_any_program_would_give_it() {
+    fn a_new_file_has_the_default_mode() {
         let folder = tempfile::tempdir().unwrap();
         let [ours, plain] = ["ours", "plain"].map(|name| folder.path().join(name));
         Disk.write(&ours, b"", None).unwrap();
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_as_far_as_there_are_files() {
+    fn links_are_resolved_up_to_missing_components() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir(root.join("real")).unwrap();
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_appears_after_the_path_was_resolved_is_not_followed() {
+    fn a_link_created_after_resolving_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let [outside, inside] = ["outside", "inside"].map(|name| root.join(name));
@@ -238,30 +237,30 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_is_neither_read_nor_written() {
+    fn a_fifo_is_neither_read_nor_written() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().canonicalize().unwrap().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         assert_eq!(Disk.read(&pipe).unwrap_err().to_string(), "is not a regular file");
         let old = fs::metadata(folder.path()).unwrap();
-        assert!(overwrite(&Place::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
+        assert!(overwrite(&PathAt::of(&pipe).unwrap(), b"new", Some(&old)).is_err());
     }
 
     #[test]
-    fn only_the_file_that_was_looked_at_is_overwritten() {
+    fn a_file_replaced_after_the_check_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two] = ["one", "two"].map(|name| folder.path().canonicalize().unwrap().join(name));
         fs::write(&one, "one").unwrap();
         fs::write(&two, "two").unwrap();
         let old = fs::metadata(&one).unwrap();
         fs::rename(&two, &one).unwrap();
-        let error = overwrite(&Place::of(&one).unwrap(), b"new", Some(&old)).unwrap_err();
+        let error = overwrite(&PathAt::of(&one).unwrap(), b"new", Some(&old)).unwrap_err();
         assert_eq!(error.to_string(), "it was replaced while the patch was applied");
         assert_eq!(fs::read(&one).unwrap(), b"two");
     }
 
     #[test]
-    fn only_ordinary_files_are_read() {
+    fn only_regular_files_are_read() {
         let error = Disk.read(Path::new("/dev/null")).unwrap_err();
         assert_eq!(error.to_string(), "is not a regular file");
         let error = Disk.read(Path::new("/")).unwrap_err();

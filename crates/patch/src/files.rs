@@ -1,12 +1,12 @@
-//! The little that patches need of a file system.
+//! The file system operations that patches need.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Larger files are not patched: a patch holds files in memory, several versions of each.
+/// Larger files are not patched: a patch holds several versions of each file in memory.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A file as it was read.
+/// A file as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     pub bytes: Vec<u8>,
@@ -14,35 +14,34 @@ pub struct File {
     pub mode: u32,
 }
 
-/// Looking at files. Paths are absolute.
+/// Read access. Paths are absolute.
 pub trait Files {
-    /// The file itself or the one that a link points to.
+    /// Reads a file, following links.
     fn read(&self, path: &Path) -> io::Result<File>;
 
-    /// Whether anything is there, a broken link included.
+    /// Whether anything exists there, also a dangling link.
     fn exists(&self, path: &Path) -> bool;
 
     fn is_dir(&self, path: &Path) -> bool;
 
-    /// The path with links resolved: all of them, or all but a link in the last place. What does not exist
-    /// stays as it is.
+    /// The path with links resolved: all of them, or all but a link in the last component. Missing components stay.
     fn resolve(&self, path: &Path, last: bool) -> io::Result<PathBuf>;
 }
 
-/// Changing files. Paths come from [`Files::resolve`]: there are no links in them.
+/// Write access. Paths come from [`Files::resolve`]: they contain no links.
 pub trait FilesMut: Files {
-    /// Makes or replaces a file, whole or not at all. Without a mode an existing file keeps its own.
+    /// Creates or replaces a file, all of it or nothing. Without a mode an existing file keeps its own.
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Only an empty one.
+    /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// Nothing can be there.
+/// Whether the error means that nothing exists at the path.
 pub(crate) fn missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,24 +1,23 @@
-//! Commands that are patches in disguise. A model without a patch tool, or one that forgot that it has
-//! one, calls `apply_patch` as if it were a program. Only forms that do nothing else count: everything a
-//! shell would have to work out is left to the shell.
+//! Finds patches in shell commands. A model without a patch tool may run `apply_patch` as if it were a program. Only
+//! forms that do nothing else count; everything that needs a shell to evaluate is left to the shell.
 
 use crate::parse;
 
-/// A patch that was found in a command.
+/// A patch found in a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Intercepted {
-    /// The text of the patch, and the folder to go to first, as written.
+pub enum Interception {
+    /// The text of the patch, and the argument of a `cd` before it.
     Patch { text: String, folder: Option<String> },
-    /// A patch where a script should be: nothing says that it should be applied.
+    /// A patch in place of a script, without a call of `apply_patch`.
     NotCalled,
 }
 
-/// Looks for a patch in a command: `apply_patch <text>`, or a shell whose script is a single call with a
-/// heredoc, perhaps after a `cd`.
-pub fn intercept<S: AsRef<str>>(argv: &[S]) -> Option<Intercepted> {
+/// Finds a patch in a command: `apply_patch <text>`, or a shell whose script is a single call with a heredoc,
+/// optionally after a `cd`.
+pub fn intercept<S: AsRef<str>>(argv: &[S]) -> Option<Interception> {
     let argv: Vec<_> = argv.iter().map(AsRef::as_ref).collect();
     match *argv {
-        [name, text] if is_call(name) => Some(Intercepted::Patch { text: text.into(), folder: None }),
+        [name, text] if is_call(name) => Some(Interception::Patch { text: text.into(), folder: None }),
         [script] => not_called(script),
         [shell, flag, script] if takes_script(shell, flag) => heredoc(script).or_else(|| not_called(script)),
         _ => None,
@@ -29,8 +28,8 @@ fn is_call(name: &str) -> bool {
     matches!(name, "apply_patch" | "applypatch")
 }
 
-fn not_called(script: &str) -> Option<Intercepted> {
-    parse(script).is_ok().then_some(Intercepted::NotCalled)
+fn not_called(script: &str) -> Option<Interception> {
+    parse(script).is_ok().then_some(Interception::NotCalled)
 }
 
 fn takes_script(shell: &str, flag: &str) -> bool {
@@ -43,7 +42,7 @@ fn takes_script(shell: &str, flag: &str) -> bool {
     }
 }
 
-fn heredoc(script: &str) -> Option<Intercepted> {
+fn heredoc(script: &str) -> Option<Interception> {
     let (command, rest) = script.trim().split_once('\n')?;
     let (folder, call) = match command.split_once("&&") {
         Some((first, call)) => (Some(word(first.trim().strip_prefix("cd")?.strip_prefix([' ', '\t'])?.trim())?), call),
@@ -64,10 +63,10 @@ fn heredoc(script: &str) -> Option<Intercepted> {
             line => text.extend([line, "\n"]),
         }
     }
-    lines.all(|line| line.trim().is_empty()).then_some(Intercepted::Patch { text, folder })
+    lines.all(|line| line.trim().is_empty()).then_some(Interception::Patch { text, folder })
 }
 
-/// One word of a shell that means just itself, bare or in quotes.
+/// A shell word without expansions, bare or quoted.
 fn word(text: &str) -> Option<String> {
     let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
     let (inner, special) = match (quoted('\''), quoted('"')) {

@@ -1,24 +1,24 @@
-//! Finding the place of a chunk in a file, and the file with the chunk in it. Models misremember blanks
-//! and typography, so places are looked for exactly first, and then with ever more forgiveness.
+//! Finds the position of a chunk in a file, and applies it. Models misremember white space and typography, so the
+//! position is searched exactly first, then with increasing tolerance.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use crate::parse::{Chunk, Line};
 
-/// Why a chunk has no place.
+/// Why a chunk has no position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum NotFound {
     Context(String),
-    /// The lines that were looked for.
+    /// The lines that were searched for.
     Lines(String),
 }
 
-/// The text with all chunks in it. It ends with a line break unless it is empty.
+/// The text with all chunks applied. It ends with a line break unless it is empty.
 ///
-/// Lines that a chunk keeps stay as the file has them, also where the chunk spells them differently, and
-/// new lines end the way that most lines of the file do.
-pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
+/// Context lines stay as the file has them, also where the chunk differs in white space or typography. New lines get
+/// the most frequent line ending of the file.
+pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, NotFound> {
     let mut lines: Vec<_> = text.split('\n').collect();
     lines.pop_if(|last| last.is_empty());
     let file = Haystack::new(&lines);
@@ -29,10 +29,10 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
     for chunk in chunks {
         if let Some(context) = &chunk.context {
             let found = file.find(&[context], cursor, false);
-            cursor = found.ok_or_else(|| Lost::Context(context.clone()))? + 1;
+            cursor = found.ok_or_else(|| NotFound::Context(context.clone()))? + 1;
         }
-        let wanted: Vec<_> = chunk.lines.iter().map(Wanted::from).collect();
-        if !wanted.iter().any(Wanted::is_old) {
+        let wanted: Vec<_> = chunk.lines.iter().map(ChunkLine::from).collect();
+        if !wanted.iter().any(ChunkLine::is_old) {
             edits.push(Edit { start: lines.len(), lines: wanted });
             continue;
         }
@@ -40,7 +40,7 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
         cursor = start + lines.iter().filter(|line| line.is_old()).count();
         edits.push(Edit { start, lines });
     }
-    // Only additions to the end can be out of order, and those keep theirs.
+    // Only additions at the end can be out of order, and those keep their order.
     edits.sort_by_key(|edit| edit.start);
 
     let mut result = String::with_capacity(text.len());
@@ -55,9 +55,9 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
         copied = edit.start;
         for line in edit.lines {
             match line {
-                Wanted::Kept(_) => push(lines[copied], ""),
-                Wanted::New(text) => push(text, if text.ends_with('\r') { "" } else { ending }),
-                Wanted::Gone(_) => {}
+                ChunkLine::Kept(_) => push(lines[copied], ""),
+                ChunkLine::New(text) => push(text, if text.ends_with('\r') { "" } else { ending }),
+                ChunkLine::Gone(_) => {}
             }
             copied += usize::from(line.is_old());
         }
@@ -66,51 +66,51 @@ pub(crate) fn patched(text: &str, chunks: &[Chunk]) -> Result<String, Lost> {
     Ok(result)
 }
 
-/// Where a chunk goes, and the lines of it that count there.
+/// The position of a chunk, and its lines that apply there.
 fn place<'a>(
     file: &Haystack<'_>,
-    mut lines: Vec<Wanted<'a>>,
+    mut lines: Vec<ChunkLine<'a>>,
     from: usize,
     at_end: bool,
-) -> Result<(usize, Vec<Wanted<'a>>), Lost> {
-    let old: Vec<_> = lines.iter().filter_map(Wanted::old).collect();
+) -> Result<(usize, Vec<ChunkLine<'a>>), NotFound> {
+    let old: Vec<_> = lines.iter().filter_map(ChunkLine::old).collect();
     if let Some(start) = file.find(&old, from, at_end) {
         return Ok((start, lines));
     }
-    // A blank line at the end of a chunk is often not meant to be there.
+    // A blank line at the end of a chunk is often unintended.
     if let Some(("", shorter)) = old.split_last().map(|(last, rest)| (*last, rest))
         && let Some(start) = file.find(shorter, from, at_end)
     {
-        forget_last_old(&mut lines);
+        drop_last_old(&mut lines);
         return Ok((start, lines));
     }
-    Err(Lost::Lines(old.join("\n")))
+    Err(NotFound::Lines(old.join("\n")))
 }
 
-/// Takes the blank last old line out of a chunk, and a blank at its end that would replace it.
-fn forget_last_old(lines: &mut Vec<Wanted<'_>>) {
-    let Some(last) = lines.iter().rposition(Wanted::is_old) else { return };
-    if matches!(lines[last], Wanted::Kept(_)) && last + 1 < lines.len() {
-        lines[last] = Wanted::New("");
+/// Removes the blank last old line of a chunk, and a blank line that would replace it.
+fn drop_last_old(lines: &mut Vec<ChunkLine<'_>>) {
+    let Some(last) = lines.iter().rposition(ChunkLine::is_old) else { return };
+    if matches!(lines[last], ChunkLine::Kept(_)) && last + 1 < lines.len() {
+        lines[last] = ChunkLine::New("");
         return;
     }
     lines.remove(last);
-    lines.pop_if(|line| matches!(line, Wanted::New("")));
+    lines.pop_if(|line| matches!(line, ChunkLine::New("")));
 }
 
 struct Edit<'a> {
     start: usize,
-    lines: Vec<Wanted<'a>>,
+    lines: Vec<ChunkLine<'a>>,
 }
 
 #[derive(Clone, Copy)]
-enum Wanted<'a> {
+enum ChunkLine<'a> {
     Kept(&'a str),
     New(&'a str),
     Gone(&'a str),
 }
 
-impl<'a> From<&'a Line> for Wanted<'a> {
+impl<'a> From<&'a Line> for ChunkLine<'a> {
     fn from(line: &'a Line) -> Self {
         match line {
             Line::Context(text) => Self::Kept(text),
@@ -120,7 +120,7 @@ impl<'a> From<&'a Line> for Wanted<'a> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ChunkLine<'a> {
     /// The line that the file must have.
     fn old(&self) -> Option<&'a str> {
         match self {
@@ -134,13 +134,13 @@ impl<'a> Wanted<'a> {
     }
 }
 
-type Form = for<'a> fn(&'a str) -> Cow<'a, str>;
+type Normalizer = for<'a> fn(&'a str) -> Cow<'a, str>;
 
-/// Lines are the same if one of these makes them equal; earlier forms first.
-const FORMS: [Form; 4] =
+/// Lines are equal if one of these makes them equal; earlier ones are tried first.
+const NORMALIZERS: [Normalizer; 4] =
     [|line| line.into(), |line| line.trim_end().into(), |line| line.trim().into(), |line| plain(line).into()];
 
-/// Without typography: dashes, quotes and spaces as a keyboard has them.
+/// Replaces typographic dashes, quotes and spaces by ASCII.
 fn plain(line: &str) -> String {
     let plain: String = line
         .chars()
@@ -155,10 +155,10 @@ fn plain(line: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// The lines of a file in all forms, each made once when it is first needed.
+/// The lines of a file, normalized by each function when first needed.
 struct Haystack<'a> {
     lines: &'a [&'a str],
-    forms: [OnceCell<Vec<Cow<'a, str>>>; FORMS.len()],
+    forms: [OnceCell<Vec<Cow<'a, str>>>; NORMALIZERS.len()],
 }
 
 impl<'a> Haystack<'a> {
@@ -166,11 +166,11 @@ impl<'a> Haystack<'a> {
         Self { lines, forms: Default::default() }
     }
 
-    /// The first place of the lines at or after `from`, or only at the end.
+    /// The first position of the lines at or after `from`, or only at the end.
     fn find(&self, needle: &[&str], from: usize, at_end: bool) -> Option<usize> {
         let last = self.lines.len().checked_sub(needle.len())?;
         let from = if at_end { from.max(last) } else { from };
-        FORMS.iter().zip(&self.forms).find_map(|(form, cell)| {
+        NORMALIZERS.iter().zip(&self.forms).find_map(|(form, cell)| {
             let lines = cell.get_or_init(|| self.lines.iter().map(|line| form(line)).collect());
             let needle: Vec<_> = needle.iter().map(|line| form(line)).collect();
             Some(from + position(lines.get(from..)?, &needle)?)
@@ -178,9 +178,9 @@ impl<'a> Haystack<'a> {
     }
 }
 
-/// Where `needle` first occurs, in time that grows with the lengths and not with their product.
+/// The first position of `needle`, in linear time (Knuth-Morris-Pratt).
 fn position<T: PartialEq>(haystack: &[T], needle: &[T]) -> Option<usize> {
-    // For each prefix of the needle, how much of its start is also its end.
+    // For each prefix of the needle, the length of its longest border.
     let mut borders = vec![0; needle.len()];
     for end in 1..needle.len() {
         borders[end] = advance(needle, &borders, borders[end - 1], &needle[end]);
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_position_is_the_first_window_that_is_equal(
+        fn position_is_the_first_equal_window(
             haystack in prop::collection::vec(0..3u8, 0..40),
             needle in prop::collection::vec(0..3u8, 0..6),
         ) {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn typography_is_spelled_plainly() {
+    fn typography_becomes_ascii() {
         assert_eq!(plain("\u{3000}\u{201c}a\u{201d} \u{2013}\u{a0}\u{2018}b\u{2019}\u{2212} "), "\"a\" - 'b'-");
     }
 }

@@ -1,13 +1,13 @@
-//! The grammar of patches. Takes everything that the grammar for models produces, and a little more that
-//! models write anyway: blanks around markers, a heredoc around the whole, a first chunk without `@@`.
+//! The parser of patches. Accepts everything that the grammar for models produces, and common deviations: white space
+//! around markers, a heredoc around the whole, a first chunk without `@@`.
 
-/// What a patch asks for, in its order.
+/// A parsed patch; the hunks are in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     pub hunks: Vec<Hunk>,
 }
 
-/// What happens to one file. Paths are as written, relative to wherever the patch is applied.
+/// The change of one file. Paths are as written, relative to the working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hunk {
     Add { path: String, content: String },
@@ -15,13 +15,13 @@ pub enum Hunk {
     Update { path: String, move_to: Option<String>, chunks: Vec<Chunk> },
 }
 
-/// Lines that replace others somewhere in a file.
+/// Lines that replace others in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// A line after which the place is looked for.
+    /// A line after which the position is searched.
     pub context: Option<String>,
     pub lines: Vec<Line>,
-    /// Whether the place is the end of the file.
+    /// Whether the position is the end of the file.
     pub end_of_file: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) const MOVE: &str = "*** Move to: ";
 pub(crate) const END_OF_FILE: &str = "*** End of File";
 pub(crate) const CHUNK: &str = "@@";
 
-/// Reads a patch. One without hunks is a patch too.
+/// Parses a patch. One without hunks is valid here.
 pub fn parse(text: &str) -> Result<Patch, ParseError> {
     let lines: Vec<_> = text.trim().lines().collect();
     let lines = inside_heredoc(&lines).unwrap_or(&lines);
@@ -89,7 +89,7 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
     Ok(Patch { hunks })
 }
 
-/// Models that think of a shell wrap the patch in a heredoc without a command.
+/// The lines inside a heredoc without a command, in which some models wrap a patch.
 fn inside_heredoc<'a>(lines: &'a [&'a str]) -> Option<&'a [&'a str]> {
     match lines {
         ["<<EOF" | "<<'EOF'" | "<<\"EOF\"", inner @ .., last] if inner.len() >= 2 && last.ends_with("EOF") => {
@@ -109,16 +109,16 @@ impl<'a> Parser<'a> {
         self.lines.get(self.next).copied()
     }
 
-    /// The next line if it is one of those that `wanted` makes something of.
+    /// Consumes the next line if `wanted` returns a value for it.
     fn take<T>(&mut self, wanted: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
         let found = wanted(self.peek()?)?;
         self.next += 1;
         Some(found)
     }
 
-    /// An error at the line that comes next, or so many before it.
+    /// An error at the next line, or this many lines before it.
     fn error<T>(&self, back: usize, error: HunkError) -> Result<T, ParseError> {
-        // The lines here start after the begin marker, which is line 1.
+        // `next` counts from the line after the begin marker, which is line 1.
         Err(ParseError::Hunk { line: self.next + 2 - back, error })
     }
 
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         };
         self.next += 1;
         Ok(match start {
-            Start::Add(path) => {
+            HunkHeader::Add(path) => {
                 let mut content = String::new();
                 while let Some(line) = self.take(|line| line.strip_prefix('+')) {
                     content.push_str(line);
@@ -137,8 +137,8 @@ impl<'a> Parser<'a> {
                 }
                 Hunk::Add { path: path.into(), content }
             }
-            Start::Delete(path) => Hunk::Delete { path: path.into() },
-            Start::Update(path) => {
+            HunkHeader::Delete(path) => Hunk::Delete { path: path.into() },
+            HunkHeader::Update(path) => {
                 let move_to = self.take(|line| line.strip_prefix(MOVE)).map(|path| path.trim_end().to_owned());
                 let header = self.next - 1 - usize::from(move_to.is_some());
                 let chunks = self.chunks()?;
@@ -187,22 +187,22 @@ impl<'a> Parser<'a> {
     }
 }
 
-enum Start<'a> {
+enum HunkHeader<'a> {
     Add(&'a str),
     Delete(&'a str),
     Update(&'a str),
 }
 
-fn start(header: &str) -> Option<Start<'_>> {
-    let add = || header.strip_prefix(ADD).map(Start::Add);
-    let delete = || header.strip_prefix(DELETE).map(Start::Delete);
-    let update = || header.strip_prefix(UPDATE).map(Start::Update);
+fn start(header: &str) -> Option<HunkHeader<'_>> {
+    let add = || header.strip_prefix(ADD).map(HunkHeader::Add);
+    let delete = || header.strip_prefix(DELETE).map(HunkHeader::Delete);
+    let update = || header.strip_prefix(UPDATE).map(HunkHeader::Update);
     add().or_else(delete).or_else(update)
 }
 
 fn chunk_line(line: &str) -> Option<Line> {
     let Some(first) = line.chars().next() else {
-        // Editors and models strip the blank of an empty context line.
+        // Editors and models strip the space of an empty context line.
         return Some(Line::Context(String::new()));
     };
     let text = || line[1..].to_owned();

@@ -1,5 +1,5 @@
-//! What a patch would change. A plan holds every file that is touched as it is now and as it will be; the
-//! hunks of a patch see what the hunks before them did, although nothing is changed yet.
+//! [`Plan`]: the changes of a patch, not yet applied. Holds every touched file before and after; each hunk sees the
+//! results of the hunks before it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use loomd_protocol::{AbsolutePathBuf, FileUpdateChange, PatchChangeKind};
 
 use crate::files::missing;
-use crate::lines::{Lost, patched};
+use crate::lines::{NotFound, patched};
 use crate::parse::{Hunk, Patch};
 use crate::{File, Files, diff};
 
-/// Works out what the patch does to the files, reading them and changing nothing.
+/// Plans the changes of a patch. Reads files and changes nothing.
 pub fn plan(patch: &Patch, cwd: &Path, files: &dyn Files) -> Result<Plan, PlanError> {
     let mut plan = Plan::default();
     for hunk in &patch.hunks {
@@ -30,7 +30,7 @@ pub fn plan(patch: &Patch, cwd: &Path, files: &dyn Files) -> Result<Plan, PlanEr
     Ok(plan)
 }
 
-/// Why a patch does not fit the files.
+/// Why a patch cannot be applied to the files.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error("Failed to read file to update {}: {source}", path.display())]
@@ -43,19 +43,19 @@ pub enum PlanError {
     Lines { path: PathBuf, lines: String },
     #[error("Failed to resolve {}: {source}", path.display())]
     Resolve { path: PathBuf, source: io::Error },
-    /// What one name gets would be lost under the other.
+    /// The patch changes one file under two names, so one change would be lost.
     #[error("{} and {} are the same file", one.display(), two.display())]
     SameFile { one: PathBuf, two: PathBuf },
 }
 
-/// What a patch would change.
+/// The changes of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Every path that is touched.
-    pub(crate) files: BTreeMap<PathBuf, Net>,
-    /// What clients are shown.
+    /// Every touched path.
+    pub(crate) files: BTreeMap<PathBuf, NetChange>,
+    /// The changes as clients see them.
     changes: Vec<Change>,
-    /// Where files went, in order.
+    /// Moves of files, in order.
     pub(crate) moves: Vec<(PathBuf, PathBuf)>,
     added: Vec<String>,
     modified: Vec<String>,
@@ -64,29 +64,29 @@ pub struct Plan {
 
 /// A path that a plan would write or remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched<'a> {
-    /// As the patch means it: absolute and without `..`.
+pub struct TouchedPath<'a> {
+    /// As in the patch, made absolute and without `..`.
     pub path: &'a Path,
-    /// Where that leads when links are followed; this is what gets written or removed.
+    /// The path with links resolved, which is written or removed.
     pub target: &'a Path,
 }
 
 /// One path before and after the whole patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Net {
+pub(crate) struct NetChange {
     pub before: Option<File>,
-    pub after: Option<After>,
-    /// As the patch wrote it the last time.
+    pub after: Option<NewContent>,
+    /// The path as the patch last wrote it.
     pub shown: String,
-    /// Gone because the file was moved, and not because it was deleted.
+    /// Whether the file was moved away, as opposed to deleted.
     pub moved: bool,
     pub target: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct After {
+pub(crate) struct NewContent {
     pub text: String,
-    /// Only for a file that brings its mode from elsewhere.
+    /// Set only for a file whose mode comes from another path.
     pub mode: Option<u32>,
 }
 
@@ -110,7 +110,7 @@ enum Kind {
 const CONTEXT: u32 = 1;
 
 impl Plan {
-    /// The changes as a `fileChange` item shows them, sorted by path.
+    /// The changes for a `fileChange` item, sorted by path.
     pub fn changes(&self) -> Vec<FileUpdateChange> {
         let mut changes: Vec<_> = self.changes.iter().map(Change::shown).collect();
         changes.sort_by(|one, two| one.path.cmp(&two.path));
@@ -118,11 +118,11 @@ impl Plan {
     }
 
     /// Every path that would be written or removed, sorted; targets of moves included.
-    pub fn touched(&self) -> impl Iterator<Item = Touched<'_>> {
-        self.files.iter().map(|(path, net)| Touched { path, target: &net.target })
+    pub fn touched(&self) -> impl Iterator<Item = TouchedPath<'_>> {
+        self.files.iter().map(|(path, net)| TouchedPath { path, target: &net.target })
     }
 
-    /// What the model is told when the plan was applied.
+    /// The result for the model after the plan was applied.
     pub fn summary(&self) -> String {
         let mut text = "Success. Updated the following files:\n".to_owned();
         for (letter, paths) in [('A', &self.added), ('M', &self.modified), ('D', &self.deleted)] {
@@ -137,7 +137,7 @@ impl Plan {
     }
 
     fn add(&mut self, path: &Path, shown: &str, content: &str, files: &dyn Files) -> Result<(), PlanError> {
-        self.net(path, shown, files)?.after = Some(After { text: content.into(), mode: None });
+        self.net(path, shown, files)?.after = Some(NewContent { text: content.into(), mode: None });
         self.added.push(shown.into());
         let change =
             Change { path: path.into(), kind: Kind::Add, moved_to: None, before: String::new(), after: content.into() };
@@ -157,7 +157,7 @@ impl Plan {
         let before = net.before.as_ref().map(|file| String::from_utf8_lossy(&file.bytes).into_owned());
         self.deleted.push(shown.into());
         match self.changes.iter().rposition(|change| change.location() == path) {
-            // What the patch itself made is simply not made.
+            // A file that the patch itself added is not added.
             Some(at) if self.changes[at].kind == Kind::Add && before.is_none() => {
                 self.changes.remove(at);
             }
@@ -165,7 +165,7 @@ impl Plan {
                 let moved = self.changes[at].moved_to.take().is_some();
                 self.changes[at].kind = Kind::Delete;
                 match before {
-                    // A file was moved here and took the place of another one. Now both are gone.
+                    // A file was moved here over another one. Now both are gone.
                     Some(before) if moved => self.changes.push(Change::delete(path, before)),
                     Some(before) => self.changes[at].before = before,
                     None => {}
@@ -182,13 +182,13 @@ impl Plan {
         shown: &str,
         target: Option<(PathBuf, &str)>,
         files: &dyn Files,
-        patched: impl FnOnce(&str) -> Result<String, Lost>,
+        patched: impl FnOnce(&str) -> Result<String, NotFound>,
     ) -> Result<(), PlanError> {
         let read = |source| PlanError::ReadUpdated { path: path.into(), source };
         let (before, mode) = self.text(path, files).map_err(read)?;
         let after = patched(&before).map_err(|lost| match lost {
-            Lost::Context(context) => PlanError::Context { context, path: path.into() },
-            Lost::Lines(lines) => PlanError::Lines { path: path.into(), lines },
+            NotFound::Context(context) => PlanError::Context { context, path: path.into() },
+            NotFound::Lines(lines) => PlanError::Lines { path: path.into(), lines },
         })?;
         let at = match self.changes.iter().rposition(|change| change.location() == path) {
             Some(at) => at,
@@ -211,53 +211,53 @@ impl Plan {
                 let source = self.net(path, shown, files)?;
                 source.after = None;
                 source.moved = true;
-                self.net(&target, target_shown, files)?.after = Some(After { text: after, mode: Some(mode) });
+                self.net(&target, target_shown, files)?.after = Some(NewContent { text: after, mode: Some(mode) });
                 self.moves.push((path.into(), target));
             }
             _ => {
                 let net = self.net(path, shown, files)?;
                 let mode = net.after.as_ref().and_then(|after| after.mode);
-                net.after = Some(After { text: after, mode });
+                net.after = Some(NewContent { text: after, mode });
             }
         }
         Ok(())
     }
 
-    /// The text of a file as the hunks so far leave it, and its mode.
+    /// The text of a file after the hunks so far, and its mode.
     fn text(&self, path: &Path, files: &dyn Files) -> io::Result<(String, u32)> {
         let file = match self.files.get(path) {
-            Some(Net { after: Some(after), before, .. }) => {
+            Some(NetChange { after: Some(after), before, .. }) => {
                 let mode = after.mode.or(before.as_ref().map(|file| file.mode));
                 return Ok((after.text.clone(), mode.unwrap_or(NEW_FILE)));
             }
-            // The words are those for a file that was never there.
-            Some(Net { after: None, .. }) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
+            // The same error as for a file that never existed.
+            Some(NetChange { after: None, .. }) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
             None => files.read(path)?,
         };
         let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
         Ok((String::from_utf8(file.bytes).map_err(invalid)?, file.mode))
     }
 
-    /// The net change of a path, which so far may be none.
-    fn net(&mut self, path: &Path, shown: &str, files: &dyn Files) -> Result<&mut Net, PlanError> {
+    /// The entry of a path, without a change at first.
+    fn net(&mut self, path: &Path, shown: &str, files: &dyn Files) -> Result<&mut NetChange, PlanError> {
         let net = match self.files.entry(path.into()) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let before = match files.read(path) {
                     Ok(file) => Some(file),
-                    // There is no file; what is in its way shows when it is written.
+                    // No file; a directory in its place is reported when it is written.
                     Err(error) if missing(&error) || error.kind() == io::ErrorKind::IsADirectory => None,
                     Err(source) => return Err(PlanError::Read { path: path.into(), source }),
                 };
                 let target = PathBuf::new();
-                entry.insert(Net { before, after: None, shown: String::new(), moved: false, target })
+                entry.insert(NetChange { before, after: None, shown: String::new(), moved: false, target })
             }
         };
         shown.clone_into(&mut net.shown);
         Ok(net)
     }
 
-    /// Finds out where links lead.
+    /// Resolves the links in all paths.
     fn resolve(&mut self, files: &dyn Files) -> Result<(), PlanError> {
         let mut names: BTreeMap<&Path, &Path> = BTreeMap::new();
         for (path, net) in &mut self.files {
@@ -278,7 +278,7 @@ impl Change {
         Self { path: path.into(), kind: Kind::Delete, moved_to: None, before, after: String::new() }
     }
 
-    /// Where the file is after the hunks so far.
+    /// The path of the file after the hunks so far.
     fn location(&self) -> &Path {
         self.moved_to.as_ref().unwrap_or(&self.path)
     }
@@ -302,10 +302,10 @@ impl Change {
     }
 }
 
-/// The mode of a file that the patch itself makes, for a hunk that moves it on.
+/// The mode of a file that the patch adds, for a hunk that moves it.
 const NEW_FILE: u32 = 0o644;
 
-/// The operating system's number for a file that does not exist, on all that we know.
+/// `ENOENT`.
 const NOT_FOUND: i32 = 2;
 
 fn absolute(cwd: &Path, path: &str) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Patches as text, in the form that the grammar for models has.
+//! Formats patches as text, according to the grammar for models.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,5 +1,5 @@
-//! The net change of a turn: one diff, in git's form, of all files that its patches touched against what
-//! they were before the turn first touched them.
+//! [`TurnDiff`]: the net change of a turn as one git diff of all files that its patches touched, against their
+//! content before the first of them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use sha1::{Digest, Sha1};
 
 use crate::{File, Files, Plan, diff};
 
-/// What paths in a turn's diff are relative to: the repository around the folder, else the folder.
+/// The folder that paths in a turn's diff are relative to: the root of the repository, or else `cwd`.
 pub fn diff_base(cwd: &Path, files: &dyn Files) -> PathBuf {
     cwd.ancestors().find(|folder| files.exists(&folder.join(".git"))).unwrap_or(cwd).to_owned()
 }
 
-/// Collects what a turn's patches touch.
+/// Collects the files that a turn's patches touch.
 #[derive(Clone, Debug)]
 pub struct TurnDiff {
     base: PathBuf,
-    /// Each touched path as it was before.
-    baseline: BTreeMap<PathBuf, Option<Side>>,
-    /// New paths, and where the files there came from.
+    /// Each touched path before the turn.
+    baseline: BTreeMap<PathBuf, Option<DiffSide>>,
+    /// The original path of each moved file.
     origins: BTreeMap<PathBuf, PathBuf>,
 }
 
-/// Larger files are named, and not shown line by line.
+/// Larger files are listed without their lines.
 const MAX_SHOWN_BYTES: usize = 4 << 20;
 
-/// Lines of context, as git has it.
+/// Lines of context, as in git.
 const CONTEXT: u32 = 3;
 
 impl TurnDiff {
@@ -36,11 +36,10 @@ impl TurnDiff {
         Self { base, baseline: BTreeMap::new(), origins: BTreeMap::new() }
     }
 
-    /// Remembers what the files of a plan were before it was applied. Call it for each plan that was
-    /// applied, in their order.
+    /// Records the files of a plan as they were before it. To be called for each applied plan, in order.
     pub fn note(&mut self, plan: &Plan) {
         for (path, net) in &plan.files {
-            self.baseline.entry(path.clone()).or_insert_with(|| net.before.as_ref().map(Side::new));
+            self.baseline.entry(path.clone()).or_insert_with(|| net.before.as_ref().map(DiffSide::new));
         }
         for (from, to) in &plan.moves {
             let origin = self.origins.remove(from).unwrap_or_else(|| from.clone());
@@ -48,13 +47,13 @@ impl TurnDiff {
         }
     }
 
-    /// The diff against the files as they are now. Empty when they are what they were.
+    /// The diff against the current files. Empty if they are unchanged.
     pub fn unified(&self, files: &dyn Files) -> String {
-        let now = |path: &PathBuf| files.read(path).ok().as_ref().map(Side::new);
+        let now = |path: &PathBuf| files.read(path).ok().as_ref().map(DiffSide::new);
         let mut states: BTreeMap<_, _> =
             self.baseline.iter().map(|(path, before)| (path, (before.as_ref(), now(path)))).collect();
 
-        // A file that is gone and another that is new are shown as one if the first became the second.
+        // A deleted and a new file form one entry if the first was moved to the second.
         let mut renamed = BTreeMap::new();
         for (to, from) in &self.origins {
             if let Some((None, Some(_))) = states.get(to)
@@ -78,14 +77,20 @@ impl TurnDiff {
         text
     }
 
-    /// Relative to the base. A path outside of it loses its first slash, so that `a/` can stand before it.
+    /// The path relative to the base. A path outside of it loses its first slash, as `a/` is put before it.
     fn name(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         relative.to_string_lossy().into_owned()
     }
 }
 
-fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: Option<&Side>) -> std::fmt::Result {
+fn entry(
+    text: &mut String,
+    from: &str,
+    to: &str,
+    before: Option<&DiffSide>,
+    after: Option<&DiffSide>,
+) -> std::fmt::Result {
     let [old_name, new_name] = [quoted("a/", from), quoted("b/", to)];
     writeln!(text, "diff --git {old_name} {new_name}")?;
     match (before, after) {
@@ -102,7 +107,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: 
         writeln!(text, "similarity index {}%", old.similarity(new))?;
         writeln!(text, "rename from {}\nrename to {}", quoted("", from), quoted("", to))?;
     }
-    let id = |side: Option<&Side>| side.map_or("0".repeat(40), |side| side.id.clone());
+    let id = |side: Option<&DiffSide>| side.map_or("0".repeat(40), |side| side.id.clone());
     let [old_id, new_id] = [before, after].map(id);
     if old_id == new_id {
         return Ok(());
@@ -110,7 +115,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: 
     writeln!(text, "index {old_id}..{new_id}")?;
     let old_name = if before.is_some() { old_name } else { "/dev/null".into() };
     let new_name = if after.is_some() { new_name } else { "/dev/null".into() };
-    let lines = |side: Option<&Side>| side.map_or(Some(String::new()), |side| side.text.clone());
+    let lines = |side: Option<&DiffSide>| side.map_or(Some(String::new()), |side| side.text.clone());
     match (lines(before), lines(after)) {
         (Some(old), Some(new)) => {
             let hunks = diff::unified(&old, &new, CONTEXT);
@@ -124,7 +129,7 @@ fn entry(text: &mut String, from: &str, to: &str, before: Option<&Side>, after: 
     }
 }
 
-/// A path as git writes it: in quotes when it has characters that would be misread.
+/// A path in git's notation: quoted if it has special characters.
 fn quoted<'a>(prefix: &str, path: &'a str) -> Cow<'a, str> {
     if !path.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
         return format!("{prefix}{path}").into();
@@ -143,18 +148,18 @@ fn quoted<'a>(prefix: &str, path: &'a str) -> Cow<'a, str> {
     text.into()
 }
 
-/// A file as it stands on one side of a diff.
+/// A file on one side of a diff.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Side {
-    /// What git calls the content.
+struct DiffSide {
+    /// The git object id of the content.
     id: String,
     executable: bool,
     size: usize,
-    /// `None` for what is no text, and for very large files.
+    /// `None` for binary and very large files.
     text: Option<String>,
 }
 
-impl Side {
+impl DiffSide {
     fn new(file: &File) -> Self {
         let size = file.bytes.len();
         let hash = Sha1::new().chain_update(format!("blob {size}\0")).chain_update(&file.bytes).finalize();
@@ -171,7 +176,7 @@ impl Side {
         if self.executable { "100755" } else { "100644" }
     }
 
-    /// In percent, of the larger one.
+    /// Percentage of the larger file.
     fn similarity(&self, other: &Self) -> usize {
         let kept = match (&self.text, &other.text) {
             _ if self.id == other.id => return 100,

@@ -1,4 +1,4 @@
-//! The fuzz target of this crate, as a test.
+//! The fuzz target of this crate on fixed seeds.
 
 #[path = "../../../fuzz/src/patch.rs"]
 mod patch;
@@ -6,6 +6,6 @@ mod patch;
 mod seeds;
 
 #[test]
-fn every_seed_is_survived_changed_or_not() {
+fn mutated_seeds_do_not_panic() {
     seeds::survives("patch", patch::run);
 }

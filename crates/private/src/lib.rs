@@ -1,31 +1,31 @@
-//! Files and folders that only their owner can reach, for everything that is created in the home directory. The
-//! modes are set explicitly: a umask would be inherited by the commands that we start.
+//! Files and directories that only their owner can access, for everything that is created in the home directory. The
+//! modes are set explicitly: a umask would be inherited by the commands that this process starts.
 //!
-//! What exists already keeps its mode: it may be wider because the user wants it so.
+//! What exists already keeps its mode, because the user may have widened it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Read and written by its owner only.
+/// The mode of files: readable and writable by the owner only.
 pub const FILE: u32 = 0o600;
-/// Entered and listed by its owner only.
+/// The mode of directories: accessible to the owner only.
 pub const FOLDER: u32 = 0o700;
 
-/// Creates a folder and the missing ones above it, each with mode [`FOLDER`].
+/// Creates a directory and its missing parents, each with mode [`FOLDER`].
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(path)
 }
 
-/// Options for opening a file that is created with mode [`FILE`].
+/// Returns options that create files with mode [`FILE`].
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(FILE);
     options
 }
 
-/// Creates or overwrites a file. A new one has mode [`FILE`].
+/// Creates or overwrites a file. A new file has mode [`FILE`].
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     options().write(true).create(true).truncate(true).open(path)?.write_all(bytes.as_ref())
 }
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn new_folders_and_files_are_closed_to_others_and_existing_ones_keep_their_mode() {
+    fn new_files_are_private_and_existing_ones_keep_their_mode() {
         let place = tempfile::tempdir().unwrap();
         let wide = place.path().join("wide");
         fs::create_dir(&wide).unwrap();

@@ -136,12 +136,18 @@ pub(crate) fn decode_params<P: DeserializeOwned>(params: Option<&RawValue>) -> R
     if let Ok(params) = serde_json::from_str(params.get()) {
         return Ok(params);
     }
-    // The slow path says what is wrong in words without a position, which would be one inside the
-    // params and mean nothing to the sender. It also takes the last of two equal members.
-    let value: JsonValue = serde_json::from_str(params.get()).map_err(|error| DecodeError(without_position(&error)))?;
-    P::deserialize(value).map_err(|error| DecodeError(error.to_string()))
+    // Of two equal members the last one counts. Decoding from the value itself would instantiate the decoder of
+    // every type a second time.
+    let params = last_members(params.get()).map_err(|error| DecodeError(without_position(&error)))?;
+    serde_json::from_str(&params).map_err(|error| DecodeError(without_position(&error)))
 }
 
+/// The same JSON with every member once.
+fn last_members(json: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&serde_json::from_str::<JsonValue>(json)?)
+}
+
+/// The text of an error without its position, which is one inside the params and means nothing to the sender.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());

@@ -1,9 +1,10 @@
-//! Reading and writing regular files that somebody else may have replaced.
+//! Opening, reading and writing regular files that another process may have replaced.
 //!
-//! A sandboxed command may replace any file of a workspace: with a FIFO, whose opening waits for a writer; with a
-//! device; with a sparse file of a terabyte. So every file that a command could have written is opened here: without
-//! blocking, refused unless it is a regular file, and read up to a limit that the caller gives. Reading a regular
-//! file never waits for another process, so these functions may be called from an async task when the limit is small.
+//! A sandboxed command can replace any file of a workspace: with a FIFO, whose opening blocks until a writer appears;
+//! with a device; with a sparse file of a terabyte. Every file that a command could have written is therefore opened
+//! here: with `O_NONBLOCK`, refused unless it is a regular file, and read up to a limit that the caller gives. Reading
+//! a regular file never waits for another process, so these functions may be called from an async task when the limit
+//! is small.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -12,17 +13,18 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Opens a regular file for reading. Follows links; never waits.
+/// Opens a regular file for reading. Follows symlinks; never blocks.
 ///
-/// A folder is `EISDIR`, as reading one would be. Anything else that is no regular file is
+/// A directory fails with `EISDIR`, as reading one would. Anything else that is not a regular file fails with
 /// [`InvalidInput`](io::ErrorKind::InvalidInput).
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    // Opening some devices has an effect, so they are not even opened. The check that counts is the one below.
+    // Opening some devices has side effects, so the path is checked before it is opened. The check below is the one
+    // that cannot race.
     regular(&std::fs::metadata(path)?)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        // A socket, or a device without a driver.
+        // `open` of a socket, or of a device without a driver.
         Err(Errno::NXIO | Errno::NODEV) => return Err(not_regular()),
         Err(error) => return Err(error.into()),
     };
@@ -30,26 +32,41 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Opens a regular file for writing, and makes it when there is none. Nothing is truncated yet. Follows links;
-/// never waits.
+/// Opens a regular file for writing and creates it when it is missing. Does not truncate. Follows symlinks; never
+/// blocks.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::from_raw_mode(NEW_FILE)) {
+    match rustix::fs::open(path, flags, NEW_FILE) {
         Ok(file) => {
             let file = File::from(file);
             check(&file)?;
             Ok(file)
         }
-        // A FIFO that nobody reads, a socket.
+        // `open` of a FIFO without a reader, or of a socket.
         Err(Errno::NXIO | Errno::NODEV) => Err(not_regular()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What a program asks for when it makes an ordinary file; the umask takes from it.
-const NEW_FILE: u32 = 0o666;
+/// Opens a regular file for reading and appending, and creates it for its owner only when it is missing. Follows
+/// symlinks; never blocks.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => {
+            let file = File::from(file);
+            check(&file)?;
+            Ok(file)
+        }
+        Err(Errno::NXIO | Errno::NODEV) => Err(not_regular()),
+        Err(error) => Err(error.into()),
+    }
+}
 
-/// Copies the content and the permissions of a regular file. The destination is replaced in place.
+/// The mode of new files before the umask applies.
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
+
+/// Copies the content and the permissions of a regular file. Truncates and overwrites an existing destination in place.
 pub fn copy(source: &Path, destination: &Path) -> io::Result<()> {
     let (mut source, metadata) = open(source)?;
     let mut destination = open_to_write(destination)?;
@@ -58,7 +75,7 @@ pub fn copy(source: &Path, destination: &Path) -> io::Result<()> {
     destination.set_permissions(metadata.permissions())
 }
 
-/// The metadata of an open file, which must be a regular one.
+/// Returns the metadata of an open file; fails unless it is a regular file.
 pub fn check(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
     regular(&metadata)?;
@@ -72,15 +89,15 @@ fn regular(metadata: &Metadata) -> io::Result<()> {
     if metadata.is_file() { Ok(()) } else { Err(not_regular()) }
 }
 
-/// The content of a regular file, and its metadata. One that is larger than `limit` bytes, or grows beyond while it
-/// is read, is [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+/// Returns the content and the metadata of a regular file. Fails with [`FileTooLarge`](io::ErrorKind::FileTooLarge)
+/// when the file is larger than `limit` bytes or grows beyond it while it is read.
 pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, metadata) = open(path)?;
     if metadata.len() > limit {
         return Err(too_large(limit));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    // One more than the limit tells a file that is too large from one that just fits.
+    // One byte beyond the limit distinguishes a file that is too large from one that just fits.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(too_large(limit));
@@ -88,19 +105,19 @@ pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metad
     Ok((bytes, metadata))
 }
 
-/// The content of a regular file of at most `limit` bytes.
+/// Returns the content of a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_with_metadata(path, limit).map(|(bytes, _)| bytes)
 }
 
-/// The text of a regular file of at most `limit` bytes. What is not UTF-8 is
-/// [`InvalidData`](io::ErrorKind::InvalidData).
+/// Returns the text of a regular file of at most `limit` bytes. Fails with [`InvalidData`](io::ErrorKind::InvalidData)
+/// when it is not UTF-8.
 pub fn read_to_string(path: &Path, limit: u64) -> io::Result<String> {
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "is not valid UTF-8");
     String::from_utf8(read(path, limit)?).map_err(invalid)
 }
 
-/// The first `limit` bytes of a regular file, or all of it when it is shorter.
+/// Returns the first `limit` bytes of a regular file, or the whole content when it is shorter.
 pub fn read_start(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.0.take(limit).read_to_end(&mut bytes)?;
@@ -128,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_without_waiting() {
+    fn reading_a_fifo_socket_or_device_fails_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fifo(&at("fifo"));
@@ -145,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_written_to_either() {
+    fn writing_to_a_fifo_fails_and_truncates_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fifo(&at("fifo"));
@@ -157,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_content_and_the_mode_of_its_source() {
+    fn a_copy_has_the_content_and_mode_of_its_source() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -172,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_have_exactly_as_many_bytes_as_the_limit() {
+    fn a_file_of_exactly_the_limit_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         fs::write(&path, "12345").unwrap();
@@ -191,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_size_is_not_known_before_is_bounded_as_well() {
-        // The kernel says that it has no bytes.
+    fn a_proc_file_that_reports_no_size_is_still_bounded() {
+        // `stat` reports a size of 0.
         assert_eq!(read(Path::new("/proc/self/status"), 10).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
     }

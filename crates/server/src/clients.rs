@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loomd_accounts::{Accounts, AskError, ClientId, Host};
+use loomd_accounts::{Accounts, ClientId, Host, RequestError};
 use loomd_config::Managed;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
@@ -21,16 +21,20 @@ pub(crate) struct Clients {
 }
 
 impl Host for Clients {
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            match Notification::new(news) {
+            match Notification::new(notification) {
                 Ok(notification) => self.connections.broadcast(&notification).await,
                 Err(error) => error!(%error, "cannot serialize a notification"),
             }
         })
     }
 
-    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
+    fn request(
+        &self,
+        first: Option<ClientId>,
+        request: ServerRequest,
+    ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
             let asked = match first.filter(|id| self.connections.outbox(*id).is_some()) {
@@ -39,18 +43,18 @@ impl Host for Clients {
             };
             let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
             if outboxes.is_empty() {
-                return Err(AskError::Nobody);
+                return Err(RequestError::NoClient);
             }
-            let mut open = self.server_requests.open(asked, &request).map_err(|_| AskError::Nobody)?;
+            let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
             for outbox in outboxes {
                 outbox.request(open.json.clone());
             }
-            (&mut open.answer).await.map_err(|_| AskError::Nobody)?.map_err(AskError::Refused)
+            (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }
 
     /// Nothing may run without what the organisation requires.
-    fn switched<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
+    fn account_changed<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(async move { Cloud::new(&self.home, accounts).look_up(&self.managed).await })
     }
 }

@@ -13,6 +13,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use loomd_agent::ClientIdentity;
 use loomd_protocol::{
     ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
     encode_error, encode_response,
@@ -22,6 +23,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
+use crate::PROTOCOL_VERSION;
+use crate::answer::AnswerSlot;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Member};
 use crate::dispatch::{Context, dispatch};
@@ -88,7 +91,7 @@ pub(crate) async fn serve(
             };
             tokio::select! {
                 biased;
-                reply = connection.requests.next() => connection.reply(reply),
+                () = connection.requests.next() => {}
                 () = outbox.is_cut() => break,
                 () = stop.cancelled() => {
                     _ = timeout(limits::DRAIN, connection.receive_the_rest(&mut source)).await;
@@ -195,9 +198,12 @@ impl Connection {
         }
         let capabilities = params.capabilities.unwrap_or_default();
         let client = Arc::new(Client {
-            user_agent,
-            originator: self.app.identity.originator(&params.client_info),
-            name: params.client_info.name,
+            identity: Arc::new(ClientIdentity {
+                user_agent,
+                originator: self.app.identity.originator(&params.client_info),
+                name: params.client_info.name,
+                protocol_version: PROTOCOL_VERSION.into(),
+            }),
             version: params.client_info.version,
             experimental: capabilities.experimental_api,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
@@ -235,7 +241,7 @@ impl Connection {
             rpc.transport = self.transport,
             rpc.request_id = ?short(&id.to_string()),
             api_version = "v2",
-            client.name = ?short(&client.name),
+            client.name = ?short(&client.identity.name),
             client.version = ?short(&client.version),
         );
         let cx = Context {
@@ -244,27 +250,20 @@ impl Connection {
             client: Arc::clone(client),
             outbox: Arc::clone(&self.outbox),
             processes: Arc::clone(&self.processes),
+            answer: AnswerSlot::new(id, Arc::clone(&self.outbox)),
         };
         let method = request.method();
-        let work = AssertUnwindSafe(dispatch(cx, id.clone(), request)).catch_unwind();
-        let mut work = Box::pin(
-            async move {
-                work.await.unwrap_or_else(|_| {
-                    error!(method, "a handler panicked");
-                    Some(encode_error(&id, &RpcError::internal(format!("internal error in {method}"))))
-                })
+        let kind = Kind::of(method);
+        let work = async move {
+            if AssertUnwindSafe(dispatch(&cx, request)).catch_unwind().await.is_err() {
+                error!(method, "a handler panicked");
+                cx.answer.refuse(&RpcError::internal(format!("internal error in {method}")));
             }
-            .instrument(span),
-        );
-        match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
-            Poll::Ready(reply) => self.reply(reply),
-            Poll::Pending => self.requests.push(Kind::of(method), work),
-        }
-    }
-
-    fn reply(&self, reply: Option<Vec<u8>>) {
-        if let Some(reply) = reply {
-            self.outbox.reply(reply);
+            kind
+        };
+        let mut work = Box::pin(work.instrument(span));
+        if poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await.is_pending() {
+            self.requests.push(kind, work);
         }
     }
 
@@ -288,8 +287,7 @@ impl Connection {
         self.end_processes();
         let drain = async {
             while self.requests.len() > 0 {
-                let reply = self.requests.next().await;
-                self.reply(reply);
+                self.requests.next().await;
             }
         };
         if timeout(limits::DRAIN, drain).await.is_err() {
@@ -328,11 +326,10 @@ fn is_traceparent(text: &str) -> bool {
 mod tests {
     use std::future::pending;
 
-    use loomd_config::{LoadRequest, Overrides, load};
+    use loomd_config::{ConfigSources, LoadRequest, Overrides, load};
     use loomd_protocol::AbsolutePathBuf;
 
     use super::*;
-    use crate::app::ConfigSources;
     use crate::outbox::WhenFull;
 
     fn connection(home: &tempfile::TempDir) -> Connection {

@@ -4,15 +4,14 @@
 //! ([`connection`]), and is answered by a plain function in [`handlers`] that [`dispatch`] picks.
 //! Nothing in here knows how an agent works.
 
+mod answer;
 mod app;
 pub mod auth;
 mod clients;
 mod cloud;
-mod confinement;
 mod connection;
 mod connections;
 mod decisions;
-mod default_provider;
 mod dispatch;
 mod events;
 mod handlers;
@@ -22,18 +21,17 @@ mod limits;
 pub mod listen;
 mod outbox;
 mod processes;
-mod responder;
+mod refusals;
 mod server_requests;
 mod shutdown;
-mod thread_settings;
 mod throttle;
 mod transport;
-mod working_directory;
 
-pub use app::{App, ConfigSources, LiveSources, Replay};
+pub use app::App;
 pub use cloud::Cloud;
 pub use listen::ListenUrl;
-pub use loomd_agent::replay;
+pub use loomd_agent::{Replay, replay};
+pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 

@@ -119,3 +119,68 @@ impl ServerRequests {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loomd_agent::{ApprovalDecision, ApprovalRequest};
+    use loomd_protocol::{ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshReason, FileChangeApprovalDecision};
+    use serde_json::json;
+
+    use super::*;
+
+    const FIRST: ConnectionId = ConnectionId(1);
+    const SECOND: ConnectionId = ConnectionId(2);
+
+    fn approval() -> (Arc<Approval>, oneshot::Receiver<ApprovalDecision>) {
+        let params = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 0 });
+        let (approval, decision) = Approval::new(ApprovalRequest::Patch(serde_json::from_value(params).unwrap()));
+        (Arc::new(approval), decision)
+    }
+
+    fn accept() -> Box<RawValue> {
+        RawValue::from_string(r#"{"decision":"accept"}"#.into()).unwrap()
+    }
+
+    #[test]
+    fn only_a_connection_that_was_sent_the_request_can_answer_it_and_only_once() {
+        let requests = ServerRequests::default();
+        let (approval, mut decision) = approval();
+        let sent = requests.open_approval(&approval, &[FIRST]).unwrap();
+        assert!(sent.starts_with(br#"{"method":"item/fileChange/requestApproval","id":0,"#), "{sent:?}");
+        assert!(!requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
+        // As when it joins.
+        assert_eq!(requests.open_approval(&approval, &[SECOND]), Some(sent));
+        assert!(requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(decision.try_recv(), Ok(ApprovalDecision::Patch(FileChangeApprovalDecision::Accept)));
+    }
+
+    #[test]
+    fn a_request_that_was_withdrawn_or_decided_elsewhere_takes_no_answer() {
+        let requests = ServerRequests::default();
+        let (withdrawn, _waiting) = approval();
+        requests.open_approval(&withdrawn, &[FIRST]).unwrap();
+        withdrawn.close();
+        requests.withdraw(&withdrawn);
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(requests.open_approval(&withdrawn, &[SECOND]), None);
+        let (decided, _waiting) = approval();
+        requests.open_approval(&decided, &[FIRST]).unwrap();
+        decided.decide(decided.request.declined("")).unwrap();
+        assert!(!requests.answer(FIRST, &RequestId::Integer(1), Ok(&accept())));
+        assert!(requests.lock().is_empty());
+    }
+
+    #[test]
+    fn a_request_of_the_process_ends_when_it_is_dropped() {
+        let requests: Arc<ServerRequests> = Arc::default();
+        let reason = ChatgptAuthTokensRefreshReason::Unauthorized;
+        let params = ChatgptAuthTokensRefreshParams { reason, previous_account_id: None };
+        let request = ServerRequest::ChatgptAuthTokensRefresh(params);
+        let mut open = requests.open(vec![FIRST], &request).unwrap();
+        assert!(requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(open.answer.try_recv(), Ok(Ok(json!({ "decision": "accept" }))));
+        drop(requests.open(vec![FIRST], &request).unwrap());
+        assert!(requests.lock().is_empty());
+    }
+}

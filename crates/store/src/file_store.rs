@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::git_info::GitPatches;
 use crate::index::{Index, Step, slim};
 use crate::journal::{self, Appended, Durability, Expect, Extent};
-use crate::names::Names;
+use crate::names;
 use crate::path::{ARCHIVED, RolloutName};
 use crate::store::{Answer, Store};
 use crate::{Batch, GitPatch, Lease, ListQuery, Page, StoredThread, ThreadId, Window, archive, head, window};
@@ -46,7 +46,6 @@ struct Inner {
     indexing: AtomicBool,
     /// Files that this process changed since the index was last used.
     touched: Mutex<HashSet<PathBuf>>,
-    names: Mutex<Names>,
     git: Mutex<GitPatches>,
     /// Threads in use.
     open: Mutex<HashMap<ThreadId, Arc<Mutex<OpenThread>>>>,
@@ -79,7 +78,6 @@ impl FileStore {
             waiting: AtomicUsize::new(0),
             indexing: AtomicBool::new(false),
             touched: Mutex::default(),
-            names: Mutex::new(Names::new(&home)),
             git: Mutex::new(GitPatches::new(&home)),
             open: Mutex::default(),
             home,
@@ -142,7 +140,6 @@ impl Inner {
     }
 
     fn decorate(&self, threads: &mut [StoredThread]) -> Result<()> {
-        self.names.lock().fill(threads)?;
         self.git.lock().fill(threads)
     }
 
@@ -228,6 +225,7 @@ impl Inner {
             size: file.len(),
             name: None,
         };
+        self.with_index(|index| index.name(thread.id())).map(|name| thread.name = name)?;
         self.decorate(std::slice::from_mut(&mut thread))?;
         let open = self.remember(thread.id(), thread.path.clone(), Expect::Existing);
         let mut open = open.lock();
@@ -375,12 +373,12 @@ impl Store for FileStore {
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {
-        Box::pin(self.off_thread(move |inner| inner.names.lock().get(&id)))
+        Box::pin(self.off_thread(move |inner| inner.with_index(|index| index.name(id))))
     }
 
     fn rename<'a>(&'a self, id: ThreadId, name: &'a str) -> Answer<'a, ()> {
         let name = name.to_owned();
-        Box::pin(self.off_thread(move |inner| inner.names.lock().set(id, &name)))
+        Box::pin(self.off_thread(move |inner| names::append(&inner.home, id, &name)))
     }
 
     fn archive<'a>(&'a self, lease: &'a Lease) -> Answer<'a, PathBuf> {

@@ -5,7 +5,10 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::batch::Batch;
 use crate::descriptors;
@@ -60,10 +63,12 @@ pub(crate) fn append(
     append_to(&mut file, batch, known, durability).map_err(Error::io(path))
 }
 
+/// Opens the file to append to it. Never waits, as for the reader of a FIFO, and refuses what is no regular file.
 fn open(path: &Path, expect: Expect) -> io::Result<File> {
     let mut options = loomd_private::options();
     options.read(true).append(true).create(expect == Expect::Any);
-    match descriptors::open(|| options.open(path)) {
+    options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
+    let file = match descriptors::open(|| options.open(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && expect == Expect::Any => {
             if let Some(folder) = path.parent() {
                 loomd_private::create_dir_all(folder)?;
@@ -71,7 +76,9 @@ fn open(path: &Path, expect: Expect) -> io::Result<File> {
             options.open(path)
         }
         opened => opened,
-    }
+    }?;
+    loomd_regular::check(&file)?;
+    Ok(file)
 }
 
 fn append_to(file: &mut File, batch: &Batch, known: Option<Extent>, durability: Durability) -> io::Result<Appended> {
@@ -232,6 +239,17 @@ mod tests {
         let error = append(&path, &batch(), None, Expect::Existing, Durability::Flushed).unwrap_err();
         assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_append_to_a_fifo_is_refused_and_does_not_wait() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("r.jsonl");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        for expect in [Expect::Any, Expect::Existing] {
+            let error = append(&path, &batch(), None, expect, Durability::Flushed).unwrap_err();
+            assert!(error.to_string().contains("regular file"), "{error}");
+        }
     }
 
     #[test]

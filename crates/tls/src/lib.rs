@@ -1,5 +1,5 @@
-//! TLS for outgoing connections. Trusted are the roots that are built in, those of the system, and those that are
-//! added. Only HTTP/1.1 is offered, because websockets begin in it and nothing here speaks HTTP/2.
+//! TLS for outgoing connections. Trusts the built-in roots, the system's roots and those that are added. Offers only
+//! HTTP/1.1 in ALPN: websockets start in it, and no client here speaks HTTP/2.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto};
 
-/// Certificates that are trusted.
+/// The trusted root certificates.
 pub struct Roots(RootCertStore);
 
 #[derive(Debug, thiserror::Error)]
@@ -22,15 +22,15 @@ pub enum TlsError {
 }
 
 impl Roots {
-    /// The built-in roots and those of the system. Reads files, which takes milliseconds.
+    /// Returns the built-in roots and the system's. Reads files, which takes milliseconds.
     pub fn system() -> Self {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Self(roots)
     }
 
-    /// Adds the certificates of a PEM text and returns how many there are. Those that cannot be used are left out, as
-    /// bundles of whole systems hold some.
+    /// Adds the certificates of a PEM text and returns how many were added. Certificates that cannot be used as roots
+    /// are skipped, because the bundles of whole systems contain some.
     pub fn add_pem(&mut self, pem: &[u8]) -> Result<usize, TlsError> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|error| TlsError::BadPem(error.to_string()))?;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_without_certificates_adds_none_and_a_broken_one_is_refused() {
+    fn pem_without_certificates_adds_none_and_broken_pem_is_an_error() {
         let mut roots = Roots(RootCertStore::empty());
         assert_eq!(roots.add_pem(b"no certificate").ok(), Some(0));
         let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";

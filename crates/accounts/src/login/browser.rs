@@ -1,5 +1,5 @@
-//! `chatgpt`: the user signs in with a browser, which brings a code to a small server on this machine. The code is
-//! worth something only together with a secret that never left the process (PKCE).
+//! `chatgpt`: the user signs in with a browser, which delivers a code to a local callback server. The code can be
+//! exchanged only together with a secret that never leaves the process (PKCE).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::callback::Callback;
-use super::{Kind, NOT_COMPLETED};
+use super::{LoginKind, NOT_COMPLETED};
 use crate::issuer::{CLIENT_ID, encoded};
 use crate::{AccountError, Accounts};
 
-/// The issuer sends browsers nowhere else. The second is for when another program waits for its own login.
+/// The only ports that the issuer redirects to. The second is for when another program's login uses the first.
 pub(crate) const PORTS: [u16; 2] = [1455, 1457];
 
 /// How long the user may take.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// How long the login before this one may take to leave the port.
-const LEAVING: Duration = Duration::from_secs(3);
+/// How long the previous login may take to release the port.
+const PORT_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const SCOPE: &str = "openid profile email offline_access api.connectors.read api.connectors.invoke";
 
-/// What is known only here, and proves that a code is for this login.
-pub(super) struct Secrets {
+/// The secrets that tie a code to this login.
+pub(super) struct LoginSecrets {
     pub state: String,
     pub verifier: String,
 }
 
-impl Secrets {
+impl LoginSecrets {
     fn new() -> Result<Self, getrandom::Error> {
         let (mut state, mut verifier) = ([0; 32], [0; 64]);
         getrandom::fill(&mut state)?;
@@ -48,7 +48,7 @@ impl Secrets {
 }
 
 impl Accounts {
-    /// `account/login/start` with a browser, which is for the client to open.
+    /// `account/login/start` with a browser, which the client opens.
     pub async fn login_in_browser(
         &self,
         originator: &str,
@@ -57,30 +57,31 @@ impl Accounts {
         if let Err(error) = self.check_chatgpt() {
             return reply(Err(error));
         }
-        // Its server has to leave the port first.
-        let replaced = self.give_up(None);
+        // The callback server of the previous login has to release the port first.
+        let replaced = self.abandon_login(None);
         let started = self.open(originator).await;
         reply(started.map(|(login_id, auth_url)| LoginAccountResponse::Chatgpt { login_id, auth_url }));
         let why = replaced.as_ref().map_or(NOT_COMPLETED, |replaced| replaced.kind.replaced_by_browser());
-        self.tell_given_up(replaced, why).await;
+        self.notify_abandoned(replaced, why).await;
     }
 
-    /// Begins to listen. The one before has left the port, or someone else has it.
+    /// Starts the callback server. Fails if the port is still in use.
     async fn open(&self, originator: &str) -> Result<(String, String), AccountError> {
-        let port = timeout(LEAVING, Arc::clone(&self.0.port).lock_owned()).await;
-        let held = port.map_err(|_| AccountError::LoginServer("the last login does not end".into()))?;
+        let port = timeout(PORT_RELEASE_TIMEOUT, Arc::clone(&self.0.callback_port).lock_owned()).await;
+        let held =
+            port.map_err(|_| AccountError::LoginServer("the previous login has not released its port".into()))?;
         let listener = bind(self.0.options.ports).await.map_err(AccountError::LoginServer)?;
         let port = listener.local_addr().map_err(|error| AccountError::LoginServer(error.to_string()))?.port();
-        let secrets = Secrets::new().map_err(|error| AccountError::LoginServer(error.to_string()))?;
+        let secrets = LoginSecrets::new().map_err(|error| AccountError::LoginServer(error.to_string()))?;
         let redirect_uri = format!("http://localhost:{port}/auth/callback");
         let auth_url = self.auth_url(&redirect_uri, &secrets, originator);
-        let (login_id, stop, before) = self.begin(Kind::Browser);
+        let (login_id, stop, before) = self.begin(LoginKind::Browser);
         let callback = Callback::new(self.clone(), login_id.clone(), secrets, redirect_uri);
         let (accounts, id) = (self.clone(), login_id.clone());
         tokio::spawn(async move {
             let ended = tokio::select! {
                 () = stop.cancelled() => Ok(()),
-                ended = timeout(PATIENCE, callback.serve(&listener)) => ended,
+                ended = timeout(TIMEOUT, callback.serve(&listener)) => ended,
             };
             drop(listener);
             drop(held);
@@ -88,17 +89,17 @@ impl Accounts {
                 accounts.time_out(&id).await;
             }
         });
-        self.tell_given_up(before, NOT_COMPLETED).await;
+        self.notify_abandoned(before, NOT_COMPLETED).await;
         Ok((login_id, auth_url))
     }
 
     async fn time_out(&self, id: &str) {
         if self.take_pending(Some(id)).is_some() {
-            self.tell_login(Some(id.into()), Err("Login timed out".into())).await;
+            self.notify_login_completed(Some(id.into()), Err("Login timed out".into())).await;
         }
     }
 
-    fn auth_url(&self, redirect_uri: &str, secrets: &Secrets, originator: &str) -> String {
+    fn auth_url(&self, redirect_uri: &str, secrets: &LoginSecrets, originator: &str) -> String {
         let challenge = secrets.challenge();
         let workspace = self.0.options.forced_workspace.as_deref();
         let fields = [

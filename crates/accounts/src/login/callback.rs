@@ -1,5 +1,5 @@
-//! The server that a browser brings the code to: one login, this machine only. Nothing but a request that knows the
-//! login's state moves it, except that a program (no web page) may end it, to have the port.
+//! The callback server of one browser login, on the loopback interface. Only requests with the login's state affect it,
+//! except that a local program (not a web page) may cancel it to free the port.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,55 +20,55 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::browser::Secrets;
+use super::browser::LoginSecrets;
 use super::{Failure, credentials, page, success};
 use crate::Accounts;
 use crate::auth_json::AuthJson;
 
-/// A browser opens a few.
+/// A browser opens only a few.
 const MAX_CONNECTIONS: usize = 16;
-/// For the head of a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(5);
-/// For a whole one. Two calls of the issuer are the most that is waited for.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
-/// How long the last page stays, for a browser that is slow to ask for it.
+/// The limit for reading a request head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// The limit for a whole request, which may wait for two requests to the issuer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long the server keeps serving `/success`, for a slow browser.
 const LINGER: Duration = Duration::from_secs(2);
-/// What requests get to their end when the login is over.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// After which a listener that cannot accept is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long open requests may take after the login has ended.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
+/// The delay before accepting again after an error.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 pub(super) struct Callback {
     accounts: Accounts,
     login_id: String,
-    secrets: Secrets,
+    secrets: LoginSecrets,
     redirect_uri: String,
-    /// A code has come, and is good for one exchange.
+    /// A code has arrived; it can be exchanged only once.
     has_code: AtomicBool,
     signed_in: AtomicBool,
-    over: CancellationToken,
+    finished: CancellationToken,
 }
 
 impl Callback {
-    pub fn new(accounts: Accounts, login_id: String, secrets: Secrets, redirect_uri: String) -> Arc<Self> {
-        let (has_code, signed_in, over) = Default::default();
-        Arc::new(Self { accounts, login_id, secrets, redirect_uri, has_code, signed_in, over })
+    pub fn new(accounts: Accounts, login_id: String, secrets: LoginSecrets, redirect_uri: String) -> Arc<Self> {
+        let (has_code, signed_in, finished) = Default::default();
+        Arc::new(Self { accounts, login_id, secrets, redirect_uri, has_code, signed_in, finished })
     }
 
-    /// Until the login is over, one way or the other.
+    /// Serves until the login has ended.
     pub async fn serve(self: Arc<Self>, listener: &TcpListener) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                () = self.over.cancelled() => break,
+                () = self.finished.cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => _ = connections.spawn(Arc::clone(&self).connection(stream)),
-                    Err(_) => sleep(PAUSE).await,
+                    Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
                 },
             }
         }
-        _ = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} }).await;
+        _ = timeout(SHUTDOWN_GRACE, async { while connections.join_next().await.is_some() {} }).await;
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
@@ -77,19 +77,19 @@ impl Callback {
             async move { Ok::<_, Infallible>(callback.answer(&request).await) }
         });
         let mut server = http1::Builder::new();
-        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-        // Who speaks no HTTP, or goes away, is nobody to answer to.
-        _ = timeout(REQUEST_PATIENCE, server.serve_connection(TokioIo::new(stream), service)).await;
+        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+        // Connection errors are ignored: there is no client left to report them to.
+        _ = timeout(REQUEST_TIMEOUT, server.serve_connection(TokioIo::new(stream), service)).await;
     }
 
     async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         match request.uri().path() {
             "/auth/callback" => self.callback(request.uri().query().unwrap_or_default()).await,
             "/success" if self.signed_in.load(Ordering::Acquire) => {
-                self.over.cancel();
+                self.finished.cancel();
                 html(page::signed_in())
             }
-            "/cancel" if !is_of_a_page(request.headers()) => {
+            "/cancel" if !is_from_web_page(request.headers()) => {
                 _ = self.finish(Err(Failure::new("login_cancelled", "Login cancelled"))).await;
                 plain(StatusCode::OK, "Login cancelled")
             }
@@ -103,10 +103,10 @@ impl Callback {
             return plain(StatusCode::BAD_REQUEST, "State mismatch");
         }
         if self.has_code.swap(true, Ordering::AcqRel) {
-            return plain(StatusCode::BAD_REQUEST, "This sign-in is under way already");
+            return plain(StatusCode::BAD_REQUEST, "This sign-in is already in progress");
         }
         let outcome = match (field("error"), field("code").filter(|code| !code.is_empty())) {
-            (Some(error), _) => Err(refused(error, field("error_description"))),
+            (Some(error), _) => Err(authorization_error(error, field("error_description"))),
             (None, Some(code)) => self.exchange(&code).await,
             (None, None) => {
                 let message = "Missing authorization code. Sign-in could not be completed.";
@@ -131,20 +131,20 @@ impl Callback {
         credentials(granted, api_key)
     }
 
-    /// Ends the login, also when the browser does not wait for it.
+    /// Ends the login, even if the browser disconnects meanwhile.
     async fn finish(self: &Arc<Self>, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
         let callback = Arc::clone(self);
         let finished = tokio::spawn(async move {
             let finished = callback.accounts.finish(&callback.login_id, outcome).await;
             if finished.is_ok() {
                 callback.signed_in.store(true, Ordering::Release);
-                let over = callback.over.clone();
+                let finished = callback.finished.clone();
                 tokio::spawn(async move {
                     sleep(LINGER).await;
-                    over.cancel();
+                    finished.cancel();
                 });
             } else {
-                callback.over.cancel();
+                callback.finished.cancel();
             }
             finished
         });
@@ -152,8 +152,8 @@ impl Callback {
     }
 }
 
-/// What the issuer has against it.
-fn refused(error: String, description: Option<String>) -> Failure {
+/// The failure that the issuer reports in the redirect.
+fn authorization_error(error: String, description: Option<String>) -> Failure {
     let description = description.filter(|text| !text.trim().is_empty());
     let entitlement = |text: &String| text.to_ascii_lowercase().contains("missing_codex_entitlement");
     if error == "access_denied" && description.as_ref().is_some_and(entitlement) {
@@ -164,12 +164,12 @@ fn refused(error: String, description: Option<String>) -> Failure {
     Failure::new(&error, format!("Sign-in failed: {}", description.as_ref().unwrap_or(&error)))
 }
 
-/// Browsers say where a request comes from when a page makes it.
-fn is_of_a_page(headers: &HeaderMap) -> bool {
+/// Whether a web page made the request: browsers then send `Origin` or `Sec-Fetch-Site`.
+fn is_from_web_page(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN) || headers.contains_key(HeaderName::from_static("sec-fetch-site"))
 }
 
-/// A field of a form.
+/// Returns a decoded field of a query.
 fn field(query: &str, name: &str) -> Option<String> {
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let mut fields = query.split('&').map(|field| field.split_once('=').unwrap_or((field, "")));
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_decoded() {
+    fn query_fields_are_decoded() {
         for (query, expected) in [
             ("state=1&code=a+b%2Fc%2b", Some("a b/c+")),
             ("code=&code=2", Some("")),
@@ -218,9 +218,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_issuer_says_is_passed_on() {
+    fn the_issuers_error_is_reported() {
         let check = |error: &str, description: Option<&str>, message: &str| {
-            assert_eq!(refused(error.into(), description.map(Into::into)), Failure::new(error, message));
+            assert_eq!(authorization_error(error.into(), description.map(Into::into)), Failure::new(error, message));
         };
         check("access_denied", Some("No entry"), "Sign-in failed: No entry");
         check("access_denied", Some(" "), "Sign-in failed: access_denied");

@@ -1,27 +1,26 @@
-//! `chatgptDeviceCode`: the user types a code into a browser on any device, and the issuer is asked from time to
-//! time whether they have.
+//! `chatgptDeviceCode`: the user enters a code in a browser on any device, and the issuer is polled for the result.
 
 use std::time::Duration;
 
 use loomd_protocol::LoginAccountResponse;
 use tokio::time::{sleep, timeout};
 
-use super::{Failure, Kind, NOT_COMPLETED, credentials};
+use super::{Failure, LoginKind, NOT_COMPLETED, credentials};
 use crate::auth_json::AuthJson;
-use crate::issuer::{DeviceCode, Grant, Poll};
+use crate::issuer::{DeviceCode, DeviceGrant, DevicePoll};
 use crate::{AccountError, Accounts};
 
-/// How long the user may take; the issuer does not know the code for longer.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
-/// The pause between two looks at least. An issuer that asks for none does not mean it.
-const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// And when the issuer does not say.
-const USUAL_PAUSE: Duration = Duration::from_secs(5);
-/// How much longer the pauses get when it asks for that.
-const SLOWER: Duration = Duration::from_secs(5);
+/// How long the user may take; the issuer forgets the code afterwards.
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// The minimum polling interval, also where the issuer asks for less.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
+/// The polling interval if the issuer names none.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(5);
+/// Added to the interval whenever the issuer asks to slow down.
+const SLOW_DOWN_STEP: Duration = Duration::from_secs(5);
 
 impl Accounts {
-    /// `account/login/start` with a device code. Answered when the issuer has given one.
+    /// `account/login/start` with a device code. Replies once the issuer has returned a code.
     pub async fn login_with_device_code(&self, reply: impl FnOnce(Result<LoginAccountResponse, AccountError>) + Send) {
         let offered = match self.check_chatgpt() {
             Ok(()) => self.0.issuer.device_code().await,
@@ -31,7 +30,7 @@ impl Accounts {
             Ok(code) => code,
             Err(error) => return reply(Err(error)),
         };
-        let (login_id, stop, before) = self.begin(Kind::Device);
+        let (login_id, stop, before) = self.begin(LoginKind::Device);
         reply(Ok(LoginAccountResponse::ChatgptDeviceCode {
             login_id: login_id.clone(),
             verification_url: self.0.issuer.verification_url(),
@@ -46,15 +45,15 @@ impl Accounts {
                 }
             }
         });
-        self.tell_given_up(before, NOT_COMPLETED).await;
+        self.notify_abandoned(before, NOT_COMPLETED).await;
     }
 
     async fn grant(&self, code: &DeviceCode) -> Result<AuthJson, Failure> {
         let failed = |message: String| Failure::new("device_code", message);
-        let granted = match timeout(PATIENCE, self.wait_for_grant(code)).await {
+        let granted = match timeout(TIMEOUT, self.wait_for_grant(code)).await {
             Ok(granted) => granted.map_err(failed)?,
             Err(_) => {
-                return Err(failed(format!("device auth timed out after {} minutes", PATIENCE.as_secs() / 60)));
+                return Err(failed(format!("device auth timed out after {} minutes", TIMEOUT.as_secs() / 60)));
             }
         };
         let callback = self.0.issuer.device_callback();
@@ -64,13 +63,13 @@ impl Accounts {
         credentials(tokens, None)
     }
 
-    async fn wait_for_grant(&self, code: &DeviceCode) -> Result<Grant, String> {
-        let mut pause = code.interval.unwrap_or(USUAL_PAUSE).max(MIN_PAUSE);
+    async fn wait_for_grant(&self, code: &DeviceCode) -> Result<DeviceGrant, String> {
+        let mut pause = code.interval.unwrap_or(DEFAULT_INTERVAL).max(MIN_INTERVAL);
         loop {
             match self.0.issuer.poll(code).await? {
-                Poll::Granted(grant) => return Ok(grant),
-                Poll::NotYet => {}
-                Poll::TooFast => pause += SLOWER,
+                DevicePoll::Granted(grant) => return Ok(grant),
+                DevicePoll::Pending => {}
+                DevicePoll::SlowDown => pause += SLOW_DOWN_STEP,
             }
             sleep(pause).await;
         }

@@ -1,5 +1,5 @@
-//! Sign-ins with ChatGPT that wait for the user: in a browser, or with a code on another device. At most one is
-//! pending in the process. Whoever takes it out of its place is the one who tells how it ended.
+//! ChatGPT logins that wait for the user: in a browser, or with a code on another device. At most one is pending in the
+//! process. The task that takes it out of `pending` notifies clients of its end.
 
 mod browser;
 mod callback;
@@ -15,28 +15,28 @@ pub(crate) use browser::PORTS;
 
 use crate::auth_json::{AuthJson, Tokens};
 use crate::claims::Claims;
-use crate::issuer::Granted;
+use crate::issuer::IssuedTokens;
 use crate::{AccountError, Accounts};
 
-/// What is said of a login that was given up.
+/// The error of an abandoned login.
 pub(crate) const NOT_COMPLETED: &str = "Login was not completed";
 
 /// A login that waits for the user.
-pub(crate) struct Pending {
+pub(crate) struct PendingLogin {
     id: String,
-    kind: Kind,
-    /// Ends all that is done for it.
+    kind: LoginKind,
+    /// Stops its tasks.
     stop: CancellationToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LoginKind {
     Browser,
     Device,
 }
 
-impl Kind {
-    /// What the errors of such a login begin with.
+impl LoginKind {
+    /// The prefix of error messages of such a login.
     fn prefix(self) -> &'static str {
         match self {
             Self::Browser => "Login server error: ",
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// What is said of such a login when one in a browser replaces it.
+    /// The error of such a login when a browser login replaces it.
     fn replaced_by_browser(self) -> &'static str {
         match self {
             Self::Browser => "Login cancelled",
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Why a sign-in failed, and the code that a browser shows for it.
+/// Why a login failed, with the code that the browser page shows.
 #[derive(Clone, Debug, PartialEq)]
 struct Failure {
     code: String,
@@ -71,38 +71,38 @@ impl Failure {
 }
 
 impl Accounts {
-    /// `account/login/cancel`. Anybody may do it.
+    /// `account/login/cancel`. Any client may cancel.
     pub async fn cancel(
         &self,
         login_id: &str,
         reply: impl FnOnce(Result<CancelLoginAccountResponse, AccountError>) + Send,
     ) {
         let Ok(id) = Uuid::parse_str(login_id) else { return reply(Err(AccountError::LoginId(login_id.into()))) };
-        let given_up = self.give_up(Some(&id.to_string()));
-        let status = match &given_up {
+        let abandoned = self.abandon_login(Some(&id.to_string()));
+        let status = match &abandoned {
             Some(_) => CancelLoginAccountStatus::Canceled,
             None => CancelLoginAccountStatus::NotFound,
         };
         reply(Ok(CancelLoginAccountResponse { status }));
-        self.tell_given_up(given_up, NOT_COMPLETED).await;
+        self.notify_abandoned(abandoned, NOT_COMPLETED).await;
     }
 
-    /// Stops the pending login, if it is this one; whichever it is for `None`. Whoever does that has to tell it.
-    pub(crate) fn give_up(&self, id: Option<&str>) -> Option<Pending> {
+    /// Stops and returns the pending login, if its id is `id` or `id` is `None`. The caller has to notify clients.
+    pub(crate) fn abandon_login(&self, id: Option<&str>) -> Option<PendingLogin> {
         self.take_pending(id).inspect(|pending| pending.stop.cancel())
     }
 
-    pub(crate) async fn tell_given_up(&self, given_up: Option<Pending>, why: &str) {
-        if let Some(Pending { id, kind, .. }) = given_up {
-            self.tell_login(Some(id), Err(format!("{}{why}", kind.prefix()))).await;
+    pub(crate) async fn notify_abandoned(&self, abandoned: Option<PendingLogin>, why: &str) {
+        if let Some(PendingLogin { id, kind, .. }) = abandoned {
+            self.notify_login_completed(Some(id), Err(format!("{}{why}", kind.prefix()))).await;
         }
     }
 
-    fn take_pending(&self, id: Option<&str>) -> Option<Pending> {
+    fn take_pending(&self, id: Option<&str>) -> Option<PendingLogin> {
         self.pending().take_if(|pending| id.is_none_or(|id| pending.id == id))
     }
 
-    /// Whether a sign-in with ChatGPT may begin.
+    /// Whether a ChatGPT login may start.
     fn check_chatgpt(&self) -> Result<(), AccountError> {
         self.check_managed()?;
         match self.0.options.forced_method {
@@ -111,22 +111,21 @@ impl Accounts {
         }
     }
 
-    /// Puts a login in the place of the one that was pending before it.
-    fn begin(&self, kind: Kind) -> (String, CancellationToken, Option<Pending>) {
+    /// Registers a login and stops the one that was pending before.
+    fn begin(&self, kind: LoginKind) -> (String, CancellationToken, Option<PendingLogin>) {
         let (id, stop) = (Uuid::new_v4().to_string(), CancellationToken::new());
-        let before = self.pending().replace(Pending { id: id.clone(), kind, stop: stop.clone() });
+        let before = self.pending().replace(PendingLogin { id: id.clone(), kind, stop: stop.clone() });
         (id, stop, before.inspect(|pending| pending.stop.cancel()))
     }
 
-    /// The user has done their part, or will not. Keeps what came of it and tells everybody, unless the login was
-    /// given up meanwhile.
+    /// Ends a login: stores the credentials, if any, and notifies clients. Fails if the login was abandoned meanwhile.
     async fn finish(&self, id: &str, outcome: Result<AuthJson, Failure>) -> Result<(), Failure> {
-        let _order = self.0.order.lock().await;
-        let Some(Pending { kind, .. }) = self.take_pending(Some(id)) else {
+        let _lock = self.0.change_lock.lock().await;
+        let Some(PendingLogin { kind, .. }) = self.take_pending(Some(id)) else {
             return Err(Failure::new("login_cancelled", NOT_COMPLETED));
         };
         let kept = outcome.and_then(|file| {
-            // A client may have brought its own tokens while the issuer was asked.
+            // A client may have supplied tokens while the issuer was queried.
             self.check_managed().map_err(|error| Failure::new("external_auth", error.to_string()))?;
             self.save(file).map_err(|error| {
                 tracing::error!(%error, "cannot save credentials");
@@ -134,15 +133,15 @@ impl Accounts {
             })
         });
         if kept.is_ok() {
-            self.0.host.switched(self).await;
+            self.0.host.account_changed(self).await;
         }
         let told = kept.as_ref().copied().map_err(|failure| format!("{}{}", kind.prefix(), failure.message));
-        self.tell_login(Some(id.into()), told).await;
+        self.notify_login_completed(Some(id.into()), told).await;
         kept
     }
 
-    /// Tokens that cannot be read are for no workspace.
-    fn check_workspace(&self, granted: &Granted) -> Result<(), Failure> {
+    /// Fails unless the tokens are for the required workspace. Unreadable tokens are for none.
+    fn check_workspace(&self, granted: &IssuedTokens) -> Result<(), Failure> {
         let Some(forced) = &self.0.options.forced_workspace else { return Ok(()) };
         let claims = Claims::of(granted.id_token.reveal()).unwrap_or_default();
         let message = match claims.auth.chatgpt_account_id {
@@ -154,9 +153,9 @@ impl Accounts {
     }
 }
 
-/// What is kept of what the issuer granted.
-fn credentials(granted: Granted, api_key: Option<Secret>) -> Result<AuthJson, Failure> {
-    let Granted { id_token, access_token, refresh_token } = granted;
+/// Returns the credentials to store.
+fn credentials(granted: IssuedTokens, api_key: Option<Secret>) -> Result<AuthJson, Failure> {
+    let IssuedTokens { id_token, access_token, refresh_token } = granted;
     let claims = Claims::of(id_token.reveal()).map_err(|_| Failure::not_saved())?;
     let account_id = claims.auth.chatgpt_account_id;
     let tokens = Tokens { id_token, access_token, refresh_token, account_id, other: Default::default() };

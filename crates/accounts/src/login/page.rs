@@ -1,4 +1,4 @@
-//! What the browser shows at the end of a sign-in.
+//! The pages that the browser shows at the end of a login.
 
 use super::Failure;
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_from_elsewhere_is_no_markup() {
+    fn error_text_is_escaped() {
         let page = failed(&Failure::new("<i>", "No <b>\"entry\"</b> & 'more'"));
         assert!(page.contains("No &lt;b&gt;&quot;entry&quot;&lt;/b&gt; &amp; &#39;more&#39;"), "{page}");
         assert!(page.contains("<code>&lt;i&gt;</code>"), "{page}");

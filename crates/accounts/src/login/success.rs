@@ -1,5 +1,5 @@
-//! What the success page of a browser login is told of the account, in its address. The id token is left out:
-//! addresses end up in histories and extensions.
+//! The query of the success page, which describes the account. Omits the id token, because URLs end up in histories and
+//! extensions.
 
 use loomd_protocol::JsonValue;
 
@@ -7,7 +7,7 @@ use crate::auth_json::AuthJson;
 use crate::claims::Claims;
 use crate::issuer::{ISSUER, encoded};
 
-/// The query of the success page.
+/// Returns the query of the success page.
 pub(super) fn query(file: &AuthJson, issuer: &str) -> String {
     let claims = |token: Option<&str>| token.and_then(|token| Claims::of(token).ok()).unwrap_or_default().auth;
     let tokens = file.tokens.as_ref();
@@ -37,7 +37,7 @@ mod tests {
     use crate::auth_json::Tokens;
     use crate::tests::jwt;
 
-    fn described(id: JsonValue, access: &str, issuer: &str) -> String {
+    fn query_of(id: JsonValue, access: &str, issuer: &str) -> String {
         let id_token = jwt(&json!({ "https://api.openai.com/auth": id })).into();
         let tokens = Tokens {
             id_token,
@@ -55,21 +55,21 @@ mod tests {
             [(json!(true), json!(null), true), (json!(true), json!(true), false), (json!(null), json!(null), false)]
         {
             let id = json!({ "is_org_owner": owner, "completed_platform_onboarding": onboarded });
-            let query = described(id, "opaque", ISSUER);
+            let query = query_of(id, "opaque", ISSUER);
             assert!(query.starts_with(&format!("needs_setup={needs_setup}&org_id=&")), "{query}");
         }
     }
 
     #[test]
-    fn the_plan_is_that_of_the_access_token() {
+    fn the_plan_is_read_from_the_access_token() {
         let id = json!({ "organization_id": "org 1", "project_id": "p", "chatgpt_plan_type": "free" });
         let access = jwt(&json!({ "https://api.openai.com/auth": { "chatgpt_plan_type": "pro" } }));
         assert_eq!(
-            described(id, &access, ISSUER),
+            query_of(id, &access, ISSUER),
             "needs_setup=false&org_id=org%201&project_id=p&plan_type=pro\
              &platform_url=https%3A%2F%2Fplatform.openai.com"
         );
-        let elsewhere = described(json!({}), "opaque", "https://issuer.example");
+        let elsewhere = query_of(json!({}), "opaque", "https://issuer.example");
         assert!(elsewhere.ends_with("platform_url=https%3A%2F%2Fplatform.api.openai.org"), "{elsewhere}");
     }
 }

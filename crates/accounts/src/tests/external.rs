@@ -1,12 +1,12 @@
-//! Tokens that clients bring.
+//! Tokens that clients supply.
 
 use loomd_model::{BearerKind, ModelError};
 use loomd_protocol::{ForcedLoginMethod, PlanType, RpcError};
 
 use super::*;
 
-/// A token as a client of this email brings it.
-fn brought(email: &str) -> String {
+/// A token for a user with this email, as a client supplies it.
+fn client_token(email: &str) -> String {
     jwt(&json!({ "email": email, "https://api.openai.com/auth": { "chatgpt_plan_type": "team" } }))
 }
 
@@ -22,27 +22,27 @@ impl Fixture {
         outcome.unwrap().map(|answer| assert_eq!(answer, LoginAccountResponse::ChatgptAuthTokens))
     }
 
-    /// What becomes of a call whose bearer is refused, when the client answers like this.
-    async fn refused(&self, answer: Result<JsonValue, AskError>) -> Result<bool, ModelError> {
-        self.told.1.lock().unwrap().push(answer);
+    /// Recovers from a 401, with this response of the client.
+    async fn refused(&self, answer: Result<JsonValue, RequestError>) -> Result<bool, ModelError> {
+        self.host.responses.lock().push(answer);
         let bearer = self.accounts.bearer().await.unwrap().unwrap();
         self.accounts.recover(&bearer, 1).await
     }
 }
 
 #[tokio::test]
-async fn tokens_of_a_client_hide_what_is_on_disk_until_the_logout() {
+async fn client_tokens_take_precedence_over_stored_ones_until_logout() {
     let fixture = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
-    fixture.login_with_tokens(&brought("ext@example.com"), "ws-a", None).await.unwrap();
+    fixture.login_with_tokens(&client_token("ext@example.com"), "ws-a", None).await.unwrap();
     let updated = json!({ "authMode": "chatgptAuthTokens", "planType": "team" });
-    assert_eq!(fixture.told()[1]["params"], updated);
+    assert_eq!(fixture.sent()[1]["params"], updated);
     let account = |plan_type| Some(Account::Chatgpt { email: "ext@example.com".into(), plan_type });
     assert_eq!(fixture.account().await, account(PlanType::Team));
     assert_eq!(fixture.on_disk(), Some(json!({ "OPENAI_API_KEY": "sk" })));
     let bearer = fixture.bearer().await;
     assert_eq!(bearer.kind, BearerKind::Chatgpt { account_id: Some("ws-a".into()) });
 
-    fixture.login_with_tokens(&brought("ext@example.com"), "ws-a", Some("Plus")).await.unwrap();
+    fixture.login_with_tokens(&client_token("ext@example.com"), "ws-a", Some("Plus")).await.unwrap();
     assert_eq!(fixture.account().await, account(PlanType::Plus), "what the client says counts");
 
     fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
@@ -50,75 +50,75 @@ async fn tokens_of_a_client_hide_what_is_on_disk_until_the_logout() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_not_wanted_change_nothing() {
+async fn refused_client_tokens_change_nothing() {
     let api = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Api));
     let workspace = fixture_with(None, |options| options.forced_workspace = Some("ws-1".into()));
     for (fixture, token, message, refusal) in [
-        (api, brought("e"), "External ChatGPT auth is disabled. Use API key login instead.", true),
-        (workspace, brought("e"), "External auth must use workspace ws-1, but received \"ws-2\".", true),
+        (api, client_token("e"), "External ChatGPT auth is disabled. Use API key login instead.", true),
+        (workspace, client_token("e"), "External auth must use workspace ws-1, but received \"ws-2\".", true),
         (fixture(None), "opaque".into(), "failed to set external auth: invalid ID token format", false),
     ] {
         let error = fixture.login_with_tokens(&token, "ws-2", None).await.unwrap_err();
         assert_eq!((error.to_string(), error.is_refusal()), (message.to_owned(), refusal));
-        assert_eq!((fixture.account().await, fixture.told()), (None, Vec::new()));
+        assert_eq!((fixture.account().await, fixture.sent()), (None, Vec::new()));
     }
 }
 
 #[tokio::test]
-async fn the_client_that_brought_the_tokens_is_asked_for_new_ones() {
+async fn the_client_that_supplied_tokens_is_requested_to_renew_them() {
     let fixture = fixture(None);
-    fixture.login_with_tokens(&brought("old@example.com"), "ws-a", None).await.unwrap();
-    fixture.told();
-    let new = brought("new@example.com");
+    fixture.login_with_tokens(&client_token("old@example.com"), "ws-a", None).await.unwrap();
+    fixture.sent();
+    let new = client_token("new@example.com");
     let answer = json!({ "accessToken": new, "chatgptAccountId": "ws-b", "chatgptPlanType": "plus" });
     assert_eq!(fixture.refused(Ok(answer)).await, Ok(true));
     assert_eq!(fixture.token().await, Some(new));
     let params = json!({ "reason": "unauthorized", "previousAccountId": "ws-a" });
     let asked = json!([7, { "method": "account/chatgptAuthTokens/refresh", "id": 0, "params": params }]);
     let params = json!({ "authMode": "chatgptAuthTokens", "planType": "plus" });
-    assert_eq!(fixture.told(), [asked, json!({ "method": "account/updated", "params": params })]);
+    assert_eq!(fixture.sent(), [asked, json!({ "method": "account/updated", "params": params })]);
     let bearer = fixture.bearer().await;
     assert_eq!(fixture.accounts.recover(&bearer, 2).await, Ok(false), "new tokens that are refused are the last");
 }
 
 #[tokio::test]
-async fn what_a_client_fails_to_bring_is_told() {
+async fn a_failed_renewal_by_the_client_is_reported() {
     let error = RpcError { code: -32000, message: "refresh failed".into(), data: None };
     for (answer, message) in [
-        (Err(AskError::Refused(error)), "auth refresh request failed: code=-32000 message=refresh failed"),
-        (Err(AskError::Nobody), "auth refresh request failed: no client is connected"),
+        (Err(RequestError::Rpc(error)), "auth refresh request failed: code=-32000 message=refresh failed"),
+        (Err(RequestError::NoClient), "auth refresh request failed: no client is connected"),
         (Ok(json!({ "chatgptAccountId": "ws" })), "missing field `accessToken`"),
         (Ok(json!({ "accessToken": "opaque", "chatgptAccountId": "ws" })), "invalid ID token format"),
         (
-            Ok(json!({ "accessToken": brought("e"), "chatgptAccountId": "ws-b" })),
+            Ok(json!({ "accessToken": client_token("e"), "chatgptAccountId": "ws-b" })),
             "external auth refresh returned workspace \"ws-b\", expected \"ws\"",
         ),
     ] {
         let fixture = fixture_with(None, |options| options.forced_workspace = Some("ws".into()));
-        fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
+        fixture.login_with_tokens(&client_token("e"), "ws", None).await.unwrap();
         assert_eq!(fixture.refused(answer).await, Err(ModelError::Unauthorized(message.to_owned())));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_is_waited_for_ten_seconds() {
+async fn an_unanswered_renewal_times_out_after_ten_seconds() {
     let fixture = fixture(None);
-    fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
+    fixture.login_with_tokens(&client_token("e"), "ws", None).await.unwrap();
     let bearer = fixture.bearer().await;
     let message = "auth refresh request timed out after 10s";
     assert_eq!(fixture.accounts.recover(&bearer, 1).await, Err(ModelError::Unauthorized(message.to_owned())));
 }
 
 #[tokio::test]
-async fn calls_that_are_refused_together_ask_the_client_once() {
+async fn concurrent_401s_send_one_request_to_the_client() {
     let fixture = fixture(None);
-    fixture.login_with_tokens(&brought("e"), "ws", None).await.unwrap();
-    fixture.told();
-    fixture.told.1.lock().unwrap().push(Err(AskError::Nobody));
+    fixture.login_with_tokens(&client_token("e"), "ws", None).await.unwrap();
+    fixture.sent();
+    fixture.host.responses.lock().push(Err(RequestError::NoClient));
     let bearer = fixture.bearer().await;
     let recover = || fixture.accounts.recover(&bearer, 1);
     let (one, two, three) = tokio::join!(recover(), recover(), recover());
     assert!(one.is_err());
     assert_eq!((&one, &one), (&two, &three));
-    assert_eq!(fixture.told().len(), 1);
+    assert_eq!(fixture.sent().len(), 1);
 }

@@ -4,7 +4,7 @@ use loomd_protocol::{CancelLoginAccountStatus, ForcedLoginMethod};
 
 use super::*;
 
-/// Nobody is signed in, and this is the issuer.
+/// A signed-out fixture with this issuer.
 async fn with_issuer(change: impl FnOnce(&mut Options)) -> (Fixture, Backend) {
     let (issuer, url) = Backend::start().await;
     let fixture = fixture_with(None, |options| {
@@ -30,7 +30,7 @@ fn updated() -> JsonValue {
 }
 
 impl Fixture {
-    /// The id, and the address or the code that the user needs.
+    /// The login id, and the URL that the user opens.
     async fn in_browser(&self) -> Result<(String, String), AccountError> {
         let mut outcome = None;
         self.accounts.login_in_browser("my client", |reply| outcome = Some(reply)).await;
@@ -58,22 +58,22 @@ impl Fixture {
         outcome.unwrap().map(|answer| answer.status)
     }
 
-    /// Waits until so much was told.
-    async fn told_all(&self, count: usize) -> Vec<JsonValue> {
-        while self.told.0.lock().unwrap().len() < count {
+    /// Waits for this many messages.
+    async fn wait_for_sent(&self, count: usize) -> Vec<JsonValue> {
+        while self.host.sent.lock().len() < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        self.told()
+        self.sent()
     }
 }
 
-/// The value of a field of an address, as it is written there.
+/// The raw value of a field of a URL.
 fn field<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(['?', '&']).find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
-/// What a browser gets from the server that `auth_url` names.
-async fn browse(auth_url: &str, path: &str, header: &str) -> String {
+/// Sends a GET request to the callback server of `auth_url`.
+async fn get(auth_url: &str, path: &str, header: &str) -> String {
     let port = field(auth_url, "redirect_uri").split("%3A").nth(2).unwrap().split("%2F").next().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).await.unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n").as_bytes()).await.unwrap();
@@ -82,12 +82,12 @@ async fn browse(auth_url: &str, path: &str, header: &str) -> String {
     answer
 }
 
-async fn bring(auth_url: &str, fields: &str) -> String {
-    browse(auth_url, &format!("/auth/callback?state={}&{fields}", field(auth_url, "state")), "").await
+async fn deliver(auth_url: &str, fields: &str) -> String {
+    get(auth_url, &format!("/auth/callback?state={}&{fields}", field(auth_url, "state")), "").await
 }
 
 #[tokio::test]
-async fn a_browser_signs_in() {
+async fn a_browser_login_stores_tokens_and_key() {
     let (fixture, issuer) = with_issuer(|options| options.forced_workspace = Some("acct".into())).await;
     let (id, url) = fixture.in_browser().await.unwrap();
     let port = field(&url, "redirect_uri").split("%3A").nth(2).unwrap().trim_end_matches("%2Fauth%2Fcallback");
@@ -105,12 +105,12 @@ async fn a_browser_signs_in() {
     assert_eq!((field(&url, "code_challenge").len(), field(&url, "state").len()), (43, 43));
 
     issuer.answer(200, &tokens("acct")).answer(200, &json!({ "access_token": "sk-made" }));
-    let answer = bring(&url, "code=the%20code").await;
+    let answer = deliver(&url, "code=the%20code").await;
     assert!(answer.starts_with("HTTP/1.1 302 "), "{answer}");
     let described = "needs_setup=false&org_id=&project_id=&plan_type=\
                      &platform_url=https%3A%2F%2Fplatform.api.openai.org";
     assert!(answer.contains(&format!("location: http://localhost:{port}/success?{described}\r\n")), "{answer}");
-    assert_eq!(fixture.told(), [completed(&id, None), updated()]);
+    assert_eq!(fixture.sent(), [completed(&id, None), updated()]);
     let [exchange, key] = &issuer.requests()[..] else { panic!("two requests") };
     let start = "POST /oauth/token grant_type=authorization_code&code=the%20code&redirect_uri=http%3A%2F%2Flocalhost";
     assert!(exchange.starts_with(start), "{exchange}");
@@ -120,12 +120,12 @@ async fn a_browser_signs_in() {
     kept["account_id"] = "acct".into();
     assert_eq!((&disk["OPENAI_API_KEY"], &disk["tokens"]), (&json!("sk-made"), &kept));
     assert_eq!(fixture.token().await.as_deref(), Some("access-1"));
-    let page = browse(&url, "/success", "").await;
+    let page = get(&url, "/success", "").await;
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("text/html"), "{page}");
 }
 
 #[tokio::test]
-async fn only_who_knows_the_state_can_move_a_login() {
+async fn requests_without_the_state_do_not_affect_a_login() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let (id, url) = fixture.in_browser().await.unwrap();
     for (path, header, status) in [
@@ -136,16 +136,16 @@ async fn only_who_knows_the_state_can_move_a_login() {
         ("/cancel", "sec-fetch-site: cross-site\r\n", "404"),
         ("/", "", "404"),
     ] {
-        let answer = browse(&url, path, header).await;
+        let answer = get(&url, path, header).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
     }
-    assert_eq!((fixture.told(), issuer.requests()), (vec![], vec![]));
-    assert!(browse(&url, "/cancel", "").await.ends_with("Login cancelled"));
-    assert_eq!(fixture.told(), [completed(&id, Some("Login server error: Login cancelled"))]);
+    assert_eq!((fixture.sent(), issuer.requests()), (vec![], vec![]));
+    assert!(get(&url, "/cancel", "").await.ends_with("Login cancelled"));
+    assert_eq!(fixture.sent(), [completed(&id, Some("Login server error: Login cancelled"))]);
 }
 
 #[tokio::test]
-async fn a_browser_login_fails_with_what_went_wrong() {
+async fn a_failed_browser_login_reports_the_cause() {
     let refused = json!({ "error": "invalid_grant", "error_description": "code is stale" });
     for (fields, answer, workspace, message) in [
         ("error=access_denied&error_description=No+entry", None, None, "Sign-in failed: No entry"),
@@ -164,52 +164,52 @@ async fn a_browser_login_fails_with_what_went_wrong() {
         if let Some((status, body)) = &answer {
             issuer.answer(*status, body);
         }
-        let page = bring(&url, fields).await;
+        let page = deliver(&url, fields).await;
         assert!(page.starts_with("HTTP/1.1 200 ") && page.contains(message), "{page}");
-        let told = format!("Login server error: {message}");
-        assert_eq!(fixture.told(), [completed(&id, Some(&told))]);
+        let error = format!("Login server error: {message}");
+        assert_eq!(fixture.sent(), [completed(&id, Some(&error))]);
         assert_eq!((fixture.on_disk(), fixture.account().await), (None, None));
     }
 }
 
 #[tokio::test]
-async fn a_device_login_that_a_browser_login_replaces_was_not_completed() {
+async fn a_replaced_device_login_ends_as_not_completed() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
     let (device, _) = fixture.with_code().await.unwrap();
     fixture.in_browser().await.unwrap();
-    assert_eq!(fixture.told(), [completed(&device, Some("Login was not completed"))]);
+    assert_eq!(fixture.sent(), [completed(&device, Some("Login was not completed"))]);
 }
 
 #[tokio::test]
-async fn there_is_one_pending_login_and_every_other_change_ends_it() {
+async fn every_other_change_ends_the_pending_login() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let (first, _) = fixture.in_browser().await.unwrap();
     let (second, _) = fixture.in_browser().await.unwrap();
-    assert_eq!(fixture.told(), [completed(&first, Some("Login server error: Login cancelled"))]);
+    assert_eq!(fixture.sent(), [completed(&first, Some("Login server error: Login cancelled"))]);
     assert_eq!(fixture.cancel(&first).await.unwrap(), CancelLoginAccountStatus::NotFound);
 
     issuer.answer(200, &json!({ "device_auth_id": "d", "usercode": "CODE", "interval": "60" })).answer(403, &json!({}));
     let (third, code) = fixture.with_code().await.unwrap();
     assert_eq!(code, "CODE");
-    let given_up = Some("Login server error: Login was not completed");
-    assert_eq!(fixture.told(), [completed(&second, given_up)]);
+    let abandoned = Some("Login server error: Login was not completed");
+    assert_eq!(fixture.sent(), [completed(&second, abandoned)]);
 
     fixture.login_with_key("sk").await.unwrap();
-    assert_eq!(fixture.told()[0], completed(&third, Some("Login was not completed")));
+    assert_eq!(fixture.sent()[0], completed(&third, Some("Login was not completed")));
 
     let (fourth, _) = fixture.in_browser().await.unwrap();
     fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
-    assert_eq!(fixture.told()[0], completed(&fourth, given_up));
+    assert_eq!(fixture.sent()[0], completed(&fourth, abandoned));
 
     let (fifth, _) = fixture.in_browser().await.unwrap();
     assert_eq!(fixture.cancel(&fifth).await.unwrap(), CancelLoginAccountStatus::Canceled);
-    assert_eq!(fixture.told(), [completed(&fifth, given_up)]);
+    assert_eq!(fixture.sent(), [completed(&fifth, abandoned)]);
     assert_eq!(fixture.cancel("zzz").await.unwrap_err().to_string(), "invalid login id: zzz");
 }
 
 #[tokio::test]
-async fn a_device_code_signs_in() {
+async fn a_device_code_login_stores_tokens() {
     let (fixture, issuer) = with_issuer(|_| {}).await;
     let grant = json!({ "authorization_code": "auth-code", "code_challenge": "c", "code_verifier": "verifier" });
     issuer
@@ -218,7 +218,7 @@ async fn a_device_code_signs_in() {
         .answer(200, &tokens("acct"));
     let (id, code) = fixture.with_code().await.unwrap();
     assert_eq!(code, "CODE-1");
-    assert_eq!(fixture.told_all(2).await, [completed(&id, None), updated()]);
+    assert_eq!(fixture.wait_for_sent(2).await, [completed(&id, None), updated()]);
     let callback = fixture.accounts.0.options.issuer.replace(':', "%3A").replace('/', "%2F");
     assert_eq!(
         issuer.requests(),
@@ -237,7 +237,7 @@ async fn a_device_code_signs_in() {
 }
 
 #[tokio::test]
-async fn a_device_code_that_cannot_be_had_is_told() {
+async fn a_refused_device_code_request_is_reported() {
     for (status, body, message, refusal) in [
         (
             404,
@@ -266,7 +266,7 @@ async fn a_device_code_that_cannot_be_had_is_told() {
 }
 
 #[tokio::test]
-async fn a_device_login_fails_with_what_went_wrong() {
+async fn a_failed_device_login_reports_the_cause() {
     let grant = json!({ "authorization_code": "a", "code_verifier": "v" });
     let refused = json!({ "error": { "code": "bad", "message": "no such code" } });
     for (answers, message) in [
@@ -282,13 +282,13 @@ async fn a_device_login_fails_with_what_went_wrong() {
             issuer.answer(*status, body);
         }
         let (id, _) = fixture.with_code().await.unwrap();
-        assert_eq!(fixture.told_all(1).await, [completed(&id, Some(message))]);
+        assert_eq!(fixture.wait_for_sent(1).await, [completed(&id, Some(message))]);
         assert_eq!(fixture.on_disk(), None);
     }
 }
 
 #[tokio::test]
-async fn where_keys_are_forced_nobody_signs_in_with_chatgpt() {
+async fn chatgpt_logins_are_refused_where_api_keys_are_forced() {
     let fixture = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Api));
     for error in [fixture.in_browser().await.unwrap_err(), fixture.with_code().await.unwrap_err()] {
         let message = "ChatGPT login is disabled. Use API key login instead.";

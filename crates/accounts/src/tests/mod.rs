@@ -1,4 +1,4 @@
-//! Accounts as their users see them, with an issuer and a backend on this machine.
+//! Accounts with a scripted local issuer and backend.
 
 mod external;
 mod login;
@@ -24,12 +24,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// A token with these claims. Nobody checks signatures.
+/// An unsigned token with these claims.
 pub(crate) fn jwt(claims: &JsonValue) -> String {
     format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }
 
-/// `auth.json` of somebody with this access token and account.
+/// The `auth.json` of a sign-in with this access token and account.
 fn signed_in(access: &str, account: &str) -> JsonValue {
     let auth = json!({ "chatgpt_plan_type": "plus", "chatgpt_account_id": account });
     let id_token = jwt(&json!({ "email": "ann@example.com", "https://api.openai.com/auth": auth }));
@@ -43,23 +43,29 @@ fn signed_in(access: &str, account: &str) -> JsonValue {
     })
 }
 
-/// Keeps what clients are told and asked, and what they will answer, the last first.
+/// Records notifications and requests to clients, and replies with `responses`, last first.
 #[derive(Default)]
-struct Told(Mutex<Vec<JsonValue>>, Mutex<Vec<Result<JsonValue, AskError>>>);
+struct RecordingHost {
+    sent: Mutex<Vec<JsonValue>>,
+    responses: Mutex<Vec<Result<JsonValue, RequestError>>>,
+}
 
-impl Host for Told {
-    fn tell(&self, news: ServerNotification) -> BoxFuture<'_, ()> {
-        self.0.lock().unwrap().push(serde_json::from_slice(&news.encode().unwrap()).unwrap());
+impl Host for RecordingHost {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.sent.lock().push(serde_json::from_slice(&notification.encode().unwrap()).unwrap());
         Box::pin(std::future::ready(()))
     }
 
-    fn ask(&self, first: Option<ClientId>, request: ServerRequest) -> BoxFuture<'_, Result<JsonValue, AskError>> {
-        let asked = request.encode(&RequestId::Integer(0)).unwrap();
-        self.0
+    fn request(
+        &self,
+        first: Option<ClientId>,
+        request: ServerRequest,
+    ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
+        let encoded = request.encode(&RequestId::Integer(0)).unwrap();
+        self.sent
             .lock()
-            .unwrap()
-            .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&asked).unwrap()]));
-        let answer = self.1.lock().unwrap().pop();
+            .push(json!([first.map(|client| client.0), serde_json::from_slice::<JsonValue>(&encoded).unwrap()]));
+        let answer = self.responses.lock().pop();
         Box::pin(async {
             tokio::task::yield_now().await;
             match answer {
@@ -69,14 +75,14 @@ impl Host for Told {
         })
     }
 
-    fn switched<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
+    fn account_changed<'a>(&'a self, _: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
 struct Fixture {
     home: tempfile::TempDir,
-    told: Arc<Told>,
+    host: Arc<RecordingHost>,
     accounts: Accounts,
 }
 
@@ -101,8 +107,8 @@ fn fixture_with(auth: Option<JsonValue>, change: impl FnOnce(&mut Options)) -> F
         requires_openai_auth: true,
     };
     change(&mut options);
-    let told: Arc<Told> = Arc::default();
-    Fixture { accounts: Accounts::new(options, Http::new(&|_| None), Arc::clone(&told) as Arc<dyn Host>), home, told }
+    let host: Arc<RecordingHost> = Arc::default();
+    Fixture { accounts: Accounts::new(options, Http::new(&|_| None), Arc::clone(&host) as Arc<dyn Host>), home, host }
 }
 
 impl Fixture {
@@ -140,12 +146,12 @@ impl Fixture {
         outcome.unwrap()
     }
 
-    fn told(&self) -> Vec<JsonValue> {
-        std::mem::take(&mut *self.told.0.lock().unwrap())
+    fn sent(&self) -> Vec<JsonValue> {
+        std::mem::take(&mut *self.host.sent.lock())
     }
 }
 
-/// Answers requests with what is queued, as soon as it is, and keeps their bodies.
+/// Answers requests with queued responses, and records the requests.
 #[derive(Clone, Default)]
 struct Backend(Arc<Mutex<Script>>);
 
@@ -170,13 +176,13 @@ impl Backend {
     }
 
     fn answer(&self, status: u16, body: &JsonValue) -> &Self {
-        self.0.lock().unwrap().answers.push_back((status, body.to_string()));
+        self.0.lock().answers.push_back((status, body.to_string()));
         self
     }
 
-    /// First lines and bodies of what came, each in one text.
+    /// The request lines and bodies, one text per request.
     fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap().requests)
+        std::mem::take(&mut self.0.lock().requests)
     }
 
     async fn serve(&self, mut stream: TcpStream) {
@@ -190,9 +196,9 @@ impl Backend {
         stream.read_exact(&mut body).await.unwrap();
         let line = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1");
         let request = format!("{line} {}", String::from_utf8(body).unwrap()).trim_end().to_owned();
-        self.0.lock().unwrap().requests.push(request);
+        self.0.lock().requests.push(request);
         let (status, answer) = loop {
-            if let Some(answer) = self.0.lock().unwrap().answers.pop_front() {
+            if let Some(answer) = self.0.lock().answers.pop_front() {
                 break answer;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! Keeping the tokens of a sign-in fresh.
+//! Refreshing the tokens of a sign-in.
 
 use jiff::SignedDuration;
 use loomd_model::{BearerKind, ModelError};
@@ -8,7 +8,7 @@ use super::*;
 
 const OTHER_ACCOUNT: &str = "Your access token could not be refreshed because you have since logged out or signed in to another account. Please sign in again.";
 
-/// Somebody is signed in, and this is their issuer.
+/// A signed-in fixture with this issuer.
 async fn with_issuer(auth: JsonValue) -> (Fixture, Backend) {
     let (issuer, url) = Backend::start().await;
     (fixture_with(Some(auth), |options| options.issuer = url), issuer)
@@ -21,7 +21,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_client_can_have_tokens_refreshed_and_everybody_sees_what_changed() {
+async fn a_requested_refresh_is_stored_and_notified() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     fixture.write(&{
         let mut auth = signed_in("access-1", "acct");
@@ -43,11 +43,11 @@ async fn a_client_can_have_tokens_refreshed_and_everybody_sees_what_changed() {
     });
     assert_eq!((&disk["tokens"], &disk["newer"]), (&tokens, &json!("kept")));
     let params = json!({ "authMode": "chatgpt", "planType": "pro" });
-    assert_eq!(fixture.told(), [json!({ "method": "account/updated", "params": params })]);
+    assert_eq!(fixture.sent(), [json!({ "method": "account/updated", "params": params })]);
 }
 
 #[tokio::test]
-async fn what_a_refresh_does_not_give_stays() {
+async fn tokens_missing_from_a_refresh_keep_their_value() {
     let before = signed_in("access-1", "acct");
     let (fixture, issuer) = with_issuer(before.clone()).await;
     issuer.answer(200, &json!({ "access_token": "access-2", "id_token": "no-jwt" }));
@@ -55,11 +55,11 @@ async fn what_a_refresh_does_not_give_stays() {
     let mut tokens = before["tokens"].clone();
     tokens["access_token"] = "access-2".into();
     assert_eq!(fixture.on_disk().unwrap()["tokens"], tokens);
-    assert_eq!((fixture.token().await.as_deref(), fixture.told()), (Some("access-2"), Vec::new()));
+    assert_eq!((fixture.token().await.as_deref(), fixture.sent()), (Some("access-2"), Vec::new()));
 }
 
 #[tokio::test]
-async fn a_failed_refresh_leaves_the_account_and_a_dead_token_is_not_tried_again() {
+async fn a_failed_refresh_keeps_the_account_and_a_refused_token_is_not_retried() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     issuer.answer(500, &json!({ "error": { "message": "down" } }));
     assert!(fixture.read_refreshed().await.is_some());
@@ -77,14 +77,14 @@ async fn a_failed_refresh_leaves_the_account_and_a_dead_token_is_not_tried_again
 }
 
 #[tokio::test]
-async fn a_client_that_wants_fresh_tokens_is_shown_whom_others_signed_in() {
+async fn a_requested_refresh_adopts_credentials_of_other_programs() {
     let fixture = fixture(Some(signed_in("access-1", "acct")));
     assert!(fixture.account().await.is_some());
     fixture.write(&json!({ "OPENAI_API_KEY": "sk" }));
     assert!(matches!(fixture.account().await, Some(Account::Chatgpt { .. })));
     assert_eq!(fixture.read_refreshed().await, Some(Account::ApiKey));
     let params = json!({ "authMode": "apikey", "planType": null });
-    assert_eq!(fixture.told(), [json!({ "method": "account/updated", "params": params })]);
+    assert_eq!(fixture.sent(), [json!({ "method": "account/updated", "params": params })]);
 }
 
 #[tokio::test]
@@ -116,11 +116,11 @@ async fn stale_tokens_are_used_when_they_cannot_be_refreshed() {
     issuer.answer(401, &json!({}));
     let old = fixture.token().await;
     assert_eq!(fixture.token().await, old);
-    assert_eq!(issuer.requests().len(), 1, "it is known to be in vain");
+    assert_eq!(issuer.requests().len(), 1, "the refusal is remembered");
 }
 
 #[tokio::test]
-async fn a_refused_call_looks_at_the_disk_then_asks_the_issuer_then_gives_up() {
+async fn recovery_reads_the_file_then_refreshes_then_gives_up() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     let old = fixture.bearer().await;
     assert_eq!(old.kind, BearerKind::Chatgpt { account_id: Some("acct".into()) });
@@ -136,7 +136,7 @@ async fn a_refused_call_looks_at_the_disk_then_asks_the_issuer_then_gives_up() {
 }
 
 #[tokio::test]
-async fn tokens_that_another_program_renewed_are_taken_and_those_of_others_are_not() {
+async fn recovery_adopts_stored_tokens_of_the_same_account_only() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     let old = fixture.bearer().await;
     fixture.write(&signed_in("access-2", "acct"));
@@ -156,7 +156,7 @@ async fn tokens_that_another_program_renewed_are_taken_and_those_of_others_are_n
 }
 
 #[tokio::test]
-async fn why_a_refused_call_cannot_be_helped_is_told() {
+async fn a_failed_recovery_reports_the_cause() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     let old = fixture.bearer().await;
     issuer.answer(503, &json!({ "error": { "message": "down" } }));
@@ -172,7 +172,7 @@ async fn why_a_refused_call_cannot_be_helped_is_told() {
 }
 
 #[tokio::test]
-async fn a_logout_during_a_refresh_stays_one() {
+async fn a_logout_during_a_refresh_is_not_undone() {
     let (fixture, issuer) = with_issuer(signed_in("access-1", "acct")).await;
     let accounts = fixture.accounts.clone();
     let refresh = tokio::spawn(async move { accounts.renew(accounts.current()).await });

@@ -1,4 +1,4 @@
-//! Credentials at rest, logins with a key, logouts.
+//! Stored credentials, logins with an API key, logouts.
 
 use loomd_model::ModelError;
 use loomd_protocol::{AuthMode, ForcedLoginMethod, PlanType};
@@ -21,7 +21,7 @@ async fn a_stored_account_is_read_with_its_email_and_plan() {
 }
 
 #[tokio::test]
-async fn who_needs_no_account_is_told_of_none() {
+async fn no_account_is_returned_where_none_is_required() {
     let key = json!({ "OPENAI_API_KEY": "sk" });
     let fixture = fixture_with(Some(key), |options| options.requires_openai_auth = false);
     assert_eq!(fixture.read().await.unwrap(), GetAccountResponse { account: None, requires_openai_auth: false });
@@ -30,7 +30,7 @@ async fn who_needs_no_account_is_told_of_none() {
 }
 
 #[tokio::test]
-async fn an_account_without_email_cannot_be_shown() {
+async fn an_account_without_email_is_an_error() {
     let mut auth = signed_in("a", "b");
     auth["tokens"]["id_token"] = jwt(&json!({})).into();
     let error = fixture(Some(auth)).read().await.unwrap_err();
@@ -39,7 +39,7 @@ async fn an_account_without_email_cannot_be_shown() {
 }
 
 #[tokio::test]
-async fn broken_credentials_are_as_good_as_none() {
+async fn malformed_credentials_count_as_none() {
     let mut no_jwt = signed_in("a", "b");
     no_jwt["tokens"]["id_token"] = "opaque".into();
     let mut no_time = signed_in("a", "b");
@@ -51,7 +51,7 @@ async fn broken_credentials_are_as_good_as_none() {
 }
 
 #[tokio::test]
-async fn credentials_that_the_configuration_forbids_do_not_count() {
+async fn forbidden_credentials_count_as_none() {
     let check = async |auth: JsonValue, change: fn(&mut Options), expected: bool| {
         assert_eq!(fixture_with(Some(auth.clone()), change).account().await.is_some(), expected, "{auth}");
     };
@@ -64,7 +64,7 @@ async fn credentials_that_the_configuration_forbids_do_not_count() {
 }
 
 #[tokio::test]
-async fn the_token_is_shown_only_on_request() {
+async fn the_token_is_returned_only_on_request() {
     let keyed = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
     for (asked, token) in [(None, None), (Some(false), None), (Some(true), Some("sk"))] {
         let found = keyed.status(asked).await;
@@ -88,17 +88,17 @@ async fn tokens_that_were_never_refreshed_cannot_be_used() {
 }
 
 #[tokio::test]
-async fn a_key_replaces_a_sign_in_and_everybody_is_told_after_the_answer() {
+async fn a_key_replaces_a_sign_in_and_notifications_follow_the_reply() {
     let fixture = fixture(Some(signed_in("access-1", "acct")));
     assert_eq!(fixture.token().await.as_deref(), Some("access-1"));
-    let told = Arc::clone(&fixture.told);
+    let host = Arc::clone(&fixture.host);
     let answered = |reply: Result<_, AccountError>| {
         assert_eq!(reply.unwrap(), LoginAccountResponse::ApiKey);
-        assert!(told.0.lock().unwrap().is_empty(), "the answer comes first");
+        assert!(host.sent.lock().is_empty(), "the reply comes first");
     };
     fixture.accounts.login_with_key(Secret::from(" sk-new\n".to_owned()), answered).await;
     assert_eq!(
-        fixture.told(),
+        fixture.sent(),
         [
             json!({ "method": "account/login/completed", "params": { "loginId": null, "success": true, "error": null } }),
             json!({ "method": "account/updated", "params": { "authMode": "apikey", "planType": null } }),
@@ -109,7 +109,7 @@ async fn a_key_replaces_a_sign_in_and_everybody_is_told_after_the_answer() {
 }
 
 #[tokio::test]
-async fn keys_that_are_not_wanted_change_nothing() {
+async fn refused_keys_change_nothing() {
     let forced = fixture_with(None, |options| options.forced_method = Some(ForcedLoginMethod::Chatgpt));
     let external = json!({ "auth_mode": "chatgptAuthTokens", "tokens": signed_in("a", "b")["tokens"] });
     for (fixture, key, message) in [
@@ -124,7 +124,7 @@ async fn keys_that_are_not_wanted_change_nothing() {
         let before = fixture.on_disk();
         let error = fixture.login_with_key(key).await.unwrap_err();
         assert_eq!((error.to_string(), error.is_refusal()), (message.to_owned(), true));
-        assert_eq!((fixture.on_disk(), fixture.told()), (before, Vec::new()));
+        assert_eq!((fixture.on_disk(), fixture.sent()), (before, Vec::new()));
     }
 }
 
@@ -138,18 +138,18 @@ async fn a_key_that_cannot_be_saved_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_logout_is_told_also_when_nobody_was_signed_in() {
+async fn a_logout_notifies_even_when_signed_out() {
     for auth in [None, Some(json!({ "OPENAI_API_KEY": "sk" }))] {
         let fixture = fixture(auth);
         fixture.accounts.logout(|reply| assert!(reply.is_ok())).await;
         let updated = json!({ "method": "account/updated", "params": { "authMode": null, "planType": null } });
-        assert_eq!(fixture.told(), [updated]);
+        assert_eq!(fixture.sent(), [updated]);
         assert_eq!((fixture.account().await, fixture.on_disk(), fixture.token().await), (None, None, None));
     }
 }
 
 #[tokio::test]
-async fn a_refused_key_does_not_get_better() {
+async fn a_refused_key_is_not_retried() {
     let fixture = fixture(Some(json!({ "OPENAI_API_KEY": "sk" })));
     let key = fixture.bearer().await;
     assert_eq!(fixture.accounts.recover(&key, 1).await, Ok(false));

@@ -127,7 +127,7 @@ async fn a_model_that_knows_nothing_is_told_everything() {
     let items = whole(&settings).await;
     let first = told("developer", &["<permissions instructions>", "be brief"]);
     assert_eq!(items.iter().map(tags).collect::<Vec<_>>(), [first, user.clone()]);
-    let text = crate::conversation::text_of(&items[1]);
+    let text = crate::message::text_of(&items[1]);
     for part in [&settings.cwd, "Use tabs.", "2026-11-15", "Europe/Berlin", "<shell>bash</shell>", "id: Aspen"] {
         assert!(text.contains(part), "{part} in {text}");
     }

@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use loomd_config::Feature;
+use loomd_exec::EnvironmentRequest;
 use loomd_exec::sandbox::Sandbox;
-use loomd_exec::{Decision, EnvironmentRequest, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
     CommandExecutionRequestApprovalParams, NetworkPolicyRuleAction, ResponseItem,
 };
 use serde::Deserialize;
 
-use super::{Grants, reviewer, sandbox};
-use crate::conversation::message;
-use crate::tools::ToolCx;
+use super::denial::RETRY;
+use super::{ActionCx, DECLINED, Denial, reviewer, sandbox};
+use crate::grants::Grants;
+use crate::message::message;
 
 /// What a call asks for beyond running a command.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -95,21 +97,6 @@ impl Clearance {
     }
 }
 
-/// A command that was not allowed to run.
-#[derive(Debug)]
-pub(crate) enum Denial {
-    /// With what clients and the model are told.
-    Declined(String),
-    /// The whole turn is to stop.
-    Cancelled,
-}
-
-/// What a person who declines is taken to have said.
-pub(crate) const DECLINED: &str = "exec command rejected by user";
-
-/// Why a failed command is asked about again.
-pub(super) const RETRY: &str = "command failed; retry without sandbox?";
-
 /// A command that wants to run.
 pub(crate) struct Candidate<'a> {
     pub item_id: &'a str,
@@ -121,7 +108,7 @@ pub(crate) struct Candidate<'a> {
 }
 
 /// What is wrong with the options of a call, before anything is shown. `verb`: the words of the tool.
-pub(crate) fn check_wishes(cx: &ToolCx, options: &CommandOptions, verb: &str) -> Result<(), String> {
+pub(crate) fn check_options(cx: &ActionCx, options: &CommandOptions, verb: &str) -> Result<(), String> {
     let turn = &cx.turn;
     let wants_more = options.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
         || options.additional_permissions.is_some();
@@ -154,7 +141,7 @@ pub(crate) fn check_wishes(cx: &ToolCx, options: &CommandOptions, verb: &str) ->
 }
 
 /// Decides about a command, asking if need be. Its item has been shown as started.
-pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
+pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
     let turn = &cx.turn;
     let options = candidate.options;
     let extra =
@@ -208,7 +195,7 @@ pub(crate) async fn clear(cx: &ToolCx, candidate: &Candidate<'_>) -> Result<Clea
 /// Calls back with what is known of programs, for a command that runs in a folder. What sandboxed commands of the
 /// thread may have written does not end with what the present sandbox lets them write: another turn may have had
 /// another one.
-fn with_trust<T>(cx: &ToolCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
+fn with_trust<T>(cx: &ActionCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
     let turn = &cx.turn;
     let policy = &turn.profile.config.config.shell_environment_policy;
     let env = loomd_exec::environment(&cx.services.environment, policy, EnvironmentRequest::default());
@@ -234,7 +221,7 @@ fn with_trust<T>(cx: &ToolCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl 
 
 /// Decides whether a command that the sandbox stopped runs again without it.
 pub(crate) async fn retry(
-    cx: &ToolCx,
+    cx: &ActionCx,
     candidate: &Candidate<'_>,
     first: &Clearance,
 ) -> Result<Option<Clearance>, Denial> {
@@ -269,7 +256,7 @@ fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionPro
 }
 
 async fn ask(
-    cx: &ToolCx,
+    cx: &ActionCx,
     candidate: &Candidate<'_>,
     reason: Option<String>,
     amendment: Option<Vec<String>>,
@@ -278,7 +265,7 @@ async fn ask(
 ) -> Result<Vec<ResponseItem>, Denial> {
     use CommandExecutionApprovalDecision as D;
     let turn = &cx.turn;
-    let command = loomd_exec::join(candidate.argv);
+    let command = loomd_policy::join(candidate.argv);
     let cwd = candidate.cwd.to_string_lossy().into_owned();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
         && turn.settings.approval_policy == AskForApproval::OnRequest
@@ -302,7 +289,7 @@ async fn ask(
         network_approval_context: None,
         command: Some(command),
         cwd: Some(cwd),
-        command_actions: Some(loomd_exec::command_actions(candidate.argv)),
+        command_actions: Some(loomd_policy::command_actions(candidate.argv)),
         additional_permissions: extra,
         proposed_execpolicy_amendment: amendment,
         proposed_network_policy_amendments: None,
@@ -330,11 +317,11 @@ async fn ask(
 }
 
 /// Makes a rule of what the user allowed, for now and later.
-async fn amend(cx: &ToolCx, words: Vec<String>) -> ResponseItem {
+async fn amend(cx: &ActionCx, words: Vec<String>) -> ResponseItem {
     let shown = serde_json::to_string(&words).unwrap_or_default().replace("\",\"", "\", \"");
     let file = cx.services.home.join("rules").join("default.rules");
     cx.guard.allow(&words);
-    let written = tokio::task::spawn_blocking(move || loomd_exec::rules::append_prefix_rule(&file, &words)).await;
+    let written = tokio::task::spawn_blocking(move || loomd_policy::rules::append_prefix_rule(&file, &words)).await;
     match written {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "an approved rule could not be saved"),

@@ -2,7 +2,9 @@
 //! has to be asked. What was allowed for the rest of the thread is remembered here.
 
 mod command;
-mod grants;
+mod cx;
+mod denial;
+mod hosts;
 mod patch;
 mod reviewer;
 
@@ -10,20 +12,19 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loomd_exec::rules::{PrefixRule, Rules};
-use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
+use loomd_exec::sandbox::{Roots, Sandbox, Surroundings};
+use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
-pub(crate) use command::{
-    Candidate, Clearance, CommandOptions, DECLINED, Denial, WantedPermissions, check_wishes, clear, retry,
-};
-pub(crate) use grants::Grants;
+pub(crate) use command::{Candidate, Clearance, CommandOptions, WantedPermissions, check_options, clear, retry};
+pub(crate) use cx::ActionCx;
+pub(crate) use denial::{DECLINED, Denial};
+pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchClearance, clear_patch, request_patch_approval};
-pub(crate) use reviewer::judge;
 
-use crate::network::Hosts;
+use crate::grants::Grants;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// What a thread has been allowed so far.
 #[derive(Default)]
@@ -52,7 +53,7 @@ impl Guard {
         if let Some(rules) = &*rules {
             return Ok(Arc::clone(rules));
         }
-        let loaded = loomd_exec::rules::load(folders).map_err(|error| error.to_string())?;
+        let loaded = loomd_policy::rules::load(folders).map_err(|error| error.to_string())?;
         let loaded = Arc::new(loaded.rules);
         *rules = Some(Arc::clone(&loaded));
         Ok(loaded)
@@ -83,22 +84,15 @@ impl Guard {
     }
 }
 
-/// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
+/// Returns the sandbox of a turn with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
-    let config = &turn.profile.config.config;
     let surroundings = Surroundings {
         cwd: Path::new(&turn.settings.cwd),
         tmpdir: services.environment.get("TMPDIR").map(Path::new),
         home: Some(&services.home),
         roots: Some(&guard.roots),
-        trusted: &config.trusted_projects(),
+        trusted: &turn.profile.config.config.trusted_projects(),
     };
-    let limits = config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
-    let mut sandbox = turn.settings.confinement(surroundings)?.with_limits(ResourceLimits::configured(limits));
-    guard.granted().apply(&mut sandbox);
-    turn.grants().apply(&mut sandbox);
-    if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {
-        sandbox = sandbox.with_landlock_only();
-    }
-    Some(sandbox)
+    let confinement = turn.settings.confinement(&turn.profile);
+    confinement.sandbox(surroundings, [&guard.granted(), &turn.grants()])
 }

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use loomd_patch::{Plan, Touched};
+use loomd_patch::{Plan, TouchedPath};
 use loomd_protocol::{ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams};
 
-use super::command::{Denial, RETRY};
-use super::{reviewer, sandbox};
-use crate::tools::ToolCx;
+use super::denial::RETRY;
+use super::{ActionCx, Denial, reviewer, sandbox};
 
 /// What has to happen before a patch is applied.
 pub(crate) enum PatchClearance {
@@ -27,7 +26,7 @@ const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected 
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.
-pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
+pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
     let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched)));
@@ -51,7 +50,7 @@ pub(crate) fn clear_patch(cx: &ToolCx, plan: &Plan) -> PatchClearance {
 }
 
 /// Requests the approval of a patch that has been shown.
-pub(crate) async fn request_patch_approval(cx: &ToolCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
+pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
@@ -98,7 +97,7 @@ fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
 
 /// What an approval for the session covers: the path, as long as it resolves to the same file. [`Plan::apply`]
 /// changes nothing once the path resolves to another one.
-fn key(touched: Touched<'_>) -> String {
+fn key(touched: TouchedPath<'_>) -> String {
     // Quoted, so that no path can pass for two.
     format!("file {:?} at {:?}", touched.path, touched.target)
 }

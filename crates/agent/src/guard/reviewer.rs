@@ -15,11 +15,11 @@ use serde_json::json;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::command::Denial;
-use crate::conversation::{message, text_of};
+use super::Denial;
+use crate::message::{message, text_of};
 use crate::prompts;
 use crate::services::Services;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// The model that is asked when it is known.
 const MODEL: &str = "gpt-5.4";

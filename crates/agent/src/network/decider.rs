@@ -7,11 +7,9 @@ use loomd_proxy::{Blocked, Decider, Deciding, Request};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::hosts::{HostDecision, Hosts};
-use crate::guard::DECLINED;
+use crate::guard::{ActionCx, DECLINED, HostDecision, Hosts};
 use crate::services::Services;
-use crate::tools::ToolCx;
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 pub(super) struct Gatekeeper {
     // Not all that tools work with: the command may outlive its thread's interest, and must not keep it alive.
@@ -33,7 +31,7 @@ struct State {
 }
 
 impl Gatekeeper {
-    pub fn new(cx: &ToolCx, asks: bool, asking: watch::Sender<usize>) -> Self {
+    pub fn new(cx: &ActionCx, asks: bool, asking: watch::Sender<usize>) -> Self {
         let (turn, services) = (Arc::clone(&cx.turn), Arc::clone(&cx.services));
         let hosts = Arc::clone(&cx.guard.hosts);
         Self { turn, services, hosts, asks, asking, state: Mutex::default() }

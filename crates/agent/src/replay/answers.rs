@@ -5,7 +5,7 @@ use loomd_protocol::{ContentItem, JsonValue, ReasoningItemContent, ReasoningItem
 use loomd_store::rollout::{AgentMessage, TokenUsage};
 use serde_json::json;
 
-use crate::turn::visible_text;
+use crate::visible::text as visible_text;
 
 /// What a rollout holds of an answer.
 #[derive(Clone, Debug, PartialEq)]

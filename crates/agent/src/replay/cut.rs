@@ -10,10 +10,10 @@ use loomd_store::rollout::{AbortReason, Compacted, Event, Record, TokenUsage, Tu
 use super::answers::{Answer, Piece};
 use super::script::{Ends, Lines, Work};
 use super::{Asked, Gap, Outcome, Stop};
-use crate::conversation::text_of;
+use crate::inbox::Input;
+use crate::message::text_of;
 use crate::prompts;
-use crate::tools::Call;
-use crate::turn::Input;
+use crate::tool_call::Call;
 use crate::turns::user_message;
 
 /// A turn that can be replayed.

@@ -24,8 +24,9 @@ pub use compare::{Aside, Difference, compare};
 pub use script::{Part, Script, ScriptError, Turn, Work};
 
 use crate::conversation::Rebuilt;
-use crate::tools::{Call, Output};
-use crate::turn::{Input, TurnCx};
+use crate::inbox::Input;
+use crate::tool_call::{Call, Output};
+use crate::turn_cx::TurnCx;
 use crate::turns::tool_item;
 use parking_lot::{Mutex, MutexGuard};
 use script::Lines;

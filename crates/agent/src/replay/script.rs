@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::cut::{self, Cut};
 use super::{Asked, Gap, Outcome};
-use crate::tools::Call;
+use crate::tool_call::Call;
 
 /// Threads of years have some hundred megabytes. What is longer is not replayed.
 const MAX_ROLLOUT: usize = 512 * 1024 * 1024;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loomd_config::Feature;
 use loomd_model::{ApplyPatch as Form, ToolSpec};
-use loomd_patch::{Disk, Intercepted, Plan, Refusal};
+use loomd_patch::{Disk, Interception, Plan, Refusal};
 use loomd_protocol::{
     FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind, ServerNotification,
     ThreadItem, TurnDiffUpdatedNotification,
@@ -16,11 +17,13 @@ use loomd_store::rollout::{EndStatus, Event, FileChange, PatchApplyEnd};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::cx::ToolCx;
 use super::spec::{function, string};
-use super::{Call, CallInput, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult};
-use crate::conversation::message;
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use crate::guard::{self, Denial, PatchClearance};
-use crate::turn::TurnCx;
+use crate::message::message;
+use crate::tool_call::{Call, CallInput, Output, ToolResult};
+use crate::turn_cx::TurnCx;
 
 pub(super) struct ApplyPatch;
 
@@ -30,8 +33,12 @@ struct Args {
 }
 
 impl Tool for ApplyPatch {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        Some(match form(offer.cx)? {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("apply_patch")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        Some(match form(scope.turn)? {
             Form::Freeform => ToolSpec::Custom {
                 name: "apply_patch".into(),
                 description: "Edits files. The input is the patch itself, as free text and not as JSON.".into(),
@@ -46,8 +53,8 @@ impl Tool for ApplyPatch {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        form(offer.cx).is_some()
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        form(scope.turn).is_some()
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -56,7 +63,7 @@ impl Tool for ApplyPatch {
                 CallInput::Text(text) => text.clone(),
                 CallInput::Arguments(_) => call.arguments::<Args>()?.input,
             };
-            let done = patch(cx, call, &text, Path::new(&cx.turn.settings.cwd)).await?;
+            let done = patch(cx, call, &text, Path::new(&cx.action.turn.settings.cwd)).await?;
             Ok(as_text(&done).into())
         })
     }
@@ -77,8 +84,8 @@ pub(super) fn is_free_form(turn: &TurnCx) -> bool {
 /// A patch in the disguise of a command is applied as what it is. `None` for any other command.
 pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<ToolResult> {
     let (text, folder) = match loomd_patch::intercept(argv)? {
-        Intercepted::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
-        Intercepted::Patch { text, folder } => (text, folder),
+        Interception::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
+        Interception::Patch { text, folder } => (text, folder),
     };
     let folder: PathBuf = folder.map_or_else(|| cwd.into(), |folder| cwd.join(folder));
     let note = format!(
@@ -89,7 +96,7 @@ pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: 
         let body = match call.name.as_str() {
             "exec_command" => as_text(&done),
             "shell_command" => as_json(&done),
-            _ if is_free_form(&cx.turn) => as_text(&done),
+            _ if is_free_form(&cx.action.turn) => as_text(&done),
             _ => as_json(&done),
         };
         Output { notes: vec![message("user", note)], ..body.into() }
@@ -104,11 +111,11 @@ struct Done {
 }
 
 async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done, String> {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let (wanted, folder) = (text.to_owned(), cwd.to_owned());
     let plan = blocking(move || loomd_patch::prepare(&wanted, &folder, &Disk)).await?;
     let plan = plan.map_err(|refusal| refusal.to_string())?;
-    let asks = match guard::clear_patch(cx, &plan) {
+    let asks = match guard::clear_patch(&cx.action, &plan) {
         PatchClearance::Free => false,
         PatchClearance::Ask => true,
         PatchClearance::Refused(reason) => return Err(reason),
@@ -117,7 +124,7 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     let changes = plan.changes();
     let item = |status| ThreadItem::FileChange { id: call.id.clone(), changes: changes.clone(), status };
     turn.started(item(PatchApplyStatus::InProgress)).await;
-    if asks && let Err(denial) = guard::request_patch_approval(cx, &call.id, &plan).await {
+    if asks && let Err(denial) = guard::request_patch_approval(&cx.action, &call.id, &plan).await {
         let end = ended(turn, call, &changes, EndStatus::Declined, "");
         turn.completed(item(PatchApplyStatus::Declined), Some(end)).await;
         return Err(match denial {
@@ -166,11 +173,11 @@ fn ended(turn: &TurnCx, call: &Call, changes: &[FileUpdateChange], status: EndSt
 
 /// Shows what the turn has changed so far, if that is something new.
 async fn show_diff(cx: &ToolCx, plan: Plan) {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let diff = {
-        let shared = std::sync::Arc::clone(&cx.diff);
+        let shared = Arc::clone(&cx.diff);
         let cwd = PathBuf::from(&turn.settings.cwd);
-        blocking(move || shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner).after(&plan, &cwd)).await
+        blocking(move || shared.lock().after(&plan, &cwd)).await
     };
     let Ok(Some(diff)) = diff else { return };
     turn.publish(ServerNotification::TurnDiffUpdated(TurnDiffUpdatedNotification {

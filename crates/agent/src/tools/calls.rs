@@ -1,20 +1,29 @@
-//! The calls of one answer: which run at once, which wait, and what the model is told of each, in the order
-//! in which it made them.
+//! The tool calls of one answer of the model: which run side by side, which wait, how long they may take, and their
+//! outputs in the order of the calls.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem};
+use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, ResponseItem};
 use loomd_store::rollout::TruncationPolicy;
-use tokio::time::{Instant as Deadline, timeout_at};
+use tokio::time::{Instant as Deadline, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+use tracing::field::Empty;
 
-use super::{Call, Output, SHELLS, ToolResult};
+use super::cx::ToolCx;
+use super::tool::Tool;
+use super::toolbox::Toolbox;
 use crate::settings::truncation;
+use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::{truncate, widened};
-use crate::turn::{GRACE, TurnTask};
+use crate::turn_cx::{GRACE, TurnCx};
 
-/// The calls that were made and not yet answered.
+/// Tools whose output begins with a line about the wall time when they are interrupted.
+const SHELLS: &[&str] = &["shell", "container.exec", "local_shell", "shell_command"];
+
+/// The calls that have no output yet.
 #[derive(Default)]
 pub(crate) struct Calls {
     running: Vec<RunningCall>,
@@ -27,15 +36,15 @@ pub(crate) struct Calls {
 struct RunningCall {
     call: Call,
     begun: Instant,
-    work: AbortOnDropHandle<Done>,
+    task: AbortOnDropHandle<Done>,
 }
 
-/// A call that is over.
+/// How a call ended.
 enum Done {
     Answered(ToolResult),
-    /// The turn was stopped before it was.
+    /// The turn was interrupted before it ended.
     Stopped,
-    /// It was not made again; this is what the model was told of it.
+    /// The output comes from the recording that is replayed.
     Replayed(Output),
 }
 
@@ -46,6 +55,17 @@ struct CallOrder {
 }
 
 impl Calls {
+    /// Starts a call. It runs while the rest of the answer comes in.
+    pub fn launch(&mut self, toolbox: &Toolbox, call: Call) {
+        let tool = toolbox.find(&call).cloned();
+        let parallel = tool.as_ref().is_some_and(|tool| tool.parallel()) && toolbox.offers(&call.name);
+        let order = self.line_up(parallel);
+        let span = tracing::debug_span!("tool_call", tool = %call.name, call_id = %call.id, outcome = Empty);
+        let work = run(Arc::clone(toolbox.cx()), tool, call.clone(), order).instrument(span);
+        let task = AbortOnDropHandle::new(tokio::spawn(work));
+        self.running.push(RunningCall { call, begun: Instant::now(), task });
+    }
+
     fn line_up(&mut self, parallel: bool) -> CallOrder {
         let done = CancellationToken::new();
         let mut before: Vec<_> = self.alone.iter().cloned().collect();
@@ -57,83 +77,103 @@ impl Calls {
         }
         CallOrder { before, done }
     }
+
+    /// The outputs of all calls so far.
+    pub fn take(&mut self) -> Outputs {
+        Outputs { running: std::mem::take(self).running.into_iter(), deadline: None }
+    }
 }
 
-impl TurnTask {
-    /// Starts a call. It runs while the rest of the answer comes in.
-    pub(crate) fn launch(&mut self, call: Call) {
-        let tool = self.toolbox.find(&call.name);
-        let parallel = tool.is_some_and(|tool| tool.parallel()) && self.toolbox.names.contains(&call.name);
-        let CallOrder { before, done } = self.progress.calls.line_up(parallel);
-        let (cx, called) = (std::sync::Arc::clone(&self.toolbox.cx), call.clone());
-        let replayed = cx.services.replayed.clone().filter(|_| !tool.is_some_and(|tool| tool.harmless()));
-        let work = tokio::spawn(async move {
-            // Also when it panics or is stopped.
-            let _done = done.drop_guard();
-            for before in before {
-                before.cancelled().await;
-            }
-            if let Some(replayed) = replayed {
-                return Done::Replayed(replayed.call(&cx.turn, &called).await);
-            }
-            let answer = match tool {
-                _ if cx.turn.cancel.is_cancelled() => Err("aborted".into()),
-                Some(tool) => tool.run(&cx, &called).await,
-                None => Err(called.unsupported()),
-            };
-            if cx.turn.cancel.is_cancelled() { Done::Stopped } else { Done::Answered(answer) }
-        });
-        self.progress.calls.running.push(RunningCall {
-            call,
-            begun: Instant::now(),
-            work: AbortOnDropHandle::new(work),
-        });
+async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: CallOrder) -> Done {
+    // Also when the tool panics or is aborted.
+    let _done = order.done.drop_guard();
+    for before in order.before {
+        before.cancelled().await;
+    }
+    let turn = &cx.action.turn;
+    let replayed = cx.action.services.replayed.as_ref();
+    if let Some(replayed) = replayed.filter(|_| !tool.as_ref().is_some_and(|tool| tool.harmless())) {
+        return Done::Replayed(replayed.call(turn, &call).await);
+    }
+    let result = match &tool {
+        _ if turn.cancel.is_cancelled() => Err("aborted".into()),
+        Some(tool) => run_tool(&**tool, &cx, &call).await,
+        None => Err(call.unsupported()),
+    };
+    let outcome = match &result {
+        _ if turn.cancel.is_cancelled() => "interrupted",
+        Ok(_) => "completed",
+        Err(_) => "failed",
+    };
+    tracing::Span::current().record("outcome", outcome);
+    if turn.cancel.is_cancelled() { Done::Stopped } else { Done::Answered(result) }
+}
+
+/// Runs a tool once its call is approved, for as long as its deadline allows.
+async fn run_tool(tool: &dyn Tool, cx: &ToolCx, call: &Call) -> ToolResult {
+    if let Some(approval) = tool.approve(cx, call) {
+        approval.await?;
+    }
+    match tool.deadline() {
+        None => tool.run(cx, call).await,
+        Some(limit) => within(limit, tool.run(cx, call)).await,
+    }
+}
+
+async fn within(limit: Duration, work: impl Future<Output = ToolResult>) -> ToolResult {
+    let late = |_| Err(format!("tool call timed out after {} seconds", limit.as_secs_f64()));
+    timeout(limit, work).await.unwrap_or_else(late)
+}
+
+/// The outputs of the calls of one answer, in the order of the calls.
+pub(crate) struct Outputs {
+    running: std::vec::IntoIter<RunningCall>,
+    /// All calls together have until then once the turn is interrupted.
+    deadline: Option<Deadline>,
+}
+
+impl Outputs {
+    pub fn is_empty(&self) -> bool {
+        self.running.as_slice().is_empty()
     }
 
-    /// Waits for all calls and tells the model what came out, in the order of the calls. True when there
-    /// were any.
-    pub(crate) async fn collect_outputs(&mut self) -> bool {
-        let running = std::mem::take(&mut self.progress.calls).running;
-        let called = !running.is_empty();
-        let mut deadline = None;
-        for RunningCall { call, begun, work } in running {
-            let policy = widened(truncation(&self.cx.model));
-            let Output { body, notes } = match self.wait_for(work, &mut deadline).await {
-                Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
-                Done::Answered(Ok(output)) => fit(output, policy),
-                Done::Answered(Err(text)) => fit(text.into(), policy),
-                // It was made to fit when it was made.
-                Done::Replayed(output) => output,
-            };
-            self.remember(&call.output(body)).await;
-            for note in &notes {
-                self.remember(note).await;
-            }
-        }
-        called
+    /// The items that the next call adds to the conversation; `None` after the last call.
+    pub async fn next(&mut self, turn: &TurnCx) -> Option<Vec<ResponseItem>> {
+        let RunningCall { call, begun, task } = self.running.next()?;
+        let policy = widened(truncation(&turn.model));
+        let Output { body, notes } = match self.wait_for(turn, task).await {
+            Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
+            Done::Answered(Ok(output)) => fit(output, policy),
+            Done::Answered(Err(text)) => fit(text.into(), policy),
+            // Truncated when it was recorded.
+            Done::Replayed(output) => output,
+        };
+        let mut items = Vec::with_capacity(1 + notes.len());
+        items.push(call.output(body));
+        items.extend(notes);
+        Some(items)
     }
 
-    /// All calls together have until `deadline` once the turn is stopped.
-    async fn wait_for(&self, mut work: AbortOnDropHandle<Done>, deadline: &mut Option<Deadline>) -> Done {
+    async fn wait_for(&mut self, turn: &TurnCx, mut task: AbortOnDropHandle<Done>) -> Done {
         let done = tokio::select! {
             biased;
-            done = &mut work => done,
-            () = self.cx.cancel.cancelled() => {
-                let deadline = *deadline.get_or_insert_with(|| Deadline::now() + GRACE);
-                match timeout_at(deadline, work).await {
+            done = &mut task => done,
+            () = turn.cancel.cancelled() => {
+                let deadline = *self.deadline.get_or_insert_with(|| Deadline::now() + GRACE);
+                match timeout_at(deadline, task).await {
                     Ok(done) => done,
                     Err(_) => return Done::Stopped,
                 }
             }
         };
-        done.unwrap_or_else(|_| match self.cx.cancel.is_cancelled() {
+        done.unwrap_or_else(|_| match turn.cancel.is_cancelled() {
             true => Done::Stopped,
             false => Done::Answered(Err("the tool failed inside; nothing more is known".into())),
         })
     }
 }
 
-/// What the model is told of a call that the user stopped.
+/// The output of a call that was interrupted.
 fn aborted(name: &str, after: Duration) -> String {
     let seconds = after.as_secs_f64().max(0.1);
     if SHELLS.contains(&name) {
@@ -195,6 +235,18 @@ mod tests {
         let kept =
             vec![text("abcd"), image(), text("ef…4 chars truncated…kl"), image(), text("[omitted 1 text items ...]")];
         assert_eq!(fitted, FunctionCallOutputBody::Items(kept));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_exceeds_its_deadline_is_dropped_and_its_output_says_so() {
+        let limit = Duration::from_millis(1500);
+        let never = within(limit, std::future::pending());
+        assert_eq!(never.await, Err("tool call timed out after 1.5 seconds".into()));
+        let in_time = within(limit, async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok("done".into())
+        });
+        assert_eq!(in_time.await, Ok("done".into()));
     }
 
     #[test]

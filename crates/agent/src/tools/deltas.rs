@@ -8,7 +8,7 @@ use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::turn::TurnCx;
+use crate::turn_cx::TurnCx;
 
 /// The pieces of one command's output that have not been shown.
 pub(crate) struct Deltas<'a> {

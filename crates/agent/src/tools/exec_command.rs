@@ -15,14 +15,16 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::cx::ToolCx;
 use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
-use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture, ToolResult, apply_patch, command};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::{apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
-use crate::hooks;
-use crate::network::{Line, Route};
+use crate::host::ItemEnded;
+use crate::network::{self, CommandProxy};
 use crate::terminals::{Feed, Names, Open};
-use crate::thread::Op;
+use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::{tokens, truncate};
 
 pub(super) struct ExecCommand;
@@ -45,8 +47,12 @@ struct Args {
 }
 
 impl Tool for ExecCommand {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        let wanted = offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec);
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("exec_command")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let wanted = scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec);
         wanted.then(|| {
             let mut properties = vec![
                 ("cmd", string("The script, as you would type it.")),
@@ -71,41 +77,41 @@ impl Tool for ExecCommand {
         true
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
-            let turn = &cx.turn;
-            hooks::before_command(cx, &call.id, &args.cmd).await?;
+            let turn = &cx.action.turn;
+            cx.thread.hooks.before_command(&cx.action, &call.id, &args.cmd).await?;
             let login = loomd_exec::login(args.login, turn.profile.config.config.allow_login_shell());
             let login = login.map_err(|refused| refused.to_string())?;
             let shell = match &args.shell {
-                Some(name) => cx.services.shell().named(name, cx.services.search_path()),
-                None => cx.services.shell().clone(),
+                Some(name) => cx.action.services.shell().named(name, cx.action.services.search_path()),
+                None => cx.action.services.shell().clone(),
             };
             let argv = shell.argv(&args.cmd, login);
             let cwd = command::working_directory(turn, args.workdir.as_deref());
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            guard::check_wishes(cx, &args.options, "cannot")?;
+            guard::check_options(&cx.action, &args.options, "cannot")?;
             start(cx, call, argv, cwd, &args).await
         })
     }
 }
 
 async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> ToolResult {
-    let turn = &cx.turn;
-    let reserved = cx.terminals.sessions.reserve();
+    let turn = &cx.action.turn;
+    let reserved = cx.thread.terminals.sessions.reserve();
     let mut session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
     turn.started(session.item(None)).await;
     let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
     let candidate =
         Candidate { item_id: &call.id, argv: &argv, cwd: &cwd, options: &args.options, tool: "exec_command" };
-    let clearance = match guard::clear(cx, &candidate).await {
+    let clearance = match guard::clear(&cx.action, &candidate).await {
         Ok(clearance) => clearance,
         Err(denial) => return declined(cx, &session, denial, args).await,
     };
@@ -115,10 +121,10 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
         && clearance.confines_files()
         && denied(ended)
     {
-        match guard::retry(cx, &candidate, &clearance).await {
+        match guard::retry(&cx.action, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
-                let reserved = cx.terminals.sessions.reserve();
+                let reserved = cx.thread.terminals.sessions.reserve();
                 session.id = reserved.id();
                 started = attempt(cx, reserved, &session, &again, args).await;
             }
@@ -134,11 +140,11 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             let mut told = Output { notes, ..report.text().into() };
             // What passes through a terminal is no output to speak of.
             if !args.tty {
-                hooks::after_command(cx, &call.id, &args.cmd, &report.output, &mut told).await;
+                cx.thread.hooks.after_command(&cx.action, &call.id, &args.cmd, &report.output, &mut told).await;
             }
             Ok(told)
         }
-        Started::ToolFuture(polled, ended) => {
+        Started::Running(polled, ended) => {
             let text = report(&session.argv, polled, max_tokens).text();
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
@@ -158,33 +164,35 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
 /// What became of a command in the time that the call waits for it.
 enum Started {
     Ended(Polled, Ended),
-    ToolFuture(Polled, oneshot::Receiver<Ended>),
+    /// It goes on in the background.
+    Running(Polled, oneshot::Receiver<Ended>),
     /// The turn was stopped; the command goes on.
     Stopped(oneshot::Receiver<Ended>),
     Failed(String),
 }
 
 async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: &Clearance, args: &Args) -> Started {
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
     let (feed, ended) = Feed::new(Arc::clone(&turn.events), names);
-    let laid = Route::of_model(cx, clearance.sandbox.as_ref()).and_then(|route| {
-        let env = command::environment(cx, &route, true, clearance.known_safe);
+    let confinement = turn.settings.confinement(&turn.profile);
+    let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
+        let env = command::environment(cx, &launch, true, clearance.known_safe);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
-        let program = cx.shell_memory.apply(cx, &route, program);
-        route.lay(cx, program)
+        let program = cx.thread.shell_memory.apply(&cx.action, &launch, program);
+        network::launch(&cx.action, launch, program)
     });
-    let program = match laid {
-        Ok((program, line)) => {
-            line.into_iter().for_each(Line::leave);
+    let program = match launched {
+        Ok((program, proxy)) => {
+            proxy.into_iter().for_each(CommandProxy::detach);
             program
         }
         Err(error) => return Started::Failed(error),
     };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
     // An interrupt does not stop the start: its item is shown already, and the session outlives the turn.
-    let sessions = &cx.terminals.sessions;
+    let sessions = &cx.thread.terminals.sessions;
     let launched = match sessions.launch(reserved, &program, args.tty, move |event| feed.take(event)).await {
         Ok(launched) => launched,
         Err(error) => return Started::Failed(error.to_string()),
@@ -195,7 +203,7 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
         () = turn.cancel.cancelled() => return Started::Stopped(ended),
     };
     if polled.exit.is_none() {
-        return Started::ToolFuture(polled, ended);
+        return Started::Running(polled, ended);
     }
     match ended.await {
         Ok(ended) => Started::Ended(polled, ended),
@@ -227,33 +235,24 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
         Event::ExecCommandEnd(end) => Event::ExecCommandEnd(ExecCommandEnd { status: EndStatus::Declined, ..end }),
         other => other,
     };
-    cx.turn.completed(item, Some(event)).await;
+    cx.action.turn.completed(item, Some(event)).await;
     Err(match denial {
         Denial::Declined(reason) => format!("exec_command failed for `{}`: {reason}", args.cmd),
         Denial::Cancelled => "aborted".into(),
     })
 }
 
-/// The end of a command that goes on without its call is the thread's matter.
+/// Leaves a command running after its call. The thread records and publishes its end.
 fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<Ended>) {
     let shown = CancellationToken::new();
     let argv = session.argv.as_slice().into();
-    cx.terminals.opened(session.id, Open { item_id: session.call_id.clone(), argv, shown });
-    let (ops, terminals) = (cx.ops.clone(), Arc::clone(&cx.terminals));
+    cx.thread.terminals.opened(session.id, Open { item_id: session.call_id.clone(), argv, shown });
+    let (host, terminals) = (Arc::clone(&cx.thread.host), Arc::clone(&cx.thread.terminals));
+    let thread = cx.action.turn.thread;
     tokio::spawn(async move {
-        if let Ok(ended) = ended.await
-            && let Some(ops) = ops.upgrade()
-        {
-            let (done, shown) = oneshot::channel();
-            let op = Op::ItemEnded {
-                turn_id: session.turn_id.clone(),
-                item: Box::new(session.item(Some(&ended))),
-                event: Box::new(session.event(&ended)),
-                done,
-            };
-            if ops.send(op).await.is_ok() {
-                _ = shown.await;
-            }
+        if let Ok(ended) = ended.await {
+            let (item, event) = (session.item(Some(&ended)), session.event(&ended));
+            host.item_ended(thread, ItemEnded { turn_id: session.turn_id.clone(), item, event }).await;
         }
         terminals.closed(session.id);
     });
@@ -277,12 +276,12 @@ impl Session {
         };
         ThreadItem::CommandExecution {
             id: self.call_id.clone(),
-            command: loomd_exec::join(&self.argv),
+            command: loomd_policy::join(&self.argv),
             cwd: self.cwd.to_string_lossy().into_owned(),
             process_id: Some(self.id.to_string()),
             source: CommandExecutionSource::UnifiedExecStartup,
             status,
-            command_actions: loomd_exec::command_actions(&self.argv),
+            command_actions: loomd_policy::command_actions(&self.argv),
             aggregated_output: ended.map(|ended| text_of(ended.output.clone())).filter(|text| !text.is_empty()),
             exit_code: ended.map(|ended| ended.exit.code()),
             duration_ms: ended.map(|ended| i64::try_from(ended.duration.as_millis()).unwrap_or(i64::MAX)),
@@ -311,7 +310,7 @@ impl Session {
             turn_id: self.turn_id.clone(),
             command: self.argv.clone(),
             cwd: self.cwd.to_string_lossy().into_owned(),
-            parsed_cmd: loomd_exec::command_actions(&self.argv).into_iter().map(Into::into).collect(),
+            parsed_cmd: loomd_policy::command_actions(&self.argv).into_iter().map(Into::into).collect(),
             source: ExecCommandSource::UnifiedExecStartup,
             interaction_input: None,
             stdout: String::new(),
@@ -353,7 +352,7 @@ pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> Report
     let lines = output.lines().count();
     let cut = truncate(&output, TruncationPolicy::Tokens(max_tokens));
     let output = if cut.cut { format!("Total output lines: {lines}\n\n{}", cut.text) } else { cut.text };
-    let command = loomd_exec::join(argv);
+    let command = loomd_policy::join(argv);
     let chunk = &uuid::Uuid::new_v4().simple().to_string()[..6];
     let seconds = polled.duration.as_secs_f64();
     let state = format!(

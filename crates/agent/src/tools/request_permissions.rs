@@ -12,9 +12,12 @@ use loomd_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::cx::ToolCx;
 use super::spec::{array, boolean, function, object, string};
-use super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
-use crate::guard::{Grants, WantedPermissions};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use crate::grants::Grants;
+use crate::guard::WantedPermissions;
+use crate::tool_call::{Call, ToolResult};
 
 pub(super) struct RequestPermissions;
 
@@ -38,9 +41,13 @@ struct Permissions {
 }
 
 impl Tool for RequestPermissions {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("request_permissions")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let paths = || array(json!({ "type": "string" }), "Paths, absolute or relative to the working directory.");
-        offer.has(Feature::RequestPermissionsTool).then(|| {
+        scope.has(Feature::RequestPermissionsTool).then(|| {
             function(
                 "request_permissions",
                 "Asks the user for permissions beyond the sandbox, for all later commands and patches.",
@@ -62,8 +69,8 @@ impl Tool for RequestPermissions {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::RequestPermissionsTool)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::RequestPermissionsTool)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -73,7 +80,7 @@ impl Tool for RequestPermissions {
 
 async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let wanted = args
         .permissions
         .resolve(Path::new(&turn.settings.cwd))
@@ -116,7 +123,7 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
     if !grants.is_empty() {
         match scope {
             PermissionGrantScope::Turn => turn.grant(&grants),
-            PermissionGrantScope::Session => cx.guard.grant(&grants),
+            PermissionGrantScope::Session => cx.action.guard.grant(&grants),
         }
     }
     let granted = Granted { permissions: Permissions { network, file_system }, scope };

@@ -5,8 +5,10 @@ use loomd_model::ToolSpec;
 use loomd_protocol::{ModeKind, ToolRequestUserInputOption, ToolRequestUserInputParams, ToolRequestUserInputQuestion};
 use serde::Deserialize;
 
+use super::cx::ToolCx;
 use super::spec::{array, function, object, string};
-use super::{Call, Offer, Role, Tool, ToolCx, ToolFuture};
+use super::tool::{Role, Tool, ToolFuture, ToolName, ToolScope};
+use crate::tool_call::Call;
 
 pub(super) struct RequestUserInput;
 
@@ -31,7 +33,11 @@ struct Question {
 const CANCELLED: &str = "request_user_input was cancelled before receiving a response";
 
 impl Tool for RequestUserInput {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("request_user_input")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let option = object(
             &[
                 ("label", string("What the user picks, a few words.")),
@@ -48,7 +54,7 @@ impl Tool for RequestUserInput {
             ],
             &["id", "header", "question", "options"],
         );
-        (offer.role == Role::Main).then(|| {
+        (scope.role == Role::Main).then(|| {
             function(
                 "request_user_input",
                 "Asks the user one to three short questions and waits for the answers. Only where the mode allows it.",
@@ -58,13 +64,13 @@ impl Tool for RequestUserInput {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.role == Role::Main
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.role == Role::Main
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
-            let turn = &cx.turn;
+            let turn = &cx.action.turn;
             let args: Args = call.arguments()?;
             let allowed = turn.settings.mode == ModeKind::Plan
                 || turn.profile.config.features.enabled(Feature::DefaultModeRequestUserInput);

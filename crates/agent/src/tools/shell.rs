@@ -9,17 +9,19 @@ use loomd_protocol::CommandExecutionSource;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::apply_patch;
 use super::command::{self, Task};
+use super::cx::ToolCx;
 use super::shell_command::escalation;
 use super::spec::{array, function, number, string};
-use super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult, apply_patch};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use crate::guard::{self, CommandOptions};
-use crate::hooks;
+use crate::tool_call::{Call, ToolResult};
 
 pub(super) struct Shell;
 
-/// The names that are not offered.
-pub(super) struct Alias;
+/// Another name of `shell`, which is not offered.
+pub(super) struct Alias(pub &'static str);
 
 #[derive(Deserialize)]
 struct Args {
@@ -32,10 +34,14 @@ struct Args {
 }
 
 impl Tool for Shell {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        let wanted = offer.has(Feature::ShellTool)
-            && !offer.has(Feature::UnifiedExec)
-            && !matches!(offer.cx.model.shell, ShellTool::ShellCommand | ShellTool::Disabled);
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("shell")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let wanted = scope.has(Feature::ShellTool)
+            && !scope.has(Feature::UnifiedExec)
+            && !matches!(scope.turn.model.shell, ShellTool::ShellCommand | ShellTool::Disabled);
         wanted.then(|| {
             let mut properties = vec![
                 (
@@ -57,8 +63,8 @@ impl Tool for Shell {
         true
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::ShellTool)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::ShellTool)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -67,12 +73,16 @@ impl Tool for Shell {
 }
 
 impl Tool for Alias {
-    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain(self.0)
+    }
+
+    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
         None
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::ShellTool)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::ShellTool)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -82,14 +92,14 @@ impl Tool for Alias {
 
 async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
-    let line = loomd_exec::join(&args.command);
-    hooks::before_command(cx, &call.id, &line).await?;
+    let turn = &cx.action.turn;
+    let line = loomd_policy::join(&args.command);
+    cx.thread.hooks.before_command(&cx.action, &call.id, &line).await?;
     let cwd = command::working_directory(turn, args.workdir.as_deref());
     if let Some(patched) = apply_patch::intercepted(cx, call, &args.command, &cwd).await {
         return patched;
     }
-    guard::check_wishes(cx, &args.options, "should not")?;
+    guard::check_options(&cx.action, &args.options, "should not")?;
     let ran = command::run_guarded(
         cx,
         Task {

@@ -8,11 +8,13 @@ use loomd_model::{ShellTool, ToolSpec};
 use loomd_protocol::CommandExecutionSource;
 use serde::Deserialize;
 
+use super::apply_patch;
 use super::command::{self, Task};
+use super::cx::ToolCx;
 use super::spec::{array, boolean, function, number, one_of, string};
-use super::{Call, Offer, Tool, ToolCx, ToolFuture, apply_patch};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use crate::guard::{self, CommandOptions};
-use crate::hooks;
+use crate::tool_call::Call;
 
 pub(super) struct ShellCommand;
 
@@ -28,10 +30,14 @@ struct Args {
 }
 
 impl Tool for ShellCommand {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        let wanted = offer.has(Feature::ShellTool)
-            && !offer.has(Feature::UnifiedExec)
-            && offer.cx.model.shell == ShellTool::ShellCommand;
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("shell_command")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let wanted = scope.has(Feature::ShellTool)
+            && !scope.has(Feature::UnifiedExec)
+            && scope.turn.model.shell == ShellTool::ShellCommand;
         wanted.then(|| {
             let mut properties = vec![
                 ("command", string("The script, as you would type it.")),
@@ -53,22 +59,22 @@ impl Tool for ShellCommand {
         true
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::ShellTool)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::ShellTool)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
-            let turn = &cx.turn;
-            hooks::before_command(cx, &call.id, &args.command).await?;
+            let turn = &cx.action.turn;
+            cx.thread.hooks.before_command(&cx.action, &call.id, &args.command).await?;
             let login = loomd_exec::login(args.login, turn.profile.config.config.allow_login_shell());
-            let argv = cx.services.shell().argv(&args.command, login.map_err(|refused| refused.to_string())?);
+            let argv = cx.action.services.shell().argv(&args.command, login.map_err(|refused| refused.to_string())?);
             let cwd = command::working_directory(turn, args.workdir.as_deref());
             if let Some(patched) = apply_patch::intercepted(cx, call, &argv, &cwd).await {
                 return patched;
             }
-            guard::check_wishes(cx, &args.options, "should not")?;
+            guard::check_options(&cx.action, &args.options, "should not")?;
             let ran = command::run_guarded(
                 cx,
                 Task {

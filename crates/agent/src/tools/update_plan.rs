@@ -4,8 +4,10 @@ use loomd_model::ToolSpec;
 use loomd_protocol::{ModeKind, ServerNotification, TurnPlanStep, TurnPlanStepStatus, TurnPlanUpdatedNotification};
 use serde::Deserialize;
 
+use super::cx::ToolCx;
 use super::spec::{array, function, object, one_of, string};
-use super::{Call, Offer, Tool, ToolCx, ToolFuture};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use crate::tool_call::Call;
 
 pub(super) struct UpdatePlan;
 
@@ -30,7 +32,11 @@ enum Status {
 }
 
 impl Tool for UpdatePlan {
-    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("update_plan")
+    }
+
+    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
         let step = object(
             &[
                 ("step", string("What is to be done, in a few words.")),
@@ -57,7 +63,7 @@ impl Tool for UpdatePlan {
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
-            let turn = &cx.turn;
+            let turn = &cx.action.turn;
             if turn.settings.mode == ModeKind::Plan {
                 return Err("update_plan is a TODO/checklist tool and is not allowed in Plan mode".into());
             }

@@ -5,11 +5,13 @@ use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, Inpu
 use loomd_store::rollout::{Event, ViewImageToolCall};
 use serde::Deserialize;
 
+use super::cx::ToolCx;
 use super::spec::{function, string};
-use super::{Call, Offer, Output, Tool, ToolCx, ToolFuture};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use crate::guard;
 use crate::images::VIEW_NOT_ALLOWED;
 use crate::input;
+use crate::tool_call::{Call, Output};
 
 pub(super) struct ViewImage;
 
@@ -19,7 +21,11 @@ struct Args {
 }
 
 impl Tool for ViewImage {
-    fn spec(&self, _: &Offer<'_>) -> Option<ToolSpec> {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("view_image")
+    }
+
+    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
         Some(function(
             "view_image",
             "Shows you an image file of the user's machine. Use it when a path is given or an image was made, and \
@@ -35,17 +41,19 @@ impl Tool for ViewImage {
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
-            let turn = &cx.turn;
+            let turn = &cx.action.turn;
             if !turn.model.input_modalities.contains(&InputModality::Image) {
                 return Err(VIEW_NOT_ALLOWED.into());
             }
             let args: Args = call.arguments()?;
             let path = input::resolve(&turn.settings.cwd, &args.path);
             let shown = path.to_string_lossy().into_owned();
-            if guard::sandbox(turn, &cx.guard, &cx.services).is_some_and(|sandbox| !sandbox.can_read(&path)) {
+            if guard::sandbox(turn, &cx.action.guard, &cx.action.services)
+                .is_some_and(|sandbox| !sandbox.can_read(&path))
+            {
                 return Err(format!("unable to read image at `{shown}`: the sandbox does not allow it"));
             }
-            let image_url = cx.services.images.view(path).await.map_err(|error| error.to_string())?;
+            let image_url = cx.action.services.images.view(path).await.map_err(|error| error.to_string())?;
             let item = ThreadItem::ImageView { id: call.id.clone(), path: shown.clone() };
             turn.started(item.clone()).await;
             let event = Event::ViewImageToolCall(ViewImageToolCall { call_id: call.id.clone(), path: shown });

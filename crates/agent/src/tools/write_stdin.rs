@@ -8,9 +8,11 @@ use loomd_protocol::{ServerNotification, TerminalInteractionNotification};
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use super::cx::ToolCx;
 use super::exec_command::{MAX_OUTPUT_TOKENS, report};
 use super::spec::{function, number, string};
-use super::{Call, Offer, Tool, ToolCx, ToolFuture};
+use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use crate::tool_call::Call;
 
 pub(super) struct WriteStdin;
 
@@ -30,8 +32,12 @@ struct Args {
 }
 
 impl Tool for WriteStdin {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        let wanted = offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec);
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("write_stdin")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let wanted = scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec);
         wanted.then(|| {
             function(
                 "write_stdin",
@@ -47,15 +53,15 @@ impl Tool for WriteStdin {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offer.has(Feature::ShellTool) && offer.has(Feature::UnifiedExec)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
-            let turn = &cx.turn;
-            let open = cx.terminals.find(args.session_id);
+            let turn = &cx.action.turn;
+            let open = cx.thread.terminals.find(args.session_id);
             let configured = turn.profile.config.config.background_terminal_max_timeout;
             let longest = configured.map_or(MAX_POLL, Duration::from_millis);
             let input = args.chars.as_bytes();
@@ -63,7 +69,7 @@ impl Tool for WriteStdin {
             let polled = tokio::select! {
                 biased;
                 () = turn.cancel.cancelled() => return Err("aborted".into()),
-                polled = cx.terminals.sessions.write(args.session_id, input, wait) => {
+                polled = cx.thread.terminals.sessions.write(args.session_id, input, wait) => {
                     polled.map_err(|error| format!("write_stdin failed: {error}"))?
                 }
             };

@@ -12,10 +12,11 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::visible::{self, Piece, Visible};
-use super::{TurnTask, hosted};
-use crate::conversation::text_of;
-use crate::tools::Call;
+use super::hosted;
+use super::task::TurnTask;
+use crate::message::text_of;
+use crate::tool_call::Call;
+use crate::visible::{self, Piece, Visible};
 
 /// What has been shown of an answer and is not done.
 #[derive(Default)]
@@ -157,7 +158,7 @@ impl TurnTask {
             | ResponseItem::ToolSearchCall { .. } => {
                 self.remember(&item).await;
                 if let Some(call) = Call::of(&item) {
-                    self.launch(call);
+                    self.progress.calls.launch(&self.toolbox, call);
                 }
             }
             ResponseItem::Compaction { .. } => self.remember(&item).await,

@@ -8,9 +8,9 @@ use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, Truncatio
 use std::sync::Arc;
 use uuid::Uuid;
 
-use super::{Failure, TurnTask};
-use crate::conversation::{message, text_of};
+use super::task::{Failure, TurnTask};
 use crate::markers;
+use crate::message::{message, text_of};
 use crate::prompts;
 use crate::replay::Asked;
 use crate::truncate::{BYTES_PER_TOKEN, truncate};
@@ -46,7 +46,7 @@ impl TurnTask {
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
         self.replay_told(Asked::Summary);
-        let replaced = match self.session.provider().compacts() {
+        let replaced = match self.session.provider().supports_compaction() {
             true => self.remote_history().await,
             false => self.local_history().await,
         };

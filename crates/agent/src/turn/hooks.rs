@@ -2,8 +2,8 @@
 
 use loomd_protocol::UserInput;
 
-use super::{Failure, TurnTask};
-use crate::hooks::{self, HookOutcome};
+use super::task::{Failure, TurnTask};
+use crate::hooks::HookOutcome;
 
 /// Hooks that never let a turn end are not heard any more after so many times.
 const MAX_CONTINUATIONS: u32 = 100;
@@ -11,13 +11,15 @@ const MAX_CONTINUATIONS: u32 = 100;
 impl TurnTask {
     /// Tells hooks that the session begins; false when they are against it.
     pub(super) async fn begin_session(&mut self) -> Result<bool, Failure> {
-        let heard = hooks::session_start(self.toolbox.cx()).await?;
+        let cx = self.toolbox.cx();
+        let heard = cx.thread.hooks.session_start(&cx.action).await?;
         Ok(self.listen_to(heard).await)
     }
 
     /// Takes what the user says, unless hooks are against it; false if so.
     pub(super) async fn submit(&mut self, input: Vec<UserInput>) -> Result<bool, Failure> {
-        let heard = hooks::user_prompt_submit(self.toolbox.cx(), &input).await?;
+        let cx = self.toolbox.cx();
+        let heard = cx.thread.hooks.user_prompt_submit(&cx.action, &input).await?;
         if !heard.refused {
             self.take_input(input).await;
         }
@@ -38,7 +40,8 @@ impl TurnTask {
         if continued >= MAX_CONTINUATIONS {
             return Ok(false);
         }
-        let more = hooks::stop(self.toolbox.cx(), continued > 0, last_message).await?;
+        let cx = self.toolbox.cx();
+        let more = cx.thread.hooks.stop(&cx.action, continued > 0, last_message).await?;
         if let Some(item) = &more {
             self.progress.continued += 1;
             self.remember(item).await;

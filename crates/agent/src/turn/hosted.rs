@@ -7,8 +7,8 @@ use loomd_protocol::{ResponseItem, ResponsesApiWebSearchAction, ThreadItem, WebS
 use loomd_store::rollout::{ImageGenerationEnd, Record, WebSearchEnd};
 use uuid::Uuid;
 
-use super::TurnTask;
-use crate::conversation::message;
+use super::task::TurnTask;
+use crate::message::message;
 
 /// The item as it is shown when it begins.
 pub(super) fn started(item: &ResponseItem, id: &str) -> Option<ThreadItem> {

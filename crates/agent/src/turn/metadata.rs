@@ -1,16 +1,12 @@
 //! What a provider is told about a call beside the request itself.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use loomd_config::Feature;
-use loomd_git::Repository;
 use loomd_model::CallHeaders;
 use loomd_protocol::{ExperimentalFeatureStage, SandboxPolicy};
-use loomd_store::rollout::StoredGit;
 use serde::Serialize;
 
-use super::TurnTask;
+use super::task::TurnTask;
+use super::workspaces::Workspaces;
 
 #[derive(Serialize)]
 struct Metadata<'a> {
@@ -19,37 +15,6 @@ struct Metadata<'a> {
     sandbox: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     workspaces: Option<&'a Workspaces>,
-}
-
-/// Repositories by the folder that they are in.
-pub(super) type Workspaces = BTreeMap<String, Workspace>;
-
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Workspace {
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    associated_remote_urls: BTreeMap<&'static str, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest_git_commit_hash: Option<String>,
-}
-
-/// The repository of a turn's folder; `None` outside one, and in one without commits.
-pub(super) fn workspaces(cwd: &str, git: Option<&StoredGit>) -> Option<Workspaces> {
-    let git = git?;
-    let root = Repository::find(Path::new(cwd))?.work_tree;
-    let origin = git.repository_url.as_deref().map(|url| ("origin", without_password(url)));
-    let workspace = Workspace {
-        associated_remote_urls: origin.into_iter().collect(),
-        latest_git_commit_hash: git.commit_hash.clone(),
-    };
-    Some(Workspaces::from([(root.to_string_lossy().into_owned(), workspace)]))
-}
-
-/// People put tokens into the addresses of their remotes.
-fn without_password(url: &str) -> String {
-    let Some((scheme @ ("http" | "https"), rest)) = url.split_once("://") else { return url.into() };
-    let end = rest.find('/').unwrap_or(rest.len());
-    let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
-    format!("{scheme}://{host}{}", &rest[end..])
 }
 
 pub(super) fn headers(turn: &TurnTask) -> CallHeaders {
@@ -84,22 +49,4 @@ fn beta_features(turn: &TurnTask) -> Option<String> {
         .filter(|feature| feature.stage() == ExperimentalFeatureStage::Beta && features.enabled(**feature));
     let names: Vec<_> = enabled.map(|feature| feature.name()).collect();
     (!names.is_empty()).then(|| names.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn remotes_are_told_without_their_passwords() {
-        for (url, told) in [
-            ("https://user:token@host.example/a/b.git", "https://host.example/a/b.git"),
-            ("https://token@host.example", "https://host.example"),
-            ("https://host.example/a@b", "https://host.example/a@b"),
-            ("git@host.example:a/b.git", "git@host.example:a/b.git"),
-            ("ssh://git@host.example/a", "ssh://git@host.example/a"),
-        ] {
-            assert_eq!(without_password(url), told);
-        }
-    }
 }

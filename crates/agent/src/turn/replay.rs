@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Failure, TurnTask};
+use super::task::{Failure, TurnTask};
 use crate::replay::{Asked, Gap, Stop};
 
 impl TurnTask {

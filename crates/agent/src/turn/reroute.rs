@@ -1,7 +1,45 @@
-//! Whether the model that answers is the one that was asked.
+//! Answers by another model than the one of the request.
+
+use loomd_protocol::{ConfigWarningNotification, ModelRerouteReason, ModelReroutedNotification, ServerNotification};
+
+use super::task::TurnTask;
+use crate::message::message;
+use crate::prompts;
+
+impl TurnTask {
+    /// The provider let another model answer than the one that was asked.
+    pub(super) async fn answered_by(&mut self, model: String) {
+        let asked = &self.cx.settings.model;
+        if self.progress.rerouted || is_same_model(asked, &model) {
+            return;
+        }
+        self.progress.rerouted = true;
+        let warning = prompts::rerouted(asked, &model);
+        // The only reason that the protocol knows is one that the account's provider has. Of others nothing is claimed.
+        let notification = if self.session.provider().uses_account() {
+            ServerNotification::ModelRerouted(ModelReroutedNotification {
+                thread_id: self.cx.thread_id.clone(),
+                turn_id: self.cx.turn_id.clone(),
+                from_model: asked.clone(),
+                to_model: model,
+                reason: ModelRerouteReason::HighRiskCyberActivity,
+            })
+        } else {
+            let summary = format!("The model {model} answers in place of {asked}.");
+            ServerNotification::ConfigWarning(ConfigWarningNotification {
+                summary,
+                details: None,
+                path: None,
+                range: None,
+            })
+        };
+        self.cx.publish(notification).await;
+        self.remember(&message("user", warning)).await;
+    }
+}
 
 /// Routers put the name of a provider before a model's name, and providers the date of a snapshot behind it.
-pub(super) fn is_same_model(asked: &str, answered: &str) -> bool {
+fn is_same_model(asked: &str, answered: &str) -> bool {
     let (asked, answered) = (bare(asked), bare(answered));
     let short = asked.len().min(answered.len());
     let (Some(start), Some(rest)) = (asked.get(..short), answered.get(short..)) else { return false };

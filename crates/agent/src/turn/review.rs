@@ -10,8 +10,11 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::{Failure, Inbox, Progress, Scope, TurnTask};
-use crate::conversation::{Conversation, message};
+use super::task::{Failure, Progress, Scope, TurnTask};
+use crate::conversation::Conversation;
+use crate::guard::ActionCx;
+use crate::inbox::Inbox;
+use crate::message::message;
 use crate::prompts::{self, ReviewOutcome};
 use crate::tools::Toolbox;
 
@@ -65,6 +68,8 @@ impl TurnTask {
             settings.model.clone_from(model);
         }
         let cx = Arc::new(self.cx.with(settings));
+        let action = ActionCx { turn: Arc::clone(&cx), ..self.toolbox.cx().action.clone() };
+        let tools = self.toolbox.cx().for_review(action);
         let session = Session::new(
             Arc::clone(&self.cx.profile.provider),
             Arc::clone(&self.services.http),
@@ -75,7 +80,7 @@ impl TurnTask {
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
         let mut reviewer = TurnTask {
-            toolbox: Arc::new(Toolbox::for_review(&cx, &self.toolbox)),
+            toolbox: Arc::new(Toolbox::new(Arc::new(tools))),
             cx,
             services: Arc::clone(&self.services),
             view: Arc::clone(&self.view),

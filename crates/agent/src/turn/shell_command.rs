@@ -6,8 +6,8 @@ use std::time::Duration;
 use loomd_protocol::{CommandExecutionSource, ResponseItem};
 use uuid::Uuid;
 
-use super::{Failure, TurnTask};
-use crate::conversation::message;
+use super::task::{Failure, TurnTask};
+use crate::message::message;
 use crate::prompts;
 use crate::settings::truncation;
 use crate::tools::{Task, ToolCx, run_command};
@@ -21,13 +21,13 @@ pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
     let id = Uuid::new_v4().to_string();
     let task = Task {
         id: &id,
-        argv: cx.services.shell().argv(&command, true),
-        cwd: PathBuf::from(&cx.turn.settings.cwd),
+        argv: cx.action.services.shell().argv(&command, true),
+        cwd: PathBuf::from(&cx.action.turn.settings.cwd),
         timeout: Some(TIMEOUT),
         source: CommandExecutionSource::UserShell,
     };
     let ran = run_command(cx, task).await;
-    let output = truncate(&ran.output, truncation(&cx.turn.model)).text;
+    let output = truncate(&ran.output, truncation(&cx.action.turn.model)).text;
     message("user", prompts::user_shell_command(&command, ran.exit_code, ran.duration.as_secs_f64(), &output))
 }
 

@@ -2,7 +2,7 @@
 
 use loomd_protocol::{ContentItem, HookPromptFragment, ResponseItem};
 
-use crate::conversation::message_of;
+use crate::message::message_of;
 
 /// The item that tells the model.
 pub(crate) fn message(fragments: &[HookPromptFragment]) -> ResponseItem {

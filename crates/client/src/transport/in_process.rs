@@ -1,4 +1,4 @@
-//! A server in this process: messages pass from task to task, with nothing in between.
+//! A server in this process, connected by channels.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{QUEUE, Transport};
 
-/// The server serves this connection until the client leaves.
+/// Connects to the server; the connection is served until the client closes it.
 pub(crate) fn serve(app: &Arc<App>) -> Transport {
     let (outgoing, from_client) = mpsc::channel(QUEUE);
     let (to_client, incoming) = mpsc::channel(QUEUE);

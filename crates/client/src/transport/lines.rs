@@ -1,4 +1,4 @@
-//! Messages as lines on pipes. A line may arrive in any number of pieces; one that is too long is skipped.
+//! Messages as lines on pipes. A line may arrive in any number of reads; one that is too long is skipped.
 
 use std::mem::take;
 
@@ -12,8 +12,8 @@ use super::{MAX_MESSAGE, abandoned};
 
 const BUFFER: usize = 64 * 1024;
 
-/// Reads until the pipe ends. When nobody takes the lines any more it still reads, so that whoever writes them
-/// can go on to its end.
+/// Reads lines until the pipe ends. Goes on reading when `lines` is closed, so that the writing process is not
+/// blocked.
 pub(super) async fn read(reader: impl AsyncRead + Unpin, lines: mpsc::Sender<Bytes>) {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let mut splitter = Lines::new(MAX_MESSAGE);
@@ -41,7 +41,7 @@ pub(super) async fn read(reader: impl AsyncRead + Unpin, lines: mpsc::Sender<Byt
     }
 }
 
-/// Writes until there is nothing more to write, then closes the pipe.
+/// Writes lines until the channel is closed, then closes the pipe.
 pub(super) async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Bytes>) {
     while let Some(line) = lines.recv().await {
         let mut message = Vec::with_capacity(line.len() + 1);
@@ -63,12 +63,12 @@ pub(super) async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::
     _ = writer.shutdown().await;
 }
 
-/// Cuts bytes into lines without their line ends. Blank lines are left out.
+/// Splits bytes into lines without their line ends. Blank lines are left out.
 struct Lines {
     limit: usize,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
-    /// In a line that is too long.
+    /// Whether the current line is too long.
     skipping: bool,
 }
 
@@ -86,7 +86,7 @@ impl Lines {
         self.append(bytes);
     }
 
-    /// The last line needs no line end.
+    /// Completes a last line without line end.
     fn finish(&mut self, ready: &mut Vec<Bytes>) {
         self.complete(ready);
     }
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines that come out when the input arrives in pieces of `size`.
+    /// The lines of an input that arrives in chunks of `size`.
     fn lines(input: &[u8], size: usize, limit: usize) -> Vec<String> {
         let (mut splitter, mut ready) = (Lines::new(limit), Vec::new());
         for piece in input.chunks(size) {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_arrive() {
+    fn lines_are_whole_in_any_chunking() {
         for size in 1..20 {
             assert_eq!(lines(b"one\r\n\ntwo\n  \nlast", size, 10), ["one", "two", "last"], "{size}");
             assert_eq!(lines(b"12345\n123456\nx\n", size, 5), ["12345", "x"], "{size}");
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(input in "[ab\r\n]{0,60}", size in 1usize..30) {
+        fn chunk_size_does_not_change_lines(input in "[ab\r\n]{0,60}", size in 1usize..30) {
             prop_assert_eq!(lines(input.as_bytes(), size, 7), lines(input.as_bytes(), 1000, 7));
         }
     }

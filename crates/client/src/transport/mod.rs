@@ -1,5 +1,5 @@
-//! Ways to reach a server. Whatever carries the bytes, the rest of the crate sees a [`Transport`]: two bounded
-//! queues of whole messages, and a word about the end.
+//! Transports. Whatever carries the bytes, the rest of the crate sees a [`Transport`]: two bounded channels of whole
+//! messages, and how the connection ended.
 
 #[cfg(feature = "in-process")]
 mod in_process;
@@ -24,38 +24,37 @@ pub(crate) use in_process::serve;
 pub(crate) use process::spawn;
 pub(crate) use websocket::{open_unix, open_url};
 
-/// Messages that wait on either side. The client takes in what comes without waiting for anybody, so this only
-/// has to smooth a burst.
+/// Capacity of the channels. The receiver never waits for subscribers, so this only absorbs bursts.
 const QUEUE: usize = 128;
 
-/// The longest message. Answers hold whole histories, with images; more than this is no answer to anything.
+/// Longest message that is accepted. Responses hold whole histories, with images.
 const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
-/// How long a server may take to leave after it was told to. It may have turns to interrupt and write down.
+/// How long a server may take to exit after the client has closed. It may have turns to interrupt and store.
 const CLOSE_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a server that does not read is given to take what the client said before it left.
+/// How long a server that does not read may take to accept what was queued when the client closed.
 const UNREAD_GRACE: Duration = Duration::from_secs(2);
 
-/// How often a write that takes long looks whether anybody still cares.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often a blocked write checks whether the client has closed.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One open connection.
 ///
-/// The server is told that the client leaves by the end of `outgoing`, and has left when `incoming` ends.
+/// Dropping `outgoing` closes the client's side; `incoming` ends when the server has closed its side.
 pub struct Transport {
     pub(crate) incoming: mpsc::Receiver<Bytes>,
     pub(crate) outgoing: mpsc::Sender<Bytes>,
-    pub(crate) ended: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    pub(crate) ended: Pin<Box<dyn Future<Output = Disconnect> + Send>>,
 }
 
 impl Transport {
-    /// A connection over two queues of messages, for a transport of one's own.
+    /// A connection over two channels of messages, for a custom transport.
     pub fn new(incoming: mpsc::Receiver<Bytes>, outgoing: mpsc::Sender<Bytes>) -> Self {
-        Self { incoming, outgoing, ended: Box::pin(async { Ended::default() }) }
+        Self { incoming, outgoing, ended: Box::pin(async { Disconnect::default() }) }
     }
 
-    /// A connection over a pair of pipes with a message per line, wherever they lead.
+    /// A connection over a pair of pipes with a message per line.
     pub fn over_lines(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -63,7 +62,7 @@ impl Transport {
         let (to_client, incoming) = mpsc::channel(QUEUE);
         let (outgoing, from_client) = mpsc::channel(QUEUE);
         tokio::spawn(async move {
-            // The pipe that the server reads may end first and the other go on.
+            // Runs beside the reader, as either pipe may end first.
             tokio::spawn(lines::write(writer, from_client));
             lines::read(reader, to_client).await;
         });
@@ -71,27 +70,27 @@ impl Transport {
     }
 }
 
-/// Resolves when the client has left and what it still had to say was given time enough. A server that does not read
-/// must not hold up the end.
+/// Resolves when the client has closed and [`UNREAD_GRACE`] has passed, so that a server that does not read cannot
+/// delay the end.
 async fn abandoned(from_client: &mpsc::Receiver<Bytes>) {
     while !from_client.is_closed() {
-        sleep(LOOK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
     }
     sleep(UNREAD_GRACE).await;
 }
 
 /// How a connection ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Of a server that this client started.
+pub struct Disconnect {
+    /// The exit status of a spawned server.
     pub status: Option<ExitStatus>,
-    /// The last that a server that this client started wrote to stderr.
+    /// The end of a spawned server's stderr.
     pub stderr: String,
-    /// What went wrong, where that is known.
+    /// The error, if one is known.
     pub reason: Option<String>,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.status, &self.reason) {
             (Some(status), _) => write!(f, "the server exited with {status}")?,
@@ -100,7 +99,7 @@ impl fmt::Display for Ended {
         }
         match self.stderr.trim_end() {
             "" => Ok(()),
-            stderr => write!(f, "; its last words were:\n{stderr}"),
+            stderr => write!(f, "; stderr:\n{stderr}"),
         }
     }
 }

@@ -1,26 +1,27 @@
-//! A server that this client starts, on its stdin and stdout. What it writes to stderr goes to the log, and the
-//! end of it is kept for the words of an error.
+//! A server process that this client spawns, on its stdin and stdout. Its stderr is logged, and the end of it is part
+//! of [`Disconnect`].
 
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::{CLOSE_GRACE, Ended, QUEUE, Transport, lines};
+use super::{CLOSE_GRACE, Disconnect, QUEUE, Transport, lines};
 use crate::Program;
 
-/// How much of stderr is kept: a panic with its backtrace.
+/// Bytes of stderr that are kept: enough for a panic with its backtrace.
 const STDERR_TAIL: usize = 8 * 1024;
 
-/// How long the pipes of a process that is gone are waited for: a process that it left behind may hold them.
-const AFTERMATH: Duration = Duration::from_millis(500);
+/// How long to wait for the pipes of a process that has exited, which another process may still hold.
+const PIPE_GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
     let mut command = Command::new(&program.path);
@@ -41,23 +42,23 @@ pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
     };
     let (to_client, incoming) = mpsc::channel(QUEUE);
     let (outgoing, from_client) = mpsc::channel(QUEUE);
-    let (tell, ended) = oneshot::channel();
+    let (sender, ended) = oneshot::channel();
     tokio::spawn(async move {
         let (writing, reading) = (lines::write(stdin, from_client), lines::read(stdout, to_client));
-        _ = tell.send(attend(child, stderr, writing, reading).await);
+        _ = sender.send(supervise(child, stderr, writing, reading).await);
     });
     Ok(Transport { incoming, outgoing, ended: Box::pin(async { ended.await.unwrap_or_default() }) })
 }
 
-/// Stays with the process until it is gone, which it has to be soon after either side has closed its pipe.
-async fn attend(
+/// Waits for the end of the process, and kills it if it does not exit soon after a pipe was closed.
+async fn supervise(
     mut child: Child,
     stderr: ChildStderr,
     writing: impl Future<Output = ()> + Send + 'static,
     reading: impl Future<Output = ()>,
-) -> Ended {
+) -> Disconnect {
     let tail = Tail::default();
-    let listening = tokio::spawn(listen(stderr, tail.clone()));
+    let logging = tokio::spawn(read_stderr(stderr, tail.clone()));
     let writing = tokio::spawn(writing);
     let mut reading = Box::pin(reading);
     let closing = async {
@@ -66,23 +67,23 @@ async fn attend(
     };
     tokio::select! {
         () = &mut reading => {}
-        _ = child.wait() => drop(timeout(AFTERMATH, &mut reading).await),
+        _ = child.wait() => drop(timeout(PIPE_GRACE, &mut reading).await),
         () = closing => {}
     }
-    // Queued messages can be read until this is dropped; from here on nothing more comes.
+    // The receiver can still read queued messages; no more are added.
     drop(reading);
-    let status = match timeout(AFTERMATH, child.wait()).await {
+    let status = match timeout(PIPE_GRACE, child.wait()).await {
         Ok(status) => status.ok(),
         Err(_) => {
             _ = child.kill().await;
             child.wait().await.ok()
         }
     };
-    _ = timeout(AFTERMATH, listening).await;
-    Ended { status, stderr: tail.text(), reason: None }
+    _ = timeout(PIPE_GRACE, logging).await;
+    Disconnect { status, stderr: tail.text(), reason: None }
 }
 
-async fn listen(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
+async fn read_stderr(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
     let mut chunk = vec![0; 4096];
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         debug!(text = %String::from_utf8_lossy(&chunk[..count]).trim_end(), "server stderr");
@@ -90,20 +91,20 @@ async fn listen(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
     }
 }
 
-/// The last bytes of a text that grows.
+/// The last bytes of a growing text.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
     fn append(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.extend(bytes);
         let excess = kept.len().saturating_sub(STDERR_TAIL);
         kept.drain(..excess);
     }
 
     fn text(&self) -> String {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         String::from_utf8_lossy(kept.make_contiguous()).into_owned()
     }
 }

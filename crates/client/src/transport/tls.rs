@@ -1,4 +1,4 @@
-//! TLS for `wss://`. Trusted are also the roots that the endpoint names.
+//! TLS for `wss://`, with the additional root certificates of the endpoint.
 
 use loomd_tls::{Roots, ServerName, TlsConnector, TlsError, TlsStream};
 use tokio::net::TcpStream;
@@ -14,12 +14,12 @@ pub(super) async fn secure(
     Ok(connector(&endpoint.roots)?.connect(name, stream).await?)
 }
 
-/// Made for each connection: reading the system's certificates takes milliseconds, and connections are few.
+/// Built for each connection: reading the system's certificates takes milliseconds, and connections are few.
 fn connector(more: &[Vec<u8>]) -> Result<TlsConnector, ConnectError> {
     let mut roots = Roots::system();
     for pem in more {
         if roots.add_pem(pem)? == 0 {
-            return Err(ConnectError::BadCertificate("there is none in the PEM text that can be used".to_owned()));
+            return Err(ConnectError::BadCertificate("no usable certificate in the PEM text".to_owned()));
         }
     }
     Ok(roots.connector()?)

@@ -1,13 +1,13 @@
-//! A server that listens for websockets, on a port (with or without TLS) or on a unix socket: a message per text frame.
+//! Websocket connections over TCP (with or without TLS) or a unix socket: one message per text frame.
 
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -20,22 +20,22 @@ use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use tracing::warn;
 
-use super::{CLOSE_GRACE, Ended, MAX_MESSAGE, QUEUE, Transport, abandoned, tls};
+use super::{CLOSE_GRACE, Disconnect, MAX_MESSAGE, QUEUE, Transport, abandoned, tls};
 use crate::{ConnectError, Websocket};
 
-/// How often the server is pinged, and after how long without a sign of life it counts as gone. Without this a
-/// connection whose other end has lost its power stays open for ever.
+/// Ping interval, and time without any frame after which the connection counts as lost. Without pings, a connection
+/// to a machine that lost power stays open for ever.
 const PING_EVERY: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(90);
+const IDLE_LIMIT: Duration = Duration::from_secs(90);
 
-/// The body of a refusal is a sentence.
+/// Bytes of a refusal's body that are kept for the error.
 const MAX_REFUSAL: usize = 1024;
 
 pub(crate) async fn open_url(endpoint: &Websocket) -> Result<Transport, ConnectError> {
     let request = request(endpoint)?;
     let Address { secure, host, port } = Address::of(request.uri())?;
     let stream = TcpStream::connect((host.as_str(), port)).await?;
-    // Messages are small and must not wait for each other.
+    // Messages are small and must not be delayed to be sent together.
     stream.set_nodelay(true)?;
     if secure { open(tls::secure(stream, &host, endpoint).await?, request).await } else { open(stream, request).await }
 }
@@ -71,7 +71,7 @@ impl Address {
             None => return Err(ConnectError::BadUrl),
         };
         let host = uri.host().ok_or(ConnectError::BadUrl)?;
-        // An IPv6 address stands in brackets, which are not part of it.
+        // An IPv6 address is in brackets, which are not part of the address.
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self { secure, host, port: uri.port_u16().unwrap_or(usual) })
     }
@@ -87,8 +87,8 @@ async fn open(
     let (outgoing, from_client) = mpsc::channel(QUEUE);
     let (tell, ended) = oneshot::channel();
     tokio::spawn(async move {
-        let reason = carry(socket, to_client, from_client).await;
-        _ = tell.send(Ended { reason, ..Ended::default() });
+        let reason = pump(socket, to_client, from_client).await;
+        _ = tell.send(Disconnect { reason, ..Disconnect::default() });
     });
     Ok(Transport { incoming, outgoing, ended: Box::pin(async { ended.await.unwrap_or_default() }) })
 }
@@ -105,19 +105,19 @@ fn refusal(error: tungstenite::Error) -> ConnectError {
     }
 }
 
-/// Carries messages both ways until either side leaves; the reason is for an end that the client did not ask for.
-/// Neither direction waits for the other.
-async fn carry<S: AsyncRead + AsyncWrite + Send + Unpin>(
+/// Passes messages in both directions until either side closes. Returns the reason, unless the client closed. Neither
+/// direction waits for the other.
+async fn pump<S: AsyncRead + AsyncWrite + Send + Unpin>(
     socket: WebSocketStream<S>,
     to_client: mpsc::Sender<Bytes>,
     from_client: mpsc::Receiver<Bytes>,
 ) -> Option<String> {
     let (sink, source) = socket.split();
-    let heard = Mutex::new(Instant::now());
-    let mut reading = pin!(read(source, to_client, &heard));
+    let last_frame = Mutex::new(Instant::now());
+    let mut reading = pin!(read(source, to_client, &last_frame));
     tokio::select! {
         reason = &mut reading => Some(reason),
-        reason = write(sink, from_client, &heard) => {
+        reason = write(sink, from_client, &last_frame) => {
             if reason.is_none() {
                 _ = timeout(CLOSE_GRACE, reading).await;
             }
@@ -126,14 +126,14 @@ async fn carry<S: AsyncRead + AsyncWrite + Send + Unpin>(
     }
 }
 
-/// Reads until the server leaves, and gives its reason.
+/// Reads until the server closes, and returns the reason.
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     mut source: SplitStream<WebSocketStream<S>>,
     to_client: mpsc::Sender<Bytes>,
-    heard: &Mutex<Instant>,
+    last_frame: &Mutex<Instant>,
 ) -> String {
     while let Some(frame) = source.next().await {
-        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *last_frame.lock() = Instant::now();
         match frame {
             Ok(Message::Text(text)) => _ = to_client.send(text.into()).await,
             Ok(Message::Binary(bytes)) => warn!(bytes = bytes.len(), "skipping a binary frame"),
@@ -151,11 +151,11 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     "the server closed the connection".to_owned()
 }
 
-/// Writes until the client leaves, which is no reason to give.
+/// Writes until the client closes (`None`) or the connection fails.
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     mut sink: SplitSink<WebSocketStream<S>, Message>,
     mut from_client: mpsc::Receiver<Bytes>,
-    heard: &Mutex<Instant>,
+    last_frame: &Mutex<Instant>,
 ) -> Option<String> {
     let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -167,8 +167,8 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
                 None => Message::Close(None),
             },
             _ = pings.tick() => {
-                if heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENCE {
-                    return Some(format!("the server gave no sign of life for {SILENCE:?}"));
+                if last_frame.lock().elapsed() > IDLE_LIMIT {
+                    return Some(format!("no frame from the server for {IDLE_LIMIT:?}"));
                 }
                 Message::Ping(Bytes::new())
             }
@@ -187,5 +187,5 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 fn broken(error: &tungstenite::Error) -> String {
-    format!("the connection broke: {error}")
+    format!("connection failed: {error}")
 }

@@ -1,4 +1,4 @@
-//! The nine things that a client library must do, one test each, then the rest of the short names.
+//! The nine requirements of a client library, one test each, then the other short methods.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ async fn test_5_running_a_turn_collects_what_it_did() {
         server.notify("item/started", item_of("t", "u", agent_message("m1", ""))).await;
         let delta = json!({ "threadId": "t", "turnId": "u", "itemId": "m1", "delta": "hel" });
         server.notify("item/agentMessage/delta", delta).await;
-        // Of another thread, and not to be mixed in.
+        // Of another thread, to be left out.
         server.notify("item/completed", item_of("other", "v", agent_message("x", "no"))).await;
         server.notify("item/completed", item_of("t", "u", agent_message("m1", "hello"))).await;
         server.notify("turn/diff/updated", json!({ "threadId": "t", "turnId": "u", "diff": "+x" })).await;
@@ -148,7 +148,7 @@ async fn test_7_interrupting_names_the_turn() {
 }
 
 #[tokio::test]
-async fn test_8_an_error_answer_is_an_error() {
+async fn test_8_an_error_response_is_an_rpc_error() {
     let (client, mut server) = connected(Options::default()).await;
     let refusing = async {
         let (id, _) = server.request("thread/read").await;
@@ -161,7 +161,7 @@ async fn test_8_an_error_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn test_9_the_end_of_the_connection_fails_all_that_waits() {
+async fn test_9_pending_requests_fail_when_the_connection_ends() {
     let (client, mut events, mut server) = opened(Options::default()).await;
     let ending = async {
         server.message().await;
@@ -181,7 +181,7 @@ async fn test_9_the_end_of_the_connection_fails_all_that_waits() {
 }
 
 #[tokio::test]
-async fn every_short_name_calls_its_method() {
+async fn short_methods_send_their_request() {
     let (client, mut server) = connected(Options::default()).await;
     let playing = async {
         let read = server.answer("thread/read", json!({ "thread": thread("t") })).await;
@@ -215,16 +215,16 @@ async fn every_short_name_calls_its_method() {
 }
 
 #[tokio::test]
-async fn a_review_gives_its_text_wherever_it_is_made() {
+async fn a_detached_review_returns_its_text() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
-        // A detached review's thread is told before the answer that names it.
+        // The thread of a detached review is announced before the response that names it.
         server.notify("thread/started", json!({ "thread": crate::script::thread("r") })).await;
         let (id, params) = server.request("review/start").await;
         server.reply(id, json!({ "turn": turn("u", "inProgress"), "reviewThreadId": "r" })).await;
         let entered = json!({ "type": "enteredReviewMode", "id": "u", "review": "current changes" });
         server.notify("item/completed", item_of("r", "u", entered)).await;
-        // Seen with another id than the review's.
+        // A turn with another id than the review's.
         server.notify("turn/started", turn_of("r", "hidden", "inProgress")).await;
         let exited = json!({ "type": "exitedReviewMode", "id": "u", "review": "all good" });
         server.notify("item/completed", item_of("r", "u", exited)).await;
@@ -244,7 +244,7 @@ async fn a_review_gives_its_text_wherever_it_is_made() {
 }
 
 #[tokio::test]
-async fn events_come_as_types_to_those_who_want_them() {
+async fn streams_get_the_typed_events_that_pass_their_filter() {
     let (client, mut all, server) = opened(Options::default()).await;
     let mut of_thread = client.events(loomd_client::Filter::thread("t"));
     let mut of_turn = client.events(loomd_client::Filter::turn("t", "u"));
@@ -272,14 +272,14 @@ async fn events_come_as_types_to_those_who_want_them() {
 }
 
 #[test]
-fn secrets_are_not_shown() {
+fn debug_output_has_no_secrets() {
     let endpoint = Websocket::new("ws://127.0.0.1:1").bearer("hunter2");
     let program = loomd_client::Program::new("x").env("KEY", "hunter2");
     assert!(!format!("{endpoint:?} {program:?}").contains("hunter2"));
 }
 
 #[tokio::test]
-async fn the_server_is_told_when_the_last_handle_is_gone() {
+async fn dropping_the_last_handle_closes_the_connection() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let clone = thread.clone();
     drop(thread);
@@ -289,7 +289,7 @@ async fn the_server_is_told_when_the_last_handle_is_gone() {
 }
 
 #[tokio::test]
-async fn closing_fails_what_waits_and_ends_every_stream() {
+async fn closing_fails_pending_requests_and_ends_streams() {
     let (client, mut events, mut server) = opened(Options::default()).await;
     let (asked, waiting) = tokio::sync::oneshot::channel();
     let playing = async {

@@ -1,4 +1,4 @@
-//! The client against servers that the tests play: over a transport of messages, and as small programs.
+//! The client against scripted servers: over a transport of messages, and as small programs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -1,4 +1,4 @@
-//! Servers that are programs: small scripts that play one.
+//! Servers that are programs: shell scripts.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::script::initialized;
 
-/// A shell script that answers the handshake and then does this.
+/// A shell script that makes the server's part of the handshake and then runs `then`.
 fn script(then: &str) -> Program {
     let hello = format!("read line; echo '{{\"id\":0,\"result\":{}}}'; read line; {then}", initialized());
     Program::new("/bin/sh").args(["-c", &hello])
@@ -21,17 +21,17 @@ async fn connect(then: &str) -> Client {
 }
 
 #[tokio::test]
-async fn the_end_of_the_program_fails_all_that_waits_with_its_status_and_last_words() {
+async fn the_exit_of_the_program_fails_pending_requests_with_its_status_and_stderr() {
     let client = connect("read line; echo 'out of memory' >&2; exit 3").await;
     let error = client.list_models(ModelListParams::default()).await.unwrap_err();
-    let words = "the server exited with exit status: 3; its last words were:\nout of memory";
+    let words = "the server exited with exit status: 3; stderr:\nout of memory";
     assert_eq!(error.to_string(), words);
     let Error::Disconnected(ended) = error else { panic!("{error:?}") };
     assert_eq!((ended.status.unwrap().code(), ended.stderr.as_str()), (Some(3), "out of memory\n"));
 }
 
 #[tokio::test]
-async fn only_the_end_of_many_words_is_kept() {
+async fn only_the_end_of_a_long_stderr_is_kept() {
     let client = connect("read line; yes 'word' | head -n 100000 >&2; echo last >&2; exit 1").await;
     let Err(Error::Disconnected(ended)) = client.list_models(ModelListParams::default()).await else {
         panic!("an end expected")
@@ -40,7 +40,7 @@ async fn only_the_end_of_many_words_is_kept() {
 }
 
 #[tokio::test]
-async fn noise_and_pieces_on_stdout_do_no_harm() {
+async fn noise_and_partial_lines_on_stdout_are_tolerated() {
     let client = connect(
         "read line; echo 'Welcome!'; printf '{\"id\":1,'; sleep 0.05; printf '\"result\":{\"data\":[],'; \
          printf '\"nextCursor\":\"c\"}}\\n'; read line",
@@ -51,14 +51,14 @@ async fn noise_and_pieces_on_stdout_do_no_harm() {
 }
 
 #[tokio::test]
-async fn closing_ends_the_input_and_waits_for_the_program() {
+async fn closing_closes_stdin_and_waits_for_the_exit() {
     let client = connect("cat > /dev/null; echo bye >&2; exit 5").await;
     let ended = client.close().await;
     assert_eq!((ended.status.unwrap().code(), ended.stderr.as_str()), (Some(5), "bye\n"));
 }
 
 #[tokio::test]
-async fn what_the_program_left_behind_does_not_hold_the_client_up() {
+async fn an_inherited_pipe_does_not_delay_the_disconnect() {
     let client = connect("read line; sleep 60 & exit 4").await;
     let Err(Error::Disconnected(ended)) = client.list_models(ModelListParams::default()).await else {
         panic!("an end expected")
@@ -67,14 +67,14 @@ async fn what_the_program_left_behind_does_not_hold_the_client_up() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_before_the_handshake_says_why() {
+async fn an_exit_before_the_handshake_reports_status_and_stderr() {
     let program = Program::new("/bin/sh").args(["-c", "echo 'Error: bad flag' >&2; exit 2"]);
     let error = Client::connect(program, Options::default()).await.err().unwrap();
-    assert_eq!(error.to_string(), "the server exited with exit status: 2; its last words were:\nError: bad flag");
+    assert_eq!(error.to_string(), "the server exited with exit status: 2; stderr:\nError: bad flag");
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_named() {
+async fn connect_errors_name_the_endpoint() {
     let connect = async |endpoint: Endpoint| Client::connect(endpoint, Options::default()).await.err().unwrap();
     let error = connect(Endpoint::spawn("/no/such/program")).await;
     assert_eq!(error.to_string(), "cannot connect to /no/such/program: No such file or directory (os error 2)");
@@ -90,7 +90,7 @@ async fn what_cannot_be_reached_is_named() {
 }
 
 #[tokio::test]
-async fn arguments_variables_and_folder_reach_the_program() {
+async fn arguments_environment_and_working_directory_reach_the_program() {
     let program = script("read line; echo \"$1 $GREETING $(pwd) ${HOME-none}\" >&2; exit 0")
         .args(["sh", "argument"])
         .env("GREETING", "hello")
@@ -104,9 +104,9 @@ async fn arguments_variables_and_folder_reach_the_program() {
 }
 
 #[tokio::test]
-async fn a_program_that_neither_reads_nor_leaves_is_not_waited_for_long() {
+async fn a_program_that_neither_reads_nor_exits_is_killed() {
     let client = connect("exec sleep 600").await;
-    // From here on the clock jumps when all that is left is to wait.
+    // From here on the clock advances when every task waits.
     tokio::time::pause();
     let sending = async {
         let large = json!({ "text": "x".repeat(1 << 20) });

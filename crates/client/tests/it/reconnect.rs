@@ -11,12 +11,12 @@ use crate::script::*;
 
 const BACKOFF: Backoff = Backoff { attempts: 3, first: Duration::from_millis(100), longest: Duration::from_secs(1) };
 
-/// A client with two open threads, whose server has just gone.
+/// A client with two open threads, whose connection was just lost.
 async fn lost() -> (Client, Events, mpsc::Receiver<Server>, Server) {
     let (endpoint, mut accepted) = scripted();
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         for id in ["a", "b", "gone"] {
             server.answer("thread/start", opened_thread(thread(id))).await;
         }
@@ -37,17 +37,17 @@ async fn lost() -> (Client, Events, mpsc::Receiver<Server>, Server) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn threads_that_were_open_are_resumed_and_streams_go_on() {
+async fn open_threads_are_resumed_and_streams_go_on_after_a_reconnect() {
     let (client, mut events, mut accepted, server) = lost().await;
     drop(server);
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         let params = server.answer("thread/resume", opened_thread(thread("a"))).await;
         assert_eq!(params, json!({ "threadId": "a" }));
         let (id, _) = server.request("thread/resume").await;
         server.refuse(id, -32600, "no rollout").await;
-        // Waited for the connection.
+        // Sent while the client was reconnecting.
         server.answer("thread/read", json!({ "thread": thread("a") })).await;
         server.notify("skills/changed", json!({})).await;
         server
@@ -81,7 +81,7 @@ async fn threads_that_were_open_are_resumed_and_streams_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_away_is_given_up() {
+async fn the_client_is_disconnected_after_the_last_attempt() {
     let (client, mut events, accepted, server) = lost().await;
     drop((server, accepted));
     let error = client.read_thread("a", false).await.unwrap_err();
@@ -92,7 +92,7 @@ async fn a_server_that_stays_away_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_closed_while_connecting_stays_closed() {
+async fn a_client_closed_while_reconnecting_stays_closed() {
     let (client, mut events, mut accepted, server) = lost().await;
     drop(server);
     let mut server = accepted.recv().await.unwrap();
@@ -105,11 +105,11 @@ async fn a_client_that_is_closed_while_connecting_stays_closed() {
 }
 
 #[tokio::test]
-async fn without_a_choice_to_reconnect_there_is_one_connection() {
+async fn without_the_option_there_is_no_reconnect() {
     let (endpoint, mut accepted) = scripted();
     let serving = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
     };
     let (client, ()) = tokio::join!(Client::connect(endpoint, Options::default()), serving);
     let client = client.unwrap();
@@ -117,7 +117,8 @@ async fn without_a_choice_to_reconnect_there_is_one_connection() {
     assert!(accepted.try_recv().is_err());
 }
 
-/// A turn that is cut off, and how it goes on: what the next server says about it, and what it sends then.
+/// A turn whose connection is lost, and its result: `turns` and `status` are the resumed thread's, `then` the events
+/// after that.
 async fn check_turn(turns: Value, status: Value, then: Vec<(&str, Value)>) -> loomd_client::CompletedTurn {
     let (client, _events, mut accepted, mut server) = lost().await;
     let serving = async move {
@@ -126,7 +127,7 @@ async fn check_turn(turns: Value, status: Value, then: Vec<(&str, Value)>) -> lo
         server.notify("item/completed", item_of("a", "u", agent_message("1", "one"))).await;
         drop(server);
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         let mut resumed = thread("a");
         resumed["turns"] = turns;
         resumed["status"] = status;
@@ -146,7 +147,7 @@ async fn check_turn(turns: Value, status: Value, then: Vec<(&str, Value)>) -> lo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_went_on_meanwhile_is_taken_up() {
+async fn a_turn_that_is_still_running_after_a_reconnect_completes() {
     let mut running = turn("u", "inProgress");
     running["items"] = json!([agent_message("1", "one"), agent_message("2", "two")]);
     let then = vec![
@@ -159,7 +160,7 @@ async fn a_turn_that_went_on_meanwhile_is_taken_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_ended_meanwhile_is_complete() {
+async fn a_turn_that_ended_before_the_reconnect_is_complete() {
     let mut ended = turn("u", "completed");
     ended["items"] = json!([agent_message("1", "one"), agent_message("2", "two")]);
     let done = check_turn(json!([ended]), json!({ "type": "idle" }), vec![]).await;
@@ -167,7 +168,7 @@ async fn a_turn_that_ended_meanwhile_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_was_lost_with_its_server_is_interrupted() {
+async fn a_turn_that_was_not_stored_is_interrupted_after_a_reconnect() {
     let done = check_turn(json!([]), json!({ "type": "idle" }), vec![]).await;
     assert_eq!((done.turn.status, done.items.len()), (TurnStatus::Interrupted, 1));
 }

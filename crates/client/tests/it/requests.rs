@@ -1,4 +1,4 @@
-//! Requests and their answers, when things do not go in order.
+//! Requests and responses: order, retries, timeouts, malformed messages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn models() -> Value {
 }
 
 #[tokio::test]
-async fn answers_find_their_requests_in_any_order() {
+async fn responses_in_any_order_complete_their_requests() {
     let (client, mut server) = connected(Options::default()).await;
     let playing = async {
         let (first, _) = server.request("thread/read").await;
@@ -30,7 +30,7 @@ async fn answers_find_their_requests_in_any_order() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_skipped() {
+async fn malformed_messages_are_skipped() {
     let (client, mut server) = connected(Options::default()).await;
     let playing = async {
         let (id, _) = server.request("model/list").await;
@@ -45,7 +45,7 @@ async fn what_is_no_message_is_skipped() {
 }
 
 #[tokio::test]
-async fn lines_may_come_in_any_pieces() {
+async fn lines_arrive_whole_in_any_chunking() {
     let (ours, theirs) = duplex(1 << 16);
     let pipes = std::sync::Mutex::new(Some(ours));
     let endpoint = Endpoint::custom(move || {
@@ -79,7 +79,7 @@ async fn lines_may_come_in_any_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_asked_again_until_patience_ends() {
+async fn overloaded_requests_are_retried_up_to_the_limit() {
     let retry = Backoff { attempts: 2, first: Duration::from_millis(100), longest: Duration::from_secs(1) };
     let (client, mut server) = connected(Options::default().retry(retry)).await;
     let overloaded = "Server overloaded; retry later.";
@@ -108,7 +108,7 @@ async fn a_busy_server_is_asked_again_until_patience_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_not_answered_fails_and_a_late_answer_harms_nobody() {
+async fn a_request_without_response_times_out_and_a_late_response_is_ignored() {
     let (client, mut server) = connected(Options::default()).await;
     let playing = async {
         let (late, _) = server.request("model/list").await;
@@ -126,7 +126,7 @@ async fn a_request_that_is_not_answered_fails_and_a_late_answer_harms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_can_be_chosen_and_a_command_has_all_the_time() {
+async fn request_timeouts_can_be_set_and_command_exec_has_none() {
     let (client, mut server) = connected(Options::default()).await;
     let hour = Duration::from_secs(3600);
     let quick = client.with_timeout(Duration::from_secs(1));
@@ -150,7 +150,7 @@ async fn patience_can_be_chosen_and_a_command_has_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_not_waited_for_at_the_handshake() {
+async fn the_handshake_times_out() {
     let (endpoint, mut accepted) = scripted();
     let Err(error) = Client::connect(endpoint, Options::default()).await else { panic!("no connection expected") };
     assert_eq!(error.to_string(), "no answer to initialize within 30s");
@@ -160,7 +160,7 @@ async fn a_server_that_says_nothing_is_not_waited_for_at_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_refused_handshake_is_an_error() {
+async fn a_refused_handshake_is_an_rpc_error() {
     let (endpoint, mut accepted) = scripted();
     let playing = async {
         let mut server = accepted.recv().await.unwrap();
@@ -172,12 +172,12 @@ async fn a_refused_handshake_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_is_an_error() {
+async fn an_undecodable_result_is_a_decode_error() {
     let (client, mut server) = connected(Options::default()).await;
     let (listed, _) =
         tokio::join!(client.list_models(ModelListParams::default()), server.answer("model/list", json!({ "data": 5 })));
     let error = listed.unwrap_err();
-    assert!(error.to_string().starts_with("cannot understand the answer to model/list: invalid type"), "{error}");
+    assert!(error.to_string().starts_with("cannot decode the answer to model/list: invalid type"), "{error}");
 }
 
 macro_rules! methods {
@@ -187,9 +187,9 @@ macro_rules! methods {
 }
 
 #[test]
-fn the_table_that_methods_are_made_from_is_whole() {
+fn the_client_has_a_method_for_every_request() {
     let made = loomd_client::protocol::for_each_client_request!(methods);
     assert_eq!(made, ClientRequest::METHODS);
-    // The names are the protocol's; the compiler finds them.
+    // The names are checked by the compiler.
     let _ = (Client::thread_name_set, Client::config_mcp_server_reload, Client::fuzzy_file_search_session_stop);
 }

@@ -1,4 +1,4 @@
-//! A server that the test plays, message by message.
+//! A scripted server, played message by message.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use loomd_client::{Client, Endpoint, Events, Options, Transport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// How long a test waits for a message before it fails. Tests that stop the clock pass it at once.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long a test waits for a message before it fails. Tests with a paused clock pass it at once.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// One connection, from the server's side.
 pub struct Server {
@@ -18,9 +18,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// The next message of the client.
+    /// The next message from the client.
     pub async fn message(&mut self) -> Value {
-        let message = tokio::time::timeout(PATIENCE, self.incoming.recv()).await.expect("a message in time");
+        let message = tokio::time::timeout(TIMEOUT, self.incoming.recv()).await.expect("a message in time");
         serde_json::from_slice(&message.expect("the client is still there")).expect("messages are JSON")
     }
 
@@ -51,7 +51,7 @@ impl Server {
         self.send(json!({ "method": method, "params": params })).await;
     }
 
-    /// Takes the next request, which must be this one, and answers it.
+    /// Responds to the next message, which must be this request, and returns its params.
     pub async fn answer(&mut self, method: &str, result: Value) -> Value {
         let (id, params) = self.request(method).await;
         self.reply(id, result).await;
@@ -59,19 +59,19 @@ impl Server {
     }
 
     /// The server's part of the handshake.
-    pub async fn shake_hands(&mut self) {
+    pub async fn handshake(&mut self) {
         self.answer("initialize", initialized()).await;
         assert_eq!(self.message().await, json!({ "method": "initialized" }));
     }
 
-    /// Waits until the client has left.
+    /// Waits until the client has closed the connection.
     pub async fn left(&mut self) {
-        let message = tokio::time::timeout(PATIENCE, self.incoming.recv()).await.expect("the end in time");
+        let message = tokio::time::timeout(TIMEOUT, self.incoming.recv()).await.expect("the end in time");
         assert_eq!(message, None, "the client says nothing more");
     }
 }
 
-/// A server that clients can connect to, and each connection as it comes.
+/// An endpoint, and its connections as they are opened.
 pub fn scripted() -> (Endpoint, mpsc::Receiver<Server>) {
     let (accept, accepted) = mpsc::channel(8);
     let accept = Mutex::new(accept);
@@ -88,18 +88,18 @@ pub fn scripted() -> (Endpoint, mpsc::Receiver<Server>) {
     (endpoint, accepted)
 }
 
-/// A client that has shaken hands, and its server.
+/// A connected client and its server.
 pub async fn connected(options: Options) -> (Client, Server) {
     let (client, _, server) = opened(options).await;
     (client, server)
 }
 
-/// The same with every event.
+/// Like [`connected`], with a stream of all events.
 pub async fn opened(options: Options) -> (Client, Events, Server) {
     let (endpoint, mut accepted) = scripted();
     let server = async {
         let mut server = accepted.recv().await.unwrap();
-        server.shake_hands().await;
+        server.handshake().await;
         server
     };
     let (client, server) = tokio::join!(Client::open(endpoint, options), server);
@@ -119,7 +119,7 @@ pub fn thread(id: &str) -> Value {
     })
 }
 
-/// The answer to `thread/start`, `thread/resume` and `thread/fork`.
+/// The result of `thread/start`, `thread/resume` and `thread/fork`.
 pub fn opened_thread(thread: Value) -> Value {
     json!({
         "thread": thread, "model": "m", "modelProvider": "p", "serviceTier": null, "cwd": "/w",

@@ -1,4 +1,4 @@
-//! What the server asks, and what it is answered.
+//! Server requests and how a [`Handler`] answers them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use loomd_client::protocol::{
     DynamicToolCallResponse, JsonValue, ModelListParams, RpcError, ToolRequestUserInputAnswer,
     ToolRequestUserInputParams, ToolRequestUserInputResponse,
 };
-use loomd_client::{AcceptEverything, Error, Handler, Options};
+use loomd_client::{AcceptAll, Error, Handler, Options};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -27,10 +27,10 @@ fn with(mut params: Value, more: Value) -> Value {
     params
 }
 
-/// Asks each in turn, with ids of both types, and compares the answers.
-async fn check(options: Options, asked: &[(&str, Value, Value)]) {
+/// Sends each request in turn, with ids of both types, and compares the responses.
+async fn check(options: Options, open: &[(&str, Value, Value)]) {
     let (_client, mut server) = connected(options).await;
-    for (number, (method, params, answer)) in asked.iter().enumerate() {
+    for (number, (method, params, answer)) in open.iter().enumerate() {
         let id = if number % 2 == 0 { json!(number) } else { json!(number.to_string()) };
         server.send(json!({ "id": id, "method": method, "params": params })).await;
         let mut expected = answer.clone();
@@ -40,7 +40,7 @@ async fn check(options: Options, asked: &[(&str, Value, Value)]) {
 }
 
 #[tokio::test]
-async fn what_nobody_handles_is_refused() {
+async fn unhandled_requests_are_declined() {
     let result = |result: Value| json!({ "result": result });
     let error = |code: i64, message: &str| json!({ "error": { "code": code, "message": message } });
     let refused = [
@@ -94,9 +94,9 @@ async fn what_nobody_handles_is_refused() {
     check(Options::default(), &refused).await;
 }
 
-struct Mine;
+struct TestHandler;
 
-impl Handler for Mine {
+impl Handler for TestHandler {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
@@ -121,7 +121,7 @@ impl Handler for Mine {
 }
 
 #[tokio::test]
-async fn a_handler_answers_with_the_id_as_it_came() {
+async fn responses_have_the_id_of_the_request() {
     let question = json!({ "id": "q", "header": "h", "question": "?", "options": null });
     let answered = [
         (
@@ -146,49 +146,49 @@ async fn a_handler_answers_with_the_id_as_it_came() {
             json!({ "error": { "code": -32603, "message": "the client failed to answer" } }),
         ),
     ];
-    check(Options::default().handler(Mine), &answered).await;
+    check(Options::default().handler(TestHandler), &answered).await;
 }
 
 #[tokio::test]
-async fn everything_can_be_accepted_for_the_session() {
+async fn accept_all_accepts_for_the_session() {
     let accepted = [
         ("item/commandExecution/requestApproval", place(), json!({ "result": { "decision": "acceptForSession" } })),
         ("item/fileChange/requestApproval", place(), json!({ "result": { "decision": "acceptForSession" } })),
     ];
-    check(Options::default().handler(AcceptEverything), &accepted).await;
+    check(Options::default().handler(AcceptAll), &accepted).await;
 }
 
-/// Takes as long as a person does, and says when the question is withdrawn.
-struct Slow {
-    asked: Arc<Notify>,
+/// Never answers, and signals when its request is dropped.
+struct SlowHandler {
+    open: Arc<Notify>,
     withdrawn: Arc<Notify>,
 }
 
-struct Tell(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for Tell {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
-impl Handler for Slow {
+impl Handler for SlowHandler {
     async fn approve_command(&self, _: CommandExecutionRequestApprovalParams) -> CommandExecutionApprovalDecision {
-        let _withdrawn = Tell(Arc::clone(&self.withdrawn));
-        self.asked.notify_one();
+        let _withdrawn = NotifyOnDrop(Arc::clone(&self.withdrawn));
+        self.open.notify_one();
         std::future::pending().await
     }
 }
 
 #[tokio::test]
-async fn a_question_that_is_resolved_elsewhere_is_withdrawn_and_others_are_not_held_up() {
-    let (asked, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let handler = Slow { asked: Arc::clone(&asked), withdrawn: Arc::clone(&withdrawn) };
+async fn a_resolved_request_is_dropped_and_others_are_not_delayed() {
+    let (open, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = SlowHandler { open: Arc::clone(&open), withdrawn: Arc::clone(&withdrawn) };
     let (client, mut server) = connected(Options::default().handler(handler)).await;
     let request = json!({ "id": 7, "method": "item/commandExecution/requestApproval", "params": place() });
     server.send(request.clone()).await;
-    asked.notified().await;
-    // A resumed thread asks again; the question is open already.
+    open.notified().await;
+    // After `thread/resume` a server sends open requests again.
     server.send(request).await;
     let (listed, _) = tokio::join!(
         client.list_models(ModelListParams::default()),
@@ -202,9 +202,9 @@ async fn a_question_that_is_resolved_elsewhere_is_withdrawn_and_others_are_not_h
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_that_a_person_takes_is_not_counted_against_the_turn() {
-    let (asked, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let handler = Slow { asked, withdrawn };
+async fn open_requests_suspend_the_turn_timeout() {
+    let (open, withdrawn) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = SlowHandler { open, withdrawn };
     let (thread, mut server) = with_thread(Options::default().handler(handler)).await;
     let playing = async {
         server.answer("turn/start", json!({ "turn": turn("u", "inProgress") })).await;

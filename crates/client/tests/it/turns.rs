@@ -1,4 +1,4 @@
-//! Turns that end in all the ways that turns end.
+//! How turns end.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn error_of(turn: &str, message: &str, will_retry: bool) -> Value {
 }
 
 #[tokio::test]
-async fn a_failed_turn_is_an_error_that_has_what_was_done() {
+async fn a_failed_turn_is_an_error_with_the_items_so_far() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -38,7 +38,7 @@ async fn a_failed_turn_is_an_error_that_has_what_was_done() {
 }
 
 #[tokio::test]
-async fn an_interrupted_turn_says_so() {
+async fn an_interrupted_turn_has_status_interrupted() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -60,7 +60,7 @@ async fn an_interrupted_turn_says_so() {
 }
 
 #[tokio::test]
-async fn events_can_be_watched_and_the_whole_still_be_had() {
+async fn finish_returns_the_whole_turn_after_events_were_read() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -93,7 +93,7 @@ async fn events_can_be_watched_and_the_whole_still_be_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_nothing_is_heard_of_is_given_up() {
+async fn a_turn_without_events_times_out_and_is_interrupted() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -107,11 +107,11 @@ async fn a_turn_that_nothing_is_heard_of_is_given_up() {
     };
     let (done, ()) = tokio::join!(thread.run("hi"), playing);
     let error = done.unwrap_err();
-    assert_eq!(error.to_string(), "nothing was heard of turn u for 300s");
+    assert_eq!(error.to_string(), "no event of turn u for 300s");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_fails_before_it_begins_is_not_waited_for() {
+async fn an_error_before_the_turn_starts_fails_it() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -123,7 +123,7 @@ async fn a_turn_that_fails_before_it_begins_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_a_turn_that_goes_on_does_not_end_it() {
+async fn an_error_during_a_running_turn_does_not_end_it() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;
@@ -138,7 +138,7 @@ async fn an_error_in_a_turn_that_goes_on_does_not_end_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_that_goes_into_the_running_turn_ends_with_it() {
+async fn input_added_to_the_running_turn_completes_with_it() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let mut events = thread.events();
     server.notify("turn/started", turn_of("t", "running", "inProgress")).await;
@@ -154,7 +154,7 @@ async fn input_that_goes_into_the_running_turn_ends_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_for_another_gets_its_own_items() {
+async fn a_queued_turn_collects_only_its_own_items() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let mut events = thread.events();
     server.notify("turn/started", turn_of("t", "running", "inProgress")).await;
@@ -174,7 +174,7 @@ async fn a_turn_that_waits_for_another_gets_its_own_items() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_completes_just_after_its_turn_is_not_missed() {
+async fn a_command_that_completes_just_after_its_turn_is_collected() {
     for (completes, expected) in [(true, 1), (false, 0)] {
         let (thread, mut server) = with_thread(Options::default()).await;
         let playing = async {
@@ -193,7 +193,7 @@ async fn a_command_that_completes_just_after_its_turn_is_not_missed() {
 }
 
 #[tokio::test]
-async fn the_turn_of_a_newer_server_is_understood() {
+async fn unknown_items_and_notifications_do_not_keep_a_turn_from_ending() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let sleep = json!({ "type": "sleep", "id": "s", "durationMs": 5 });
     let playing = async {
@@ -222,7 +222,7 @@ async fn the_turn_of_a_newer_server_is_understood() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_server_is_the_end_of_its_turns() {
+async fn a_lost_connection_fails_running_turns() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let playing = async {
         server.answer("turn/start", started()).await;

@@ -1,4 +1,4 @@
-//! What the configuration says, and where it says it.
+//! Checks of the configuration: files, trust, provider, account, proxies.
 
 use std::env;
 use std::path::Path;
@@ -7,59 +7,63 @@ use loomd_config::config_toml::TrustLevel;
 use loomd_config::{LoadRequest, load, resolve};
 use loomd_protocol::AbsolutePathBuf;
 
-use super::Finding::{self, Bad, Good, Odd};
-use crate::run::Reach;
+use super::Finding::{self, Fail, Pass, Warn};
+use crate::run::ModelAccess;
 use crate::setup::Setup;
 
-/// Through which calls to models go.
+/// Environment variables with a proxy for model calls.
 const PROXIES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 
 pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
     let home = &setup.sources.home;
-    let mut findings = vec![Good(format!("loomd {}", env!("CARGO_PKG_VERSION"))), writable(home)];
+    let mut findings = vec![Pass(format!("loomd {}", env!("CARGO_PKG_VERSION"))), writable(home)];
     let absolute = AbsolutePathBuf::new(cwd);
     let request = LoadRequest { cwd: absolute.as_ref(), ..setup.sources.request() };
     match load(&request).and_then(|loaded| resolve(&loaded).map(|settings| (loaded, settings))) {
-        Err(error) => findings.push(Bad(error.to_string())),
+        Err(error) => findings.push(Fail(error.to_string())),
         Ok((loaded, settings)) => {
             findings.push(file(&home.join("config.toml")));
-            findings.extend(settings.warnings.iter().map(|warning| Odd(warning.summary.clone())));
+            findings.extend(settings.warnings.iter().map(|warning| Warn(warning.summary.clone())));
             findings.push(match loaded.trust {
-                Some(TrustLevel::Trusted) => Good(format!("{cwd} is trusted")),
-                Some(TrustLevel::Untrusted) => Odd(format!("{cwd} is not trusted")),
-                None => Good(format!("{cwd} was not said to be trusted, so its own configuration does not count")),
+                Some(TrustLevel::Trusted) => Pass(format!("{cwd} is trusted")),
+                Some(TrustLevel::Untrusted) => Warn(format!("{cwd} is not trusted")),
+                None => Pass(format!("{cwd} has no trust level, so its own configuration is ignored")),
             });
             let provider = settings.config.model_provider();
             let key = settings.provider.env_key.as_deref();
-            findings.push(match (key, Reach::find(setup, cwd)) {
-                (Some(key), _) if !is_set(key) => Bad(format!("provider {provider} needs {key} in the environment")),
-                (Some(key), _) => Good(format!("provider {provider}, with the key in {key}")),
-                (None, Reach::Configured) => Good(format!("provider {provider}")),
-                (None, Reach::Key { variable, base_url }) => Good(format!("{base_url}, with the key in {variable}")),
-                (None, Reach::Rehearsal) => Odd("no provider and no key: the built-in rehearsal answers".to_owned()),
+            findings.push(match (key, ModelAccess::find(setup, cwd)) {
+                (Some(key), _) if !is_set(key) => Fail(format!("provider {provider} needs {key} in the environment")),
+                (Some(key), _) => Pass(format!("provider {provider}, with the key in {key}")),
+                (None, ModelAccess::Configured) => Pass(format!("provider {provider}")),
+                (None, ModelAccess::Key { variable, base_url }) => {
+                    Pass(format!("{base_url}, with the key in {variable}"))
+                }
+                (None, ModelAccess::Rehearsal) => {
+                    Warn("no provider and no key: the built-in rehearsal model answers".to_owned())
+                }
             });
         }
     }
     findings.push(if home.join("auth.json").exists() {
-        Good("logged in to an OpenAI account (auth.json)".to_owned())
+        Pass("signed in to an OpenAI account (auth.json)".to_owned())
     } else {
-        Good("not logged in to an OpenAI account, which only its own provider needs".to_owned())
+        Pass("not signed in to an OpenAI account, which only the OpenAI provider needs".to_owned())
     });
-    // Their values may hold a password.
+    // Only the names: values may hold a password.
     let proxies = PROXIES.into_iter().filter(|name| is_set(name) || is_set(&name.to_lowercase()));
-    findings.extend(proxies.map(|name| Odd(format!("calls go through the proxy in {name}"))));
+    findings.extend(proxies.map(|name| Warn(format!("calls go through the proxy in {name}"))));
     findings
 }
 
 fn file(path: &Path) -> Finding {
-    let there = if path.exists() { "" } else { " is not there, so the defaults hold" };
-    Good(format!("{}{there}", path.display()))
+    let there = if path.exists() { "" } else { " does not exist; defaults are used" };
+    Pass(format!("{}{there}", path.display()))
 }
 
 fn writable(home: &Path) -> Finding {
     match tempfile::Builder::new().prefix(".loomd-doctor-").tempfile_in(home) {
-        Ok(_) => Good(format!("home {}", home.display())),
-        Err(error) => Bad(format!("nothing can be kept in the home {}: {error}", home.display())),
+        Ok(_) => Pass(format!("home {}", home.display())),
+        Err(error) => Fail(format!("home {} is not writable: {error}", home.display())),
     }
 }
 

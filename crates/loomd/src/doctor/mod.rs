@@ -1,4 +1,4 @@
-//! `loomd doctor`: what is configured, what the sandbox can enforce here, and whether the model answers.
+//! `loomd doctor`: checks the configuration, the sandbox and whether the model answers.
 
 mod configured;
 mod model;
@@ -12,13 +12,13 @@ use clap::Args;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::run::{self, Color, Screen};
-use crate::setup::{Setup, block_on, leave};
-use report::{Finding, Report};
+use crate::setup::{Setup, block_on, close_client};
+use report::{DoctorReport, Finding};
 
 #[derive(Args)]
-#[command(after_help = "Exit status: 0 when a turn could run, 1 when something is in its way.")]
+#[command(after_help = "Exit status: 0 if a turn could run, 1 if not.")]
 pub struct Doctor {
-    /// Do not ask the model anything
+    /// Skip the check that sends a prompt to the model
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
@@ -27,17 +27,17 @@ pub struct Doctor {
 
 pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let cwd = run::folder(None)?;
-    let mut report = Report::new(Screen::stdout(Color::Auto));
+    let mut report = DoctorReport::new(Screen::stdout(Color::Auto));
     let overrides = top.with(arguments.overrides);
     report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
     let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
     block_on(async {
         report.section("Sandbox", sandbox::findings().await)?;
         let (client, events) = setup.connect(run::options("loomd-doctor")).await?;
-        // Nobody reads them.
+        // Without a reader, the queue of events would grow.
         drop(events);
         report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
-        leave(&client).await;
-        Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        close_client(&client).await;
+        Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }

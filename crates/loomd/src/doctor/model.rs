@@ -1,4 +1,4 @@
-//! Whether the model answers: the smallest turn that there is, in a thread that leaves nothing behind.
+//! Checks whether the model answers, with a minimal turn in an ephemeral thread.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use loomd_client::protocol::{AskForApproval, SandboxMode, ThreadStartParams};
 use loomd_client::{Client, Error};
 use tokio::time::timeout;
 
-use super::Finding::{self, Bad, Good, Odd};
+use super::Finding::{self, Fail, Pass, Warn};
 
-/// A model that takes longer for one word is no help.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the model may take for its one-word answer.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROMPT: &str = "Reply with the one word: ready. Use no tools.";
 
@@ -23,26 +23,26 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
     };
     let thread = match client.start_thread(params).await {
         Ok(thread) => thread,
-        Err(error) => return vec![Bad(format!("no thread can be started: {error}"))],
+        Err(error) => return vec![Fail(format!("cannot start a thread: {error}"))],
     };
     let settings = thread.settings();
     let which = format!("{} of {}", settings.model, settings.model_provider);
     if offline {
-        return vec![Good(which), Odd("not asked".to_owned())];
+        return vec![Pass(which), Warn("not asked".to_owned())];
     }
     let began = Instant::now();
-    let answer = match timeout(PATIENCE, thread.run(PROMPT)).await {
+    let answer = match timeout(TIMEOUT, thread.run(PROMPT)).await {
         Ok(Ok(done)) => {
             let took = began.elapsed().as_secs_f32();
             let tokens = done.usage.map_or(0, |usage| usage.total.total_tokens);
-            Good(format!("it answers in {took:.1}s, with {tokens} tokens"))
+            Pass(format!("it answers in {took:.1}s, with {tokens} tokens"))
         }
         Ok(Err(Error::TurnFailed(done))) => {
             let error = done.turn.error.map(|error| error.message).unwrap_or_default();
-            Bad(format!("it does not answer: {error}"))
+            Fail(format!("the turn failed: {error}"))
         }
-        Ok(Err(error)) => Bad(format!("it does not answer: {error}")),
-        Err(_) => Bad(format!("no answer within {PATIENCE:?}")),
+        Ok(Err(error)) => Fail(format!("the turn failed: {error}")),
+        Err(_) => Fail(format!("no answer within {TIMEOUT:?}")),
     };
-    vec![Good(which), answer]
+    vec![Pass(which), answer]
 }

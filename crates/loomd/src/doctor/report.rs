@@ -1,4 +1,4 @@
-//! What was found, section by section.
+//! The result of `loomd doctor`, section by section.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use crate::run::Screen;
 use crate::show::Paint;
 
 pub enum Finding {
-    Good(String),
-    /// Works, but somebody may want to know.
-    Odd(String),
-    /// No turn can run like this.
-    Bad(String),
+    Pass(String),
+    /// Works, but may be unintended.
+    Warn(String),
+    /// Prevents every turn.
+    Fail(String),
 }
 
-pub struct Report {
+pub struct DoctorReport {
     screen: Screen,
     well: bool,
 }
 
-impl Report {
+impl DoctorReport {
     pub fn new(screen: Screen) -> Self {
         Self { screen, well: true }
     }
@@ -28,9 +28,9 @@ impl Report {
         let mut text = format!("{}\n", style.paint(Paint::Bold, title));
         for finding in findings {
             let (mark, paint, words) = match finding {
-                Finding::Good(words) => ("✓", Paint::Green, words),
-                Finding::Odd(words) => ("!", Paint::Yellow, words),
-                Finding::Bad(words) => {
+                Finding::Pass(words) => ("✓", Paint::Green, words),
+                Finding::Warn(words) => ("!", Paint::Yellow, words),
+                Finding::Fail(words) => {
                     self.well = false;
                     ("✗", Paint::Red, words)
                 }
@@ -40,8 +40,8 @@ impl Report {
         self.screen.print(&text)
     }
 
-    /// Whether nothing bad was found.
-    pub fn is_well(&self) -> bool {
+    /// Whether no check failed.
+    pub fn passed(&self) -> bool {
         self.well
     }
 }

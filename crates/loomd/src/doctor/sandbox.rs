@@ -1,4 +1,4 @@
-//! What the sandbox can enforce here, found out by trying: commands that must work, and commands that must not.
+//! Checks what the sandbox enforces here, by running commands that must succeed and commands that must fail.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Finding::{self, Bad, Good, Odd};
+use super::Finding::{self, Fail, Pass, Warn};
 
 pub async fn findings() -> Vec<Finding> {
     match attempts().await {
         Ok(findings) => findings,
-        Err(error) => vec![Bad(format!("the sandbox cannot be tried: {error}"))],
+        Err(error) => vec![Fail(format!("cannot test the sandbox: {error}"))],
     }
 }
 
@@ -28,13 +28,21 @@ async fn attempts() -> Result<Vec<Finding>> {
     let port = listener.local_addr()?.port();
     let write = |path: &Path| format!("echo x > {}", path.display());
     if !works(&work, &write(&work.join("file"))).await? {
-        return Ok(vec![Bad("no command can be confined here; only --sandbox danger-full-access runs any".to_owned())]);
+        return Ok(vec![Fail(
+            "no sandbox is available here; commands run only with --sandbox danger-full-access".to_owned(),
+        )]);
     }
     let means = Report::make(None).await?;
-    let mut findings =
-        vec![Good(format!("commands are confined by {means}")), Good("they run, and write where they may".to_owned())];
+    let mut findings = vec![
+        Pass(format!("commands are sandboxed by {means}")),
+        Pass("they run, and can write to the workspace".to_owned()),
+    ];
     for (attempt, good, bad) in [
-        (write(&outside.join("file")), "they cannot write elsewhere", "they can write elsewhere"),
+        (
+            write(&outside.join("file")),
+            "they cannot write outside the workspace",
+            "they can write outside the workspace",
+        ),
         (
             write(&work.join(".git/config")),
             "they cannot change .git and .codex in the workspace",
@@ -43,12 +51,12 @@ async fn attempts() -> Result<Vec<Finding>> {
         (format!("exec 3<>/dev/tcp/127.0.0.1/{port}"), "they cannot reach the network", "they can reach the network"),
     ] {
         let stopped = !works(&work, &attempt).await?;
-        findings.push(if stopped { Good(good.to_owned()) } else { Odd(bad.to_owned()) });
+        findings.push(if stopped { Pass(good.to_owned()) } else { Warn(bad.to_owned()) });
     }
     Ok(findings)
 }
 
-/// Whether a script succeeds where only this folder may be written to.
+/// Whether a script succeeds in a sandbox in which only `work` is writable.
 async fn works(work: &Path, script: &str) -> Result<bool> {
     let policy = SandboxPolicy::WorkspaceWrite {
         writable_roots: Vec::new(),

@@ -1,4 +1,4 @@
-//! The arguments of `loomd exec`: those of the program that the SDK usually starts.
+//! The arguments of `loomd exec`, compatible with those that the TypeScript SDK passes.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use crate::run::{Color, EXIT_STATUS, Sandbox};
 #[command(after_help = EXIT_STATUS)]
 pub struct Exec {
     #[command(subcommand)]
-    pub instead: Option<Instead>,
-    /// What the agent is asked to do; stdin is read without one, and added to it where it is a pipe or a file
+    pub command: Option<ExecCommand>,
+    /// The prompt; read from stdin if missing, and stdin is appended to it if that is a pipe or a file
     pub prompt: Option<String>,
     #[command(flatten)]
     pub common: Common,
-    /// What commands may do
+    /// What sandboxed commands may do
     #[arg(short, long, value_name = "MODE")]
     pub sandbox: Option<Sandbox>,
     /// The profile of config.toml to use
@@ -25,7 +25,7 @@ pub struct Exec {
     /// The folder to work in
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cd: Option<PathBuf>,
-    /// A further folder that may be written to
+    /// An additional writable folder
     #[arg(long, value_name = "DIR")]
     pub add_dir: Vec<PathBuf>,
     /// A JSON Schema that the last message must follow
@@ -35,23 +35,23 @@ pub struct Exec {
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
     #[command(flatten)]
-    _unused: Unused,
+    _unused: IgnoredExecFlags,
 }
 
-/// What to do instead of asking something in a new thread.
+/// What to run in place of a turn in a new thread.
 #[derive(Subcommand)]
-pub enum Instead {
-    /// Go on with a thread
+pub enum ExecCommand {
+    /// Resume a thread
     Resume {
-        /// Its id, the beginning of it, or its name
+        /// Its id, a prefix of its id, or its name
         #[arg(required_unless_present = "last")]
         id: Option<String>,
-        /// What the agent is asked to do
+        /// The prompt
         prompt: Option<String>,
-        /// The last one in this folder
+        /// The last used one in this folder
         #[arg(long)]
         last: bool,
-        /// The last one in any folder
+        /// The last used one in any folder
         #[arg(long, requires = "last")]
         all: bool,
         #[command(flatten)]
@@ -69,57 +69,57 @@ pub enum Instead {
     },
 }
 
-/// What is reviewed.
+/// The changes to review.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub struct Target {
-    /// Whatever this says; `-` reads it from stdin
+    /// Instructions for the review; `-` reads them from stdin
     pub prompt: Option<String>,
-    /// What is not committed yet
+    /// Uncommitted changes
     #[arg(long)]
     pub uncommitted: bool,
-    /// What was changed since this branch
+    /// Changes since this branch
     #[arg(long, value_name = "BRANCH")]
     pub base: Option<String>,
-    /// What this commit changed
+    /// The changes of this commit
     #[arg(long, value_name = "SHA")]
     pub commit: Option<String>,
 }
 
-/// What may stand before and after `resume` and `review`.
+/// Arguments accepted before and after `resume` and `review`.
 #[derive(Args, Default)]
 pub struct Common {
-    /// Print an event per line, as the SDK reads them
+    /// Print one event per line, in the format of the SDK
     #[arg(long, alias = "experimental-json")]
     pub json: bool,
-    /// An image to look at; may be repeated
+    /// An image to attach; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// The model to use
     #[arg(short, long)]
     pub model: Option<String>,
-    /// Ask for nothing, and let commands write below the folder
+    /// Never request approval, and let commands write to the workspace
     #[arg(long)]
     pub full_auto: bool,
-    /// Ask for nothing, and let commands do anything
+    /// Never request approval, and run commands without a sandbox
     #[arg(long, alias = "yolo", conflicts_with = "full_auto")]
     pub dangerously_bypass_approvals_and_sandbox: bool,
-    /// Keep nothing of it on disk
+    /// Do not store the thread
     #[arg(long)]
     pub ephemeral: bool,
-    /// A file for the agent's last message
+    /// A file to write the agent's last message to
     #[arg(short, long, value_name = "FILE")]
     pub output_last_message: Option<PathBuf>,
-    /// Accepted; any folder will do
+    /// Accepted; a git repository is not required
     #[arg(long, hide = true)]
     skip_git_repo_check: bool,
     #[command(flatten)]
     pub overrides: Overrides,
 }
 
-/// Flags that say nothing to us, accepted so that whoever starts this program need not know which it is.
+/// Flags without effect, accepted so that a caller can start other programs with the same command line.
 #[derive(Args)]
-struct Unused {
+struct IgnoredExecFlags {
     #[arg(long, hide = true)]
     thread_source: Option<String>,
     #[arg(long, hide = true)]
@@ -127,7 +127,7 @@ struct Unused {
 }
 
 impl Common {
-    /// Both levels in one; the later one wins.
+    /// Merges both levels; the later one wins.
     pub fn with(self, later: Self) -> Self {
         let both = |mut before: Vec<_>, after: Vec<_>| {
             before.extend(after);

@@ -1,4 +1,4 @@
-//! The events of `exec --experimental-json`, one per line, as the TypeScript SDK reads them.
+//! The events of `exec --experimental-json`, one per line, in the format of the TypeScript SDK.
 
 use loomd_protocol::{JsonValue, WebSearchAction};
 use serde::Serialize;
@@ -24,12 +24,12 @@ pub enum ThreadEvent {
     Error { message: String },
 }
 
-/// Of the whole thread so far.
+/// Token usage of the whole thread so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
-    /// Providers do not tell.
+    /// Always 0: providers do not report it.
     pub cache_write_input_tokens: i64,
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
@@ -42,7 +42,7 @@ pub struct Message {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Item {
-    /// Counted from `item_0` in each run.
+    /// `item_N`, counted from 0 in each run.
     pub id: String,
     #[serde(flatten)]
     pub details: Details,

@@ -1,5 +1,5 @@
-//! `loomd exec`: one turn or review for a program, with the command line and the events that the TypeScript SDK knows.
-//! Like `loomd run`, but nobody is ever asked.
+//! `loomd exec`: one turn or review for a program, with the command line and the events of the TypeScript SDK. Like
+//! `loomd run`, but without a keyboard: approvals are declined.
 
 mod args;
 mod events;
@@ -13,42 +13,42 @@ use loomd_client::Event;
 use loomd_protocol::{AskForApproval, ReviewTarget, SandboxMode};
 
 pub use args::Exec;
-use args::{Common, Instead, Target};
+use args::{Common, ExecCommand, Target};
 use events::ThreadEvent;
 use translate::Translator;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::find::{LAST, LAST_ANYWHERE};
-use crate::run::{self, People, Stage, Task, View, Wanted, asker, drive};
-use crate::setup::{Setup, block_on, leave};
+use crate::run::{self, Task, TextView, TurnContext, TurnRequest, View, drive, prompt_handler};
+use crate::setup::{Setup, block_on, close_client};
 
-/// Who the program that starts us says it is.
+/// The variable with the client name of the calling program.
 const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
-    let Exec { instead, common: before, prompt, output_schema, .. } = arguments;
+    let Exec { command, common: before, prompt, output_schema, .. } = arguments;
     let answer = |prompt: Option<String>, common: &Common| -> Result<Task> {
         Ok(Task::Answer {
             output_schema: run::output_schema(output_schema.as_deref())?,
             input: run::input(with_stdin(prompt)?, &common.image)?,
         })
     };
-    let (task, resume, common) = match instead {
+    let (task, resume, common) = match command {
         None => (answer(prompt, &before)?, None, before),
-        Some(Instead::Resume { id, prompt: later, last, all, common }) => {
+        Some(ExecCommand::Resume { id, prompt: later, last, all, common }) => {
             let common = before.with(common);
-            // With `--last` the one word that is there is the prompt.
+            // With `--last` a single positional argument is the prompt.
             let (id, later) = if last { (None, id.or(later)) } else { (id, later) };
             let name = if all { LAST_ANYWHERE } else { LAST };
             (answer(later.or(prompt), &common)?, Some(id.unwrap_or_else(|| name.to_owned())), common)
         }
-        Some(Instead::Review { target, title, common }) => {
+        Some(ExecCommand::Review { target, title, common }) => {
             (Task::Review(review_target(target, title)?), None, before.with(common))
         }
     };
     top.profile = arguments.profile.or(top.profile);
     let (sandbox, ask) = permissions(&top, &common, arguments.sandbox.map(Into::into));
-    let wanted = Wanted {
+    let request = TurnRequest {
         task,
         cwd: run::folder(arguments.cd.as_deref())?,
         resume,
@@ -59,43 +59,43 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         ask,
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
-    let (setup, reach) = run::setup_with_model(overrides, None, &wanted.cwd)?;
+    let (setup, access) = run::setup_with_model(overrides, None, &request.cwd)?;
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {
-        let (asker, mut questions) = asker();
-        let options = run::options(originator.as_deref().unwrap_or("loomd-exec")).handler(asker);
+        let (prompt_handler, mut questions) = prompt_handler();
+        let options = run::options(originator.as_deref().unwrap_or("loomd-exec")).handler(prompt_handler);
         let (client, mut events) = setup.connect(options).await?;
-        let thread = wanted.open(&client).await?;
-        let stage = Stage { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
+        let thread = request.open(&client).await?;
+        let stage = TurnContext { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
         let ended = if json {
-            let mut lines = SdkLines::new(io::stdout(), thread.id())?;
-            reach.announce(&mut lines)?;
-            drive(wanted.start(&thread).await?, stage, &mut lines).await?
+            let mut lines = SdkView::new(io::stdout(), thread.id())?;
+            access.announce(&mut lines)?;
+            drive(request.start(&thread).await?, stage, &mut lines).await?
         } else {
-            let mut people = People::new(&thread, arguments.color);
-            reach.announce(&mut people)?;
-            drive(wanted.start(&thread).await?, stage, &mut people).await?
+            let mut text = TextView::new(&thread, arguments.color);
+            access.announce(&mut text)?;
+            drive(request.start(&thread).await?, stage, &mut text).await?
         };
         if let Some(file) = last_message {
             let message = ended.message.unwrap_or_default();
             std::fs::write(&file, message).with_context(|| format!("cannot write {}", file.display()))?;
         }
         if !ended.at_once {
-            leave(&client).await;
+            close_client(&client).await;
         }
-        Ok(ended.ending.into())
+        Ok(ended.exit.into())
     })
 }
 
-/// A line per event.
-struct SdkLines<W> {
+/// Prints one SDK event per line.
+struct SdkView<W> {
     out: W,
     thread_id: String,
     translator: Translator,
 }
 
-impl<W: Write> SdkLines<W> {
+impl<W: Write> SdkView<W> {
     fn new(out: W, thread_id: &str) -> io::Result<Self> {
         let mut lines = Self { out, thread_id: thread_id.to_owned(), translator: Translator::default() };
         lines.print(&ThreadEvent::ThreadStarted { thread_id: thread_id.to_owned() })?;
@@ -110,7 +110,7 @@ impl<W: Write> SdkLines<W> {
     }
 }
 
-impl<W: Write> View for SdkLines<W> {
+impl<W: Write> View for SdkView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
             return Ok(());
@@ -124,7 +124,7 @@ impl<W: Write> View for SdkLines<W> {
     }
 }
 
-/// Nobody can be asked, so nothing is, unless the command line says otherwise.
+/// The approval and sandbox settings: approval `never` unless the command line has another.
 fn permissions(
     top: &TopOverrides,
     common: &Common,
@@ -148,7 +148,7 @@ fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> 
     })
 }
 
-/// The prompt, with stdin below it where there is both.
+/// The prompt, followed by stdin if both exist.
 fn with_stdin(argument: Option<String>) -> Result<String> {
     match argument {
         Some(text) if text != "-" && !stdin().is_terminal() => {
@@ -160,7 +160,7 @@ fn with_stdin(argument: Option<String>) -> Result<String> {
     }
 }
 
-/// Adds folders to those that the configuration lets commands write to.
+/// Adds folders to the configured writable roots.
 fn with_folders(mut overrides: Overrides, folders: &[std::path::PathBuf]) -> Result<Overrides> {
     if folders.is_empty() {
         return Ok(overrides);

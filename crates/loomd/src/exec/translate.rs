@@ -1,5 +1,5 @@
-//! From the server's notifications to the events of `exec`. Items get numbers in the order in which they are first
-//! told of; those that the SDK has no word for are left out.
+//! Translates notifications to events of `exec`. Items are numbered in the order of their first event; types that the
+//! SDK does not know are left out.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use super::events::{Change, ChangeKind, Details, Item, McpResult, Message, Statu
 #[derive(Default)]
 pub struct Translator {
     next: usize,
-    /// By the ids of the wire.
+    /// `item_N` by item id.
     numbers: HashMap<String, String>,
-    /// The plan, while the turn runs.
+    /// The item of the plan, until the end of the turn.
     plan: Option<Item>,
     usage: Usage,
-    /// The last error that ended an attempt.
+    /// The error of the last failed attempt.
     error: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Translator {
         match notification {
             N::TurnStarted(_) => vec![ThreadEvent::TurnStarted {}],
             N::ItemStarted(started) => match &started.item {
-                // These are told when they are whole.
+                // Sent only when complete.
                 ThreadItem::AgentMessage { .. } | ThreadItem::Reasoning { .. } => Vec::new(),
                 item => self.item(item).map(|item| ThreadEvent::ItemStarted { item }).into_iter().collect(),
             },
@@ -71,7 +71,7 @@ impl Translator {
         number
     }
 
-    /// One item from the first plan to the end of the turn.
+    /// Updates the plan, which is one item from the first update to the end of the turn.
     fn plan(&mut self, steps: &[TurnPlanStep]) -> ThreadEvent {
         let todo = |step: &TurnPlanStep| Todo {
             text: step.step.clone(),
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// What is printed for these notifications.
+    /// The lines printed for these notifications.
     fn printed(notifications: &[(&str, Value)]) -> Vec<Value> {
         let mut translator = Translator::default();
         let events = notifications.iter().flat_map(|(method, params)| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_told_in_the_words_of_the_sdk() {
+    fn a_turn_becomes_sdk_events() {
         let counts = json!({ "totalTokens": 15, "inputTokens": 10, "cachedInputTokens": 3, "outputTokens": 5,
             "reasoningOutputTokens": 2 });
         let reasoning = json!({ "item": { "type": "reasoning", "id": "r", "summary": ["one", "two"], "content": [] } });
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_an_error_and_the_end_of_the_turn() {
+    fn a_failed_turn_becomes_error_and_turn_failed() {
         let error = |message: &str| json!({ "message": message, "codexErrorInfo": null, "additionalDetails": null });
         let told = |message: &str, again: bool| ("error", json!({ "error": error(message), "willRetry": again }));
         let failed = ("turn/completed", turn("failed", error("gone")));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_an_item() {
+    fn a_warning_becomes_an_error_item() {
         let warning = json!({ "summary": "look here", "details": null });
         assert_eq!(
             printed(&[("configWarning", warning)]),

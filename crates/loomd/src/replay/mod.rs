@@ -1,5 +1,5 @@
-//! `loomd replay`: runs a stored thread again, in a folder of its own, with what the model answered and what tools
-//! gave back taken from its file, and reports where the agent now does something else.
+//! `loomd replay`: runs a stored thread again in a temporary home, with the model's answers and the tools' results
+//! taken from its rollout, and reports the first difference.
 
 mod report;
 
@@ -18,33 +18,35 @@ use loomd_server::replay::{Aside, Part, Replayed, Script, Turn, compare};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::cli::{Overrides, TopOverrides, Usage};
+use crate::cli::{Overrides, TopOverrides, UsageError};
 use crate::find::find;
 use crate::run::{self, Color, Screen};
-use crate::setup::{Setup, block_on, leave};
-use report::Report;
+use crate::setup::{Setup, block_on, close_client};
+use report::ReplayReport;
 
-/// A replayed turn waits for nothing but itself, and for the pauses between failed calls of a recording.
-const SILENCE: Duration = Duration::from_secs(150);
+/// Longest time without an event. A replayed turn waits only for itself and for the pauses between failed calls of a
+/// recording.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// How often an answer that broke off is asked for again, where the thread's own file does not say how often it was.
+/// Retries of a broken stream, if the rollout does not record their number.
 const RETRIES: u64 = 100;
 
-/// What holds in every project; the replay reads it where it works.
+/// Instructions for all projects; copied to the replay's home.
 const HOME_DOCS: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
 #[derive(Args)]
-#[command(after_help = "Exit status: 0 when nothing differs, 1 when something does, 2 when it cannot be replayed.")]
+#[command(after_help = "Exit status: 0 if nothing differs, 1 if something does, 2 if the thread cannot be replayed.")]
 pub struct Replay {
-    /// The thread: its id, the beginning of its id, its name, or `last`
+    /// The thread: its id, a prefix of its id, its name, or `last`
     pub thread: String,
-    /// Take the model's answers from a recording of the thread (see LOOMD_RECORD), which has more of them
+    /// Take the model's answers from a recording of the thread (see LOOMD_RECORD), which is more complete than the
+    /// rollout
     #[arg(long, value_name = "FILE")]
     pub recording: Option<PathBuf>,
-    /// Leave aside what the model is told of its situation: permissions, the folder, AGENTS.md
+    /// Do not compare the context messages about permissions, the folder and AGENTS.md
     #[arg(long)]
     pub without_situation: bool,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -53,9 +55,9 @@ pub struct Replay {
 
 pub fn run(top: TopOverrides, arguments: Replay) -> Result<ExitCode> {
     let json = arguments.json;
-    let report = replay(top, arguments).map_err(|error| match error.is::<Usage>() {
+    let report = replay(top, arguments).map_err(|error| match error.is::<UsageError>() {
         true => error,
-        false => Usage::new(format!("{error:#}")),
+        false => UsageError::new(format!("{error:#}")),
     })?;
     report.print(&mut Screen::stdout(Color::Auto), json)?;
     Ok(match report.difference {
@@ -65,69 +67,69 @@ pub fn run(top: TopOverrides, arguments: Replay) -> Result<ExitCode> {
     })
 }
 
-fn replay(top: TopOverrides, arguments: Replay) -> Result<Report> {
+fn replay(top: TopOverrides, arguments: Replay) -> Result<ReplayReport> {
     let cwd = run::folder(None)?;
     let overrides = top.with(arguments.overrides);
     let recording = arguments.recording.as_deref().map(read).transpose()?;
     block_on(async {
-        let path = stored(Setup::new(&overrides)?, &arguments.thread, &cwd).await?;
+        let path = rollout_path(Setup::new(&overrides)?, &arguments.thread, &cwd).await?;
         let rollout = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let script = Script::read(rollout)?;
         let setup = Setup::new(&overrides)?;
         let home = setup.sources.home.to_path_buf();
-        let place = Place::new(&home, &path)?;
-        let aside = Aside { situation: arguments.without_situation, home: (text(&place.home), text(&home)) };
+        let replay_home = ReplayHome::new(&home, &path)?;
+        let aside = Aside { situation: arguments.without_situation, home: (text(&replay_home.home), text(&home)) };
         let replayed = Replayed::new(&script, aside.clone());
         let scenario = recording.as_deref().unwrap_or(&script.scenario);
         let scenario = Scenario::of_thread(scenario, &script.meta.id.to_string());
         let replay = loomd_server::Replay {
-            home: place.home.clone(),
+            home: replay_home.home.clone(),
             replayed: replayed.clone(),
-            scenario: scenario.map_err(|problem| Usage::new(format!("the recording cannot be played: {problem}")))?,
+            scenario: scenario.map_err(|problem| UsageError::new(format!("invalid recording: {problem}")))?,
             retries: recording.is_none().then_some(RETRIES),
         };
         let options = run::options("loomd-replay").experimental_api(true);
         let (client, events) = setup.replay(replay, options).await?;
-        // Nobody reads them.
+        // Without a reader, the queue of events would grow.
         drop(events);
-        let report = play(&client, script, &replayed, &place, &aside).await;
-        leave(&client).await;
+        let report = play(&client, script, &replayed, &replay_home, &aside).await;
+        close_client(&client).await;
         report
     })
 }
 
-/// The file of a thread.
-async fn stored(setup: Setup, name: &str, cwd: &str) -> Result<PathBuf> {
+/// Returns the path of a thread's rollout.
+async fn rollout_path(setup: Setup, name: &str, cwd: &str) -> Result<PathBuf> {
     let (client, events) = setup.connect(run::options("loomd-replay")).await?;
     drop(events);
     let found = async {
         let id = find(&client, name, Some(cwd)).await?;
         let thread = client.read_thread(&id, false).await?;
-        thread.path.map(PathBuf::from).context("this thread has no file")
+        thread.path.map(PathBuf::from).context("this thread has no rollout")
     };
     let found = found.await;
-    leave(&client).await;
+    close_client(&client).await;
     found
 }
 
-/// Where a replay takes place: a home that is gone afterwards, and the thread's file in it.
-struct Place {
+/// The temporary home of a replay, with the rollout of the replayed thread.
+struct ReplayHome {
     home: PathBuf,
     file: PathBuf,
     _folder: TempDir,
 }
 
-impl Place {
+impl ReplayHome {
     fn new(home: &Path, rollout: &Path) -> Result<Self> {
-        let folder = TempDir::with_prefix("loomd-replay-").context("no temporary folder can be made")?;
-        let place = folder.path().canonicalize()?;
+        let folder = TempDir::with_prefix("loomd-replay-").context("cannot create a temporary folder")?;
+        let replay_home = folder.path().canonicalize()?;
         for name in HOME_DOCS {
             if home.join(name).is_file() {
-                fs::copy(home.join(name), place.join(name))?;
+                fs::copy(home.join(name), replay_home.join(name))?;
             }
         }
-        let file = place.join(rollout.file_name().context("a rollout has a name")?);
-        Ok(Self { home: place, file, _folder: folder })
+        let file = replay_home.join(rollout.file_name().context("the rollout has no file name")?);
+        Ok(Self { home: replay_home, file, _folder: folder })
     }
 
     fn append(&self, lines: &[u8]) -> Result<()> {
@@ -140,17 +142,17 @@ async fn play(
     client: &Client,
     mut script: Script,
     replayed: &Replayed,
-    place: &Place,
+    replay_home: &ReplayHome,
     aside: &Aside,
-) -> Result<Report> {
+) -> Result<ReplayReport> {
     let parts = std::mem::take(&mut script.parts);
-    let mut report = Report::new(&script.meta.id.to_string());
+    let mut report = ReplayReport::new(&script.meta.id.to_string());
     let mut numbers = Vec::new();
     let mut thread = None;
     for part in parts {
         match part {
             Part::Copied(copied) => {
-                place.append(&script.text(&copied))?;
+                replay_home.append(&script.text(&copied))?;
                 if let Some((turn, why)) = copied.turn {
                     report.copied(turn, why);
                 }
@@ -159,7 +161,7 @@ async fn play(
                 numbers.push((turn.id.clone(), turn.number));
                 let (thread, events) = match &mut thread {
                     Some(open) => open,
-                    none => none.insert(open(client, &script, place, &turn).await?),
+                    none => none.insert(open(client, &script, replay_home, &turn).await?),
                 };
                 report.replayed += 1;
                 run_turn(thread, events, replayed, *turn).await?;
@@ -170,10 +172,11 @@ async fn play(
             }
         }
     }
-    let now = fs::read(&place.file)?;
+    let now = fs::read(&replay_home.file)?;
     let number = |id: &str| numbers.iter().find(|(known, _)| known == id).map(|(_, number)| *number);
     let shown = compare(script.meta.id, script.rollout(), &now, aside, number);
-    // What is told is noticed at once; what is shown only in the end, but it may have come before.
+    // A difference in the context is found at once, one in the items only at the end, but the latter may be of an
+    // earlier turn.
     report.difference = match (report.difference.take(), shown) {
         (Some(told), Some(shown)) => Some(if shown.turn < told.turn { shown } else { told }),
         (told, shown) => told.or(shown),
@@ -181,11 +184,11 @@ async fn play(
     Ok(report)
 }
 
-/// Takes up what has been copied so far.
-async fn open(client: &Client, script: &Script, place: &Place, first: &Turn) -> Result<(Thread, Events)> {
+/// Resumes the thread from the part copied so far.
+async fn open(client: &Client, script: &Script, replay_home: &ReplayHome, first: &Turn) -> Result<(Thread, Events)> {
     let meta = &script.meta;
     let params = |provider: Option<String>| ThreadResumeParams {
-        path: Some(text(&place.file)),
+        path: Some(text(&replay_home.file)),
         cwd: Some(meta.cwd.clone()),
         model_provider: provider,
         developer_instructions: first.context.as_ref().and_then(|context| context.developer_instructions.clone()),
@@ -194,7 +197,7 @@ async fn open(client: &Client, script: &Script, place: &Place, first: &Turn) -> 
     };
     let thread = match client.resume_thread(params(meta.model_provider.clone())).await {
         Ok(thread) => thread,
-        // Its provider may be configured no more, and is not called anyway.
+        // Its provider may no longer be configured, and is not called anyway.
         Err(_) => client.resume_thread(params(None)).await?,
     };
     let events = thread.events();
@@ -206,24 +209,24 @@ async fn run_turn(thread: &Thread, events: &mut Events, replayed: &Replayed, tur
     replayed.begin(turn);
     match params {
         Some(params) => _ = thread.client().turn_start(params).await?,
-        // The only other thing that is replayed.
+        // Compaction is the only other task that is replayed.
         None => thread.compact().await?,
     }
     loop {
-        match timeout(SILENCE, events.next()).await {
+        match timeout(IDLE_TIMEOUT, events.next()).await {
             Ok(Some(event)) => {
                 if let Some(ServerNotification::TurnCompleted(_)) = event?.notification() {
                     return Ok(());
                 }
             }
-            Ok(None) => bail!("the server is gone"),
-            Err(_) => bail!("turn {number} does not come to its end"),
+            Ok(None) => bail!("the connection to the server ended"),
+            Err(_) => bail!("turn {number} does not end"),
         }
     }
 }
 
 fn read(file: &Path) -> Result<String> {
-    fs::read_to_string(file).map_err(|error| Usage::new(format!("cannot read {}: {error}", file.display())))
+    fs::read_to_string(file).map_err(|error| UsageError::new(format!("cannot read {}: {error}", file.display())))
 }
 
 fn text(path: &Path) -> String {

@@ -1,4 +1,4 @@
-//! What came of a replay, for people and for programs.
+//! The result of a replay, as text or JSON.
 
 use std::io;
 
@@ -9,28 +9,28 @@ use crate::run::Screen;
 use crate::show::{Paint, lines};
 
 #[derive(Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     thread: String,
-    /// How many turns were run again.
+    /// Number of replayed turns.
     pub replayed: usize,
-    /// Those that could not be.
-    copied: Vec<Copied>,
+    /// Turns that could not be replayed.
+    copied: Vec<CopiedTurn>,
     pub difference: Option<Difference>,
 }
 
 #[derive(Serialize)]
-struct Copied {
+struct CopiedTurn {
     turn: usize,
     why: &'static str,
 }
 
-impl Report {
+impl ReplayReport {
     pub fn new(thread: &str) -> Self {
         Self { thread: thread.into(), replayed: 0, copied: Vec::new(), difference: None }
     }
 
     pub fn copied(&mut self, turn: usize, why: &'static str) {
-        self.copied.push(Copied { turn, why });
+        self.copied.push(CopiedTurn { turn, why });
     }
 
     pub fn print(&self, screen: &mut Screen, json: bool) -> io::Result<()> {
@@ -39,12 +39,12 @@ impl Report {
         }
         let style = screen.style();
         let mut text = String::new();
-        for Copied { turn, why } in &self.copied {
-            text += &format!("turn {turn} was copied and not replayed: {why}\n");
+        for CopiedTurn { turn, why } in &self.copied {
+            text += &format!("turn {turn} was not replayed: {why}\n");
         }
         let turns = |count: usize| if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") };
         match &self.difference {
-            None if self.replayed == 0 => text += "there is nothing to replay\n",
+            None if self.replayed == 0 => text += "nothing to replay\n",
             None => text += &format!("{} replayed, no difference\n", turns(self.replayed)),
             Some(Difference { turn, place, recorded, replayed }) => {
                 text += &format!("turn {turn} differs in {}\n", lines(place).join(" "));

@@ -8,20 +8,19 @@ use loomd_protocol::{AskForApproval, SandboxMode};
 use super::screen::Color;
 use crate::cli::Overrides;
 
-/// Shown below the help.
 pub const EXIT_STATUS: &str = "\
 Exit status:
   0  the turn is done
   1  the turn failed, or could not be started
-  2  the command line makes no sense
-  3  the turn was interrupted, or something that the agent asked for was refused
+  2  invalid arguments
+  3  the turn was interrupted, or an approval was declined
 
-Where stdout is no terminal, it gets the agent's last message only; everything else goes to stderr.";
+If stdout is no terminal, it gets only the agent's last message; everything else goes to stderr.";
 
 #[derive(Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct Run {
-    /// What the agent is asked to do; `-` reads it from stdin
+    /// The prompt; `-` reads it from stdin
     pub prompt: Option<String>,
     /// Print every notification of the server, one JSON object per line
     #[arg(long)]
@@ -29,31 +28,31 @@ pub struct Run {
     /// A JSON Schema that the last message must follow
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
-    /// Go on with a thread: its id, the beginning of it, its name, or `last` for the last one in this folder
+    /// Resume a thread: its id, a prefix of its id, its name, or `last` for the last used one in this folder
     #[arg(long, value_name = "ID|last")]
     pub resume: Option<String>,
-    /// An image to look at; may be repeated
+    /// An image to attach; may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// The model to use
     #[arg(short, long)]
     pub model: Option<String>,
-    /// Who serves the model: a provider of config.toml, or one that is built in
+    /// The provider: one of config.toml, or a built-in one
     #[arg(long, value_name = "ID")]
     pub provider: Option<String>,
     /// The folder to work in
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cd: Option<PathBuf>,
-    /// What commands may do
+    /// What sandboxed commands may do
     #[arg(short, long, value_name = "MODE")]
     pub sandbox: Option<Sandbox>,
-    /// When to ask for approval
+    /// When to request approval
     #[arg(short, long, value_name = "POLICY", alias = "ask-for-approval")]
-    pub ask: Option<Ask>,
+    pub ask: Option<ApprovalPolicy>,
     /// The profile of config.toml to use
     #[arg(short, long)]
     pub profile: Option<String>,
-    /// Keep nothing of it on disk
+    /// Do not store the thread
     #[arg(long, conflicts_with = "resume")]
     pub ephemeral: bool,
     /// When to use colour
@@ -65,11 +64,11 @@ pub struct Run {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sandbox {
-    /// Commands may read
+    /// Commands can only read
     ReadOnly,
-    /// Commands may also write below the folder
+    /// Commands can also write to the workspace
     WorkspaceWrite,
-    /// Commands may do anything
+    /// Commands run without a sandbox
     DangerFullAccess,
 }
 
@@ -84,24 +83,24 @@ impl From<Sandbox> for SandboxMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Ask {
-    /// Before every command that is not known to be harmless
+pub enum ApprovalPolicy {
+    /// Before every command that is not known to be safe
     Untrusted,
-    /// When a command failed in the sandbox
+    /// After a command failed in the sandbox
     OnFailure,
-    /// When the agent asks for it
+    /// When the model requests it
     OnRequest,
-    /// Never: what is not allowed fails
+    /// Never: what the sandbox denies fails
     Never,
 }
 
-impl From<Ask> for AskForApproval {
-    fn from(ask: Ask) -> Self {
+impl From<ApprovalPolicy> for AskForApproval {
+    fn from(ask: ApprovalPolicy) -> Self {
         match ask {
-            Ask::Untrusted => Self::Untrusted,
-            Ask::OnFailure => Self::OnFailure,
-            Ask::OnRequest => Self::OnRequest,
-            Ask::Never => Self::Never,
+            ApprovalPolicy::Untrusted => Self::Untrusted,
+            ApprovalPolicy::OnFailure => Self::OnFailure,
+            ApprovalPolicy::OnRequest => Self::OnRequest,
+            ApprovalPolicy::Never => Self::Never,
         }
     }
 }

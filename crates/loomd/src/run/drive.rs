@@ -1,4 +1,4 @@
-//! One turn from its start to its end: what happens is shown, what is asked is answered, and Ctrl-C stops it.
+//! Runs one turn to its end: shows events, asks questions, and interrupts the turn at Ctrl-C.
 
 use std::time::Duration;
 
@@ -9,44 +9,44 @@ use loomd_client::{Client, Error, Events, Turn};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::asker::Questions;
+use super::handler::Questions;
 use super::keyboard::Keyboard;
 use super::question::{Answer, Question};
 use super::view::View;
 
-/// How often the line that says what is going on moves.
+/// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How a turn ended, for scripts: each has an exit status.
+/// How a turn ended; each value has an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitReason {
     Done,
     Failed,
-    /// It was interrupted, or something that it asked for was refused.
+    /// Interrupted, or an approval was declined.
     Stopped,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub ending: Ending,
+pub struct TurnOutcome {
+    pub exit: ExitReason,
     /// The agent's last message.
     pub message: Option<String>,
-    /// Somebody is in a hurry: nothing is waited for any more.
+    /// Ctrl-C was pressed twice: the program ends without closing the connection.
     pub at_once: bool,
 }
 
-/// Where the turn runs, and everything that the server says and asks.
-pub struct Stage<'a> {
+/// The connection that a turn runs on, and the source of answers.
+pub struct TurnContext<'a> {
     pub client: &'a Client,
     pub events: &'a mut Events,
     pub questions: &'a mut Questions,
-    /// Who answers; without one everything is refused.
+    /// Reads answers; without one every question is declined.
     pub keyboard: Option<Keyboard>,
 }
 
-pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Result<Ended> {
-    let Stage { client, events, questions, mut keyboard } = stage;
+pub async fn drive(mut turn: Turn, stage: TurnContext<'_>, view: &mut impl View) -> Result<TurnOutcome> {
+    let TurnContext { client, events, questions, mut keyboard } = stage;
     let mut signals = Signals::new()?;
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -56,10 +56,10 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
             biased;
             () = signals.next() => {
                 if stopping {
-                    return Ok(Ended { ending: Ending::Stopped, message: None, at_once: true });
+                    return Ok(TurnOutcome { exit: ExitReason::Stopped, message: None, at_once: true });
                 }
                 stopping = true;
-                view.warn("interrupting", "once more to end at once")?;
+                view.warn("interrupting", "press Ctrl-C again to quit at once")?;
                 interrupt(client, &turn);
             }
             Some(event) = events.next() => view.event(&event?)?,
@@ -67,46 +67,46 @@ pub async fn drive(mut turn: Turn, stage: Stage<'_>, view: &mut impl View) -> Re
                 Some(event) => _ = event?,
                 None => break,
             },
-            () = withdrawn(&mut open) => {
+            () = resolved(&mut open) => {
                 open = None;
                 keyboard.iter_mut().for_each(Keyboard::end);
-                view.entered();
+                view.line_entered();
             }
-            line = typed(&mut keyboard), if open.is_some() => {
-                view.entered();
+            line = next_line(&mut keyboard), if open.is_some() => {
+                view.line_entered();
                 let Some(question) = open.take() else { continue };
-                match question.understand(line.as_deref()) {
+                match question.parse(line.as_deref()) {
                     Some(answer) => {
                         refused |= answer.is_refusal();
                         question.answer(answer);
                     }
-                    None => open = ask(question, true, &mut keyboard, view)?,
+                    None => open = open_question(question, true, &mut keyboard, view)?,
                 }
             }
             Some(question) = questions.recv(), if open.is_none() => {
-                open = ask(question, false, &mut keyboard, view)?;
+                open = open_question(question, false, &mut keyboard, view)?;
                 refused |= open.is_none();
             }
             _ = ticks.tick(), if open.is_none() => view.tick()?,
         }
     }
-    // Both streams have the same events; what the turn ended with may still wait in the other one.
+    // Both streams have the same events; the other one may still have unread ones.
     while let Some(Some(event)) = events.next().now_or_never() {
         view.event(&event?)?;
     }
-    ended(turn, refused).await
+    outcome(turn, refused).await
 }
 
-/// Shows a question, for the first time or again. One that nobody can answer is refused, and `None`.
-fn ask(
+/// Shows a question, for the first time or again. Without a terminal it is declined, and this returns `None`.
+fn open_question(
     question: Question,
     again: bool,
     keyboard: &mut Option<Keyboard>,
     view: &mut impl View,
 ) -> Result<Option<Question>> {
     let listens = |keyboard: &mut Keyboard| keyboard.begin(question.is_secret()).is_ok();
-    if view.can_ask() && keyboard.as_mut().is_some_and(listens) {
-        let shown = if again { view.ask_again(&question) } else { view.ask(&question) };
+    if view.is_interactive() && keyboard.as_mut().is_some_and(listens) {
+        let shown = if again { view.show_hint(&question) } else { view.show_question(&question) };
         return shown.map(|()| Some(question)).map_err(Into::into);
     }
     view.warn("refused", &question.refusal())?;
@@ -114,39 +114,39 @@ fn ask(
     Ok(None)
 }
 
-async fn withdrawn(question: &mut Option<Question>) {
+async fn resolved(question: &mut Option<Question>) {
     match question {
-        Some(question) => question.withdrawn().await,
+        Some(question) => question.resolved().await,
         None => std::future::pending().await,
     }
 }
 
-async fn typed(keyboard: &mut Option<Keyboard>) -> Option<String> {
+async fn next_line(keyboard: &mut Option<Keyboard>) -> Option<String> {
     keyboard.as_mut()?.line().await
 }
 
-/// Does not wait: the turn's end says whether it worked.
+/// Does not wait for the response: the end of the turn shows the result.
 fn interrupt(client: &Client, turn: &Turn) {
     let (client, thread_id, turn_id) = (client.clone(), turn.thread_id().to_owned(), turn.id().to_owned());
     tokio::spawn(async move { client.interrupt_turn(&thread_id, &turn_id).await });
 }
 
-async fn ended(turn: Turn, refused: bool) -> Result<Ended> {
+async fn outcome(turn: Turn, refused: bool) -> Result<TurnOutcome> {
     match turn.finish().await {
         Ok(done) => {
             let is_done = done.turn.status == TurnStatus::Completed && !refused;
-            let ending = if is_done { Ending::Done } else { Ending::Stopped };
-            Ok(Ended { ending, message: done.agent_message, at_once: false })
+            let exit = if is_done { ExitReason::Done } else { ExitReason::Stopped };
+            Ok(TurnOutcome { exit, message: done.agent_message, at_once: false })
         }
-        // It has been shown.
+        // The error has been shown.
         Err(Error::TurnFailed(done)) => {
-            Ok(Ended { ending: Ending::Failed, message: done.agent_message, at_once: false })
+            Ok(TurnOutcome { exit: ExitReason::Failed, message: done.agent_message, at_once: false })
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Ctrl-C, and whatever else asks a program to end.
+/// SIGINT and SIGTERM.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

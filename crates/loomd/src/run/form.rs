@@ -1,4 +1,4 @@
-//! A form that an MCP server wants to have filled in: what to say about each field, and what a typed line means for it.
+//! Forms of MCP servers: the description of each field, and the value of a typed line.
 
 use loomd_client::protocol::{
     JsonValue, McpElicitationConstOption, McpElicitationEnumSchema, McpElicitationMultiSelectEnumSchema,
@@ -22,18 +22,18 @@ enum Kind {
     Text { shortest: usize, longest: Option<usize>, format: Option<McpElicitationStringFormat> },
     Number { whole: bool, least: Option<f64>, most: Option<f64> },
     YesOrNo,
-    One(Vec<Choice>),
-    Several { choices: Vec<Choice>, fewest: usize, most: Option<usize> },
+    One(Vec<FieldOption>),
+    Several { choices: Vec<FieldOption>, fewest: usize, most: Option<usize> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Choice {
+struct FieldOption {
     value: String,
     title: String,
 }
 
-/// What a line says about a field: a value, or that it stays empty.
-pub type Entry = Option<JsonValue>;
+/// The value of a field; `None` leaves it empty.
+pub type FieldValue = Option<JsonValue>;
 
 pub fn fields(schema: McpElicitationSchema) -> Vec<Field> {
     let required = schema.required.unwrap_or_default();
@@ -83,7 +83,7 @@ impl Field {
         Self { title: title.unwrap_or_else(|| name.clone()), name, description, required, default, kind }
     }
 
-    /// What is to be known before something is typed.
+    /// The lines shown before input.
     pub fn details(&self) -> Vec<String> {
         let empty = match &self.default {
             Some(value) => Some(format!("(Enter for {})", plain(value))),
@@ -92,14 +92,14 @@ impl Field {
         self.description.iter().cloned().chain(self.kind.expected()).chain(empty).collect()
     }
 
-    /// The lines from which to choose.
+    /// The options to choose from, as lines.
     pub fn choices(&self) -> Vec<String> {
         let (Kind::One(choices) | Kind::Several { choices, .. }) = &self.kind else { return Vec::new() };
         choices.iter().zip(1..).map(|(choice, number)| format!("{number}  {}", choice.title)).collect()
     }
 
-    /// What a typed line means; `None` when it does not fit.
-    pub fn understand(&self, line: &str) -> Option<Entry> {
+    /// Returns the value of a typed line; `None` if it is invalid.
+    pub fn parse(&self, line: &str) -> Option<FieldValue> {
         if line.is_empty() {
             return (self.default.is_some() || !self.required).then(|| self.default.clone());
         }
@@ -108,7 +108,7 @@ impl Field {
 }
 
 impl Kind {
-    /// What may be typed, where that is not plain.
+    /// A description of the valid input, unless any text is valid.
     fn expected(&self) -> Option<String> {
         let range = |least: Option<String>, most: Option<String>| match (least, most) {
             (None, None) => String::new(),
@@ -169,14 +169,14 @@ impl Kind {
     }
 }
 
-/// A choice by its number, its value or its title.
-fn pick<'a>(choices: &'a [Choice], word: &str) -> Option<&'a str> {
+/// An option by its number, value or title.
+fn pick<'a>(choices: &'a [FieldOption], word: &str) -> Option<&'a str> {
     let numbered = word.parse().ok().and_then(|number: usize| choices.get(number.checked_sub(1)?));
     let named = || choices.iter().find(|choice| choice.value == word || choice.title == word);
     numbered.or_else(named).map(|choice| choice.value.as_str())
 }
 
-/// Whole numbers are written without a point; those beyond what a float can count are no answer.
+/// Integers are written without a decimal point; those that a float cannot represent exactly are invalid.
 fn json_number(value: f64, whole: bool) -> Option<JsonValue> {
     const COUNTABLE: f64 = 9_007_199_254_740_992.0;
     match whole {
@@ -186,20 +186,20 @@ fn json_number(value: f64, whole: bool) -> Option<JsonValue> {
     }
 }
 
-fn untitled(values: Vec<String>) -> Vec<Choice> {
-    values.into_iter().map(|value| Choice { title: value.clone(), value }).collect()
+fn untitled(values: Vec<String>) -> Vec<FieldOption> {
+    values.into_iter().map(|value| FieldOption { title: value.clone(), value }).collect()
 }
 
-fn titled(options: Vec<McpElicitationConstOption>) -> Vec<Choice> {
-    options.into_iter().map(|option| Choice { value: option.r#const, title: option.title }).collect()
+fn titled(options: Vec<McpElicitationConstOption>) -> Vec<FieldOption> {
+    options.into_iter().map(|option| FieldOption { value: option.r#const, title: option.title }).collect()
 }
 
-fn several_of(choices: Vec<Choice>, fewest: Option<u64>, most: Option<u64>) -> Kind {
+fn several_of(choices: Vec<FieldOption>, fewest: Option<u64>, most: Option<u64>) -> Kind {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Kind::Several { choices, fewest: fewest.map_or(0, count), most: most.map(count) }
 }
 
-/// A value as somebody would type it.
+/// A value as a user would type it.
 fn plain(value: &JsonValue) -> String {
     match value {
         JsonValue::String(text) => text.clone(),
@@ -223,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_line_is_a_value_or_does_not_fit() {
+    fn typed_lines_become_values_or_are_invalid() {
         let check = |property: JsonValue, lines: &[(&str, Option<JsonValue>)]| {
             let field = field(property.clone(), true);
             for (line, value) in lines {
-                assert_eq!(field.understand(line), value.clone().map(Some), "{property} {line:?}");
+                assert_eq!(field.parse(line), value.clone().map(Some), "{property} {line:?}");
             }
         };
         check(
@@ -264,16 +264,16 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_is_the_default_or_nothing() {
+    fn an_empty_line_is_the_default_or_empty() {
         let text = json!({ "type": "string" });
-        assert_eq!(field(text.clone(), true).understand(""), None);
-        assert_eq!(field(text, false).understand(""), Some(None));
+        assert_eq!(field(text.clone(), true).parse(""), None);
+        assert_eq!(field(text, false).parse(""), Some(None));
         let preset = json!({ "type": "integer", "default": 5 });
-        assert_eq!(field(preset, true).understand(""), Some(Some(json!(5))));
+        assert_eq!(field(preset, true).parse(""), Some(Some(json!(5))));
     }
 
     #[test]
-    fn a_field_says_what_it_takes() {
+    fn fields_describe_their_valid_input() {
         for (property, required, details) in [
             (json!({ "type": "string" }), true, vec![]),
             (

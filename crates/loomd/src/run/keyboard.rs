@@ -1,5 +1,5 @@
-//! Lines that somebody types, whatever stdin is: they are read from the terminal itself. Nothing is read before the
-//! first question, what was typed before a question is no answer to it, and secrets are not shown while they are typed.
+//! [`Keyboard`]: lines typed at the terminal, read from `/dev/tty` whatever stdin is. Nothing is read before the
+//! first question, input typed before a question is discarded, and secrets are not echoed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,24 +8,24 @@ use std::thread;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
-/// Lines that were typed and not taken. People type one per question.
+/// Capacity of the queue of typed lines.
 const TYPED: usize = 16;
 
 pub struct Keyboard {
     terminal: File,
     lines: Option<mpsc::Receiver<String>>,
-    /// How the terminal was before it began to hide what is typed.
+    /// The terminal's modes before echo was switched off.
     usual: Option<Termios>,
 }
 
 impl Keyboard {
-    /// `None` when this process has no terminal.
+    /// `None` if this process has no terminal.
     pub fn open() -> Option<Self> {
         let terminal = File::open("/dev/tty").ok().filter(|file| isatty(file))?;
         Some(Self { terminal, lines: None, usual: None })
     }
 
-    /// Forgets what was typed so far, and listens. Fails where a secret would be seen.
+    /// Discards earlier input and starts reading. Fails if echo cannot be switched off for a secret.
     pub fn begin(&mut self, secret: bool) -> io::Result<()> {
         self.end();
         if secret {
@@ -39,21 +39,21 @@ impl Keyboard {
         Ok(())
     }
 
-    /// The next line; `None` at the end of the input. Dropping the future loses nothing.
+    /// The next line; `None` at the end of the input. Cancel-safe.
     pub async fn line(&mut self) -> Option<String> {
         let line = self.lines.as_mut()?.recv().await;
         self.end();
         line
     }
 
-    /// Shows again what is typed.
+    /// Switches echo on again.
     pub fn end(&mut self) {
         if let Some(usual) = self.usual.take() {
             _ = tcsetattr(&self.terminal, OptionalActions::Now, &usual);
         }
     }
 
-    /// Shows no more of what is typed than the end of the line.
+    /// Switches echo off, except for line ends.
     fn hide(&mut self) -> io::Result<()> {
         let usual = tcgetattr(&self.terminal)?;
         let mut hidden = usual.clone();
@@ -65,14 +65,14 @@ impl Keyboard {
     }
 }
 
-/// The terminal outlives us.
+/// Restores the terminal's modes.
 impl Drop for Keyboard {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// On a thread of its own, which cannot be woken and ends with the process.
+/// Reads lines on a thread, which cannot be woken and ends with the process.
 fn read(terminal: File) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(TYPED);
     thread::spawn(move || {

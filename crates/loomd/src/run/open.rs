@@ -1,4 +1,4 @@
-//! Opening the thread that a turn runs in, and starting the turn or the review.
+//! Opens the thread of a turn, and starts the turn or the review.
 
 use anyhow::Result;
 use loomd_client::protocol::{
@@ -9,10 +9,10 @@ use loomd_client::{Client, Input, Thread, Turn, resume};
 
 use crate::find::find;
 
-/// A turn as a command line describes it. What is `None` is the configuration's choice, or the thread's.
-pub struct Wanted {
+/// A turn as requested on the command line. `None` is the configuration's or the thread's value.
+pub struct TurnRequest {
     pub task: Task,
-    /// The thread to go on with, as [`find`] takes it; a new one without.
+    /// The thread to resume, as [`find`] takes it; `None` starts one.
     pub resume: Option<String>,
     pub ephemeral: bool,
     pub model: Option<String>,
@@ -22,13 +22,12 @@ pub struct Wanted {
     pub ask: Option<AskForApproval>,
 }
 
-/// What the agent is to do.
 pub enum Task {
     Answer { input: Input, output_schema: Option<JsonValue> },
     Review(ReviewTarget),
 }
 
-impl Wanted {
+impl TurnRequest {
     pub async fn open(&self, client: &Client) -> Result<Thread> {
         let Some(name) = &self.resume else {
             let params = ThreadStartParams {
@@ -48,7 +47,7 @@ impl Wanted {
             cwd: Some(self.cwd.clone()),
             approval_policy: self.ask.clone(),
             sandbox: self.sandbox,
-            // Nobody looks at them.
+            // The turns are not shown.
             exclude_turns: true,
             ..resume(find(client, name, Some(&self.cwd)).await?)
         };
@@ -59,7 +58,7 @@ impl Wanted {
         let client = thread.client();
         match self.task {
             Task::Answer { input, output_schema } => {
-                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.say(input) }).await?)
+                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.turn_params(input) }).await?)
             }
             Task::Review(target) => {
                 let thread_id = thread.id().to_owned();

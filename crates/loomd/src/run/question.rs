@@ -1,28 +1,28 @@
-//! A question of the server, and what a typed line means for it. Who asks it is left to [`asker`](super::asker), how it
-//! looks to [`show`](crate::show).
+//! [`Question`]: a server request as shown in the terminal, and how a typed line answers it.
+//! [`handler`](super::handler) makes questions, [`show`](crate::show) renders them.
 
 use loomd_client::protocol::{Secret, ToolRequestUserInputOption};
 use tokio::sync::oneshot;
 
-use super::form::{Entry, Field};
-use crate::show::Asked;
+use super::form::{Field, FieldValue};
+use crate::show::QuestionView;
 
-/// One question that one line answers.
+/// A question that is answered by one line.
 pub struct Question {
     pub title: String,
     pub details: Vec<String>,
     pub reason: Option<String>,
     pub item_id: Option<String>,
-    pub answers: Answers,
+    pub answers: AnswerKind,
     pub reply: oneshot::Sender<Answer>,
 }
 
-pub enum Answers {
-    /// Whether something may be done.
+pub enum AnswerKind {
+    /// An approval.
     Permission(Vec<Choice>),
-    /// One of these, or words of one's own; a secret must not be seen while it is typed.
+    /// One of the options, or free text; a secret is not echoed.
     Words { options: Vec<ToolRequestUserInputOption>, secret: bool },
-    /// A value for a field of a form.
+    /// The value of a form's field.
     Field(Field),
 }
 
@@ -38,28 +38,28 @@ pub enum Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Choice(Choice),
-    /// Whatever is typed may be a secret.
+    /// Typed text, which may be a secret.
     Words(Secret),
-    Entry(Entry),
+    FieldValue(FieldValue),
     Refused,
 }
 
 impl Question {
-    /// Whether what is typed must not be seen.
+    /// Whether echo must be off for the answer.
     pub fn is_secret(&self) -> bool {
-        matches!(self.answers, Answers::Words { secret: true, .. })
+        matches!(self.answers, AnswerKind::Words { secret: true, .. })
     }
 
-    /// Gives it to be shown.
-    pub fn show<R>(&self, show: impl FnOnce(&Asked<'_>) -> R) -> R {
+    /// Calls `show` with the parts to render.
+    pub fn show<R>(&self, show: impl FnOnce(&QuestionView<'_>) -> R) -> R {
         let choices: Vec<String> = match &self.answers {
-            Answers::Permission(choices) => choices.iter().map(|choice| choice.line().to_owned()).collect(),
-            Answers::Words { options, .. } => {
+            AnswerKind::Permission(choices) => choices.iter().map(|choice| choice.line().to_owned()).collect(),
+            AnswerKind::Words { options, .. } => {
                 options.iter().zip(1..).map(|(option, number)| line(number, option)).collect()
             }
-            Answers::Field(field) => field.choices(),
+            AnswerKind::Field(field) => field.choices(),
         };
-        show(&Asked {
+        show(&QuestionView {
             title: &self.title,
             details: &self.details,
             reason: self.reason.as_deref(),
@@ -68,59 +68,60 @@ impl Question {
         })
     }
 
-    /// For whoever typed something else.
+    /// Shown after an invalid line.
     pub fn hint(&self) -> String {
         match &self.answers {
-            Answers::Permission(choices) => {
+            AnswerKind::Permission(choices) => {
                 let keys: Vec<_> = choices.iter().map(|choice| choice.names()[0]).collect();
                 format!("Please type one of {}.", keys.join(", "))
             }
-            Answers::Words { .. } => "Please type an answer.".to_owned(),
-            Answers::Field(_) => "That does not fit.".to_owned(),
+            AnswerKind::Words { .. } => "Please type an answer.".to_owned(),
+            AnswerKind::Field(_) => "Invalid value.".to_owned(),
         }
     }
 
-    /// What it is about and why it is not asked, on one line: for a refusal.
+    /// A one-line message for a question that cannot be asked.
     pub fn refusal(&self) -> String {
         let about = self.details.first().and_then(|detail| detail.lines().next()).unwrap_or_default();
         let hint = match self.answers {
-            Answers::Permission(_) => "; see --ask and --sandbox",
-            Answers::Words { .. } | Answers::Field(_) => "",
+            AnswerKind::Permission(_) => "; see --ask and --sandbox",
+            AnswerKind::Words { .. } | AnswerKind::Field(_) => "",
         };
         let what = format!("{} {about}", self.title);
-        format!("{} (there is nobody to ask{hint})", what.trim_end())
+        format!("{} (no terminal for approval{hint})", what.trim_end())
     }
 
-    /// What a typed line means; `None` when it means nothing. The end of the input is no line.
-    pub fn understand(&self, line: Option<&str>) -> Option<Answer> {
+    /// Returns the answer of a typed line, or of the end of the input (`None`). Returns `None` if the line is
+    /// invalid.
+    pub fn parse(&self, line: Option<&str>) -> Option<Answer> {
         let Some(line) = line.map(str::trim) else { return Some(Answer::Refused) };
         match &self.answers {
-            Answers::Permission(choices) => {
+            AnswerKind::Permission(choices) => {
                 let named = |choice: &&Choice| choice.names().contains(&line.to_lowercase().as_str());
                 choices.iter().find(named).map(|choice| Answer::Choice(*choice))
             }
-            Answers::Words { options, .. } => {
+            AnswerKind::Words { options, .. } => {
                 let option = line.parse().ok().and_then(|number: usize| options.get(number.checked_sub(1)?));
                 let words = option.map_or(line, |option| option.label.as_str());
                 (!words.is_empty()).then(|| Answer::Words(words.to_owned().into()))
             }
-            Answers::Field(field) => field.understand(line).map(Answer::Entry),
+            AnswerKind::Field(field) => field.parse(line).map(Answer::FieldValue),
         }
     }
 
     pub fn answer(self, answer: Answer) {
-        // The server may have withdrawn it.
+        // The server may have resolved the request.
         _ = self.reply.send(answer);
     }
 
-    /// Resolves when nobody waits for the answer any more.
-    pub async fn withdrawn(&mut self) {
+    /// Resolves when the server has resolved the request.
+    pub async fn resolved(&mut self) {
         self.reply.closed().await;
     }
 }
 
 impl Answer {
-    /// Whether the agent does not get what it asked for.
+    /// Whether the request is declined.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused | Self::Choice(Choice::Decline | Choice::Cancel))
     }
@@ -159,16 +160,16 @@ fn line(number: usize, option: &ToolRequestUserInputOption) -> String {
 mod tests {
     use super::*;
 
-    fn question(answers: Answers) -> Question {
+    fn question(answers: AnswerKind) -> Question {
         let (reply, _) = oneshot::channel();
         let title = "May it?".to_owned();
         Question { title, details: vec!["rm x\nrm y".into()], reason: None, item_id: None, answers, reply }
     }
 
     #[test]
-    fn a_typed_line_is_an_answer_or_means_nothing() {
+    fn approvals_take_their_choices_and_reject_other_lines() {
         let choices = vec![Choice::Accept, Choice::AcceptForSession, Choice::AcceptAlways, Choice::Decline];
-        let may = question(Answers::Permission(choices));
+        let may = question(AnswerKind::Permission(choices));
         for (line, meant) in [
             (Some("y"), Some(Answer::Choice(Choice::Accept))),
             (Some(" Yes "), Some(Answer::Choice(Choice::Accept))),
@@ -180,15 +181,16 @@ mod tests {
             (Some("yesterday"), None),
             (None, Some(Answer::Refused)),
         ] {
-            assert_eq!(may.understand(line), meant, "{line:?}");
+            assert_eq!(may.parse(line), meant, "{line:?}");
         }
-        assert_eq!(may.refusal(), "May it? rm x (there is nobody to ask; see --ask and --sandbox)");
+        assert_eq!(may.refusal(), "May it? rm x (no terminal for approval; see --ask and --sandbox)");
     }
 
     #[test]
-    fn a_question_for_words_takes_a_number_or_words() {
+    fn questions_take_an_option_number_or_free_text() {
         let option = |label: &str| ToolRequestUserInputOption { label: label.into(), description: String::new() };
-        let which = question(Answers::Words { options: vec![option("red"), option("blue — dark")], secret: false });
+        let which =
+            question(AnswerKind::Words { options: vec![option("red"), option("blue — dark")], secret: false });
         let words = |text: &str| Some(Answer::Words(text.to_owned().into()));
         for (line, meant) in [
             ("1", words("red")),
@@ -197,8 +199,8 @@ mod tests {
             ("green", words("green")),
             (" ", None),
         ] {
-            assert_eq!(which.understand(Some(line)), meant, "{line:?}");
+            assert_eq!(which.parse(Some(line)), meant, "{line:?}");
         }
-        assert_eq!(which.refusal(), "May it? rm x (there is nobody to ask)");
+        assert_eq!(which.refusal(), "May it? rm x (no terminal for approval)");
     }
 }

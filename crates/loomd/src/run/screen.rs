@@ -1,5 +1,4 @@
-//! The stream that people read: what is printed on it stays, and below it there may be a line that says what is going
-//! on, which comes and goes.
+//! [`Screen`]: the output stream of a terminal. Printed text stays; a status line may be drawn below it and erased.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +9,6 @@ use rustix::termios::tcgetwinsize;
 
 use crate::show::{Paint, Style};
 
-/// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// At a terminal, unless `NO_COLOR` is set
@@ -20,15 +18,15 @@ pub enum Color {
     Never,
 }
 
-/// What a terminal that does not tell its width is taken for.
+/// Assumed width if the terminal reports none.
 const USUAL_WIDTH: usize = 80;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Back to the beginning of the line, and what stands there gone.
+/// Moves to the beginning of the line and erases it.
 const ERASE: &str = "\r\u{1b}[K";
 
-/// What can be written to and measured.
+/// A stream that can be written to and measured.
 trait Output: Write + AsFd {}
 
 impl<T: Write + AsFd> Output for T {}
@@ -38,9 +36,9 @@ pub struct Screen {
     style: Style,
     is_terminal: bool,
     colour: bool,
-    /// Whether whatever is printed next begins a line.
+    /// Whether the cursor is at the beginning of a line.
     fresh: bool,
-    /// Whether the line that comes and goes is there.
+    /// Whether the status line is drawn.
     spinning: bool,
     frame: usize,
 }
@@ -61,7 +59,7 @@ impl Screen {
         Self { out: Box::new(out), style, is_terminal, colour, fresh: true, spinning: false, frame: 0 }
     }
 
-    /// How it looks now: a window may have become wider or narrower.
+    /// Returns the current style: the window may have been resized.
     pub fn measure(&mut self) -> Style {
         if self.is_terminal {
             self.style = Style::new(Some(width(&self.out)), self.colour);
@@ -87,12 +85,12 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Somebody pressed the enter key, which the terminal showed.
-    pub fn entered(&mut self) {
+    /// Notes that the terminal echoed a line end.
+    pub fn line_entered(&mut self) {
         self.fresh = true;
     }
 
-    /// Shows what is going on, at a terminal and when nothing else is on its last line.
+    /// Draws the status line, at a terminal and if the cursor is at the beginning of a line.
     pub fn spin(&mut self, status: &str) -> io::Result<()> {
         if !self.is_terminal || !self.fresh {
             return Ok(());
@@ -104,7 +102,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Takes away the line that comes and goes.
+    /// Erases the status line.
     pub fn rest(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.spinning) {
             self.out.write_all(ERASE.as_bytes())?;
@@ -138,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colour_is_for_terminals_whose_user_wants_it() {
+    fn colour_depends_on_terminal_and_no_color() {
         let check = |color, is_terminal, variables: &[(&str, &str)], expected| {
             let env = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into());
             assert_eq!(in_colour(color, is_terminal, env), expected, "{color:?} {is_terminal} {variables:?}");

@@ -1,4 +1,4 @@
-//! Who a turn is shown to: people, or a program that reads a line per event.
+//! [`View`]: how a turn is shown, as text for people or as one line per event for programs.
 
 use std::io::{self, Write};
 
@@ -9,49 +9,49 @@ use super::question::Question;
 use super::screen::{Color, Screen};
 use crate::show::Renderer;
 
-/// Sees all that happens from the handshake on.
+/// Receives all events from the handshake on.
 pub trait View {
     fn event(&mut self, event: &Event) -> io::Result<()>;
 
-    /// Something that the server does not say.
+    /// Shows a message of this program.
     fn warn(&mut self, word: &str, text: &str) -> io::Result<()>;
 
-    /// Shows a question. Only asked of those who [can ask](Self::can_ask).
-    fn ask(&mut self, _question: &Question) -> io::Result<()> {
+    /// Shows a question. Called only if [`is_interactive`](Self::is_interactive).
+    fn show_question(&mut self, _question: &Question) -> io::Result<()> {
         Ok(())
     }
 
-    /// Says that what was typed is no answer, and waits for another.
-    fn ask_again(&mut self, _question: &Question) -> io::Result<()> {
+    /// Shows that a line was invalid, and waits for another.
+    fn show_hint(&mut self, _question: &Question) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether somebody could answer.
-    fn can_ask(&self) -> bool {
+    /// Whether questions can be shown.
+    fn is_interactive(&self) -> bool {
         false
     }
 
-    /// Somebody pressed the enter key.
-    fn entered(&mut self) {}
+    /// Notes that the terminal echoed a line end.
+    fn line_entered(&mut self) {}
 
-    /// Called many times a second while nothing else happens.
+    /// Called ten times a second while no event is shown.
     fn tick(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A line of JSON per notification, as the server sends it. Other words go to stderr.
-pub struct JsonLines<W> {
+/// Prints each notification as one line of JSON, as received. Messages of this program go to stderr.
+pub struct JsonView<W> {
     out: W,
 }
 
-impl<W: Write> JsonLines<W> {
+impl<W: Write> JsonView<W> {
     pub fn new(out: W) -> Self {
         Self { out }
     }
 }
 
-impl<W: Write> View for JsonLines<W> {
+impl<W: Write> View for JsonView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut line = match &event.kind {
             EventKind::Notification(notification) => notification.encode()?,
@@ -68,19 +68,19 @@ impl<W: Write> View for JsonLines<W> {
     }
 }
 
-/// Text for people. At a terminal all of it goes to stdout. Where stdout is a pipe or a file, it gets the last message
-/// of the agent and nothing else, and the rest goes to stderr.
-pub struct People {
+/// Prints text. At a terminal all of it goes to stdout. If stdout is a pipe or a file, it gets only the agent's last
+/// message, and the rest goes to stderr.
+pub struct TextView {
     thread_id: String,
     screen: Screen,
     renderer: Renderer,
-    /// Where the last message goes, if not to the screen.
+    /// Where the last message goes, unless to the screen.
     answer: Option<Box<dyn Write>>,
     /// A message that may be the last one.
     held: Option<Event>,
 }
 
-impl People {
+impl TextView {
     pub fn new(thread: &Thread, color: Color) -> Self {
         let stdout = Screen::stdout(color);
         let (screen, answer): (_, Option<Box<dyn Write>>) = match stdout.is_terminal() {
@@ -91,12 +91,12 @@ impl People {
         Self { thread_id: thread.id().to_owned(), screen, renderer, answer, held: None }
     }
 
-    /// People make windows wider and narrower.
+    /// Follows the size of the window.
     fn fit(&mut self) {
         self.renderer.restyle(self.screen.measure());
     }
 
-    /// The last words, for whoever wants to go on.
+    /// Prints a closing line, such as how to resume.
     pub fn remark(&mut self, text: &str) -> io::Result<()> {
         let text = self.renderer.remark(text);
         self.screen.print(&text)
@@ -112,7 +112,7 @@ impl People {
         }
     }
 
-    /// The message was not the last one.
+    /// Prints the held message, which was not the last one.
     fn release(&mut self) -> io::Result<()> {
         match self.held.take() {
             Some(held) => self.show(&held),
@@ -121,10 +121,10 @@ impl People {
     }
 }
 
-impl View for People {
+impl View for TextView {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.fit();
-        // What agents that this one started say is theirs.
+        // Events of child agents are not shown.
         if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl View for People {
         };
         match notification {
             ServerNotification::AgentMessageDelta(_) => return Ok(()),
-            // Its text is said again, as a message.
+            // The review's text is repeated as a message.
             ServerNotification::ItemCompleted(completed)
                 if matches!(completed.item, ThreadItem::ExitedReviewMode { .. }) =>
             {
@@ -168,22 +168,22 @@ impl View for People {
         self.screen.print(&text)
     }
 
-    fn ask(&mut self, question: &Question) -> io::Result<()> {
+    fn show_question(&mut self, question: &Question) -> io::Result<()> {
         self.release()?;
-        let text = question.show(|asked| self.renderer.ask(asked));
+        let text = question.show(|asked| self.renderer.question(asked));
         self.screen.print(&text)
     }
 
-    fn ask_again(&mut self, question: &Question) -> io::Result<()> {
+    fn show_hint(&mut self, question: &Question) -> io::Result<()> {
         self.screen.print(&format!("  {}\n> ", question.hint()))
     }
 
-    fn can_ask(&self) -> bool {
+    fn is_interactive(&self) -> bool {
         self.screen.is_terminal()
     }
 
-    fn entered(&mut self) {
-        self.screen.entered();
+    fn line_entered(&mut self) {
+        self.screen.line_entered();
     }
 
     fn tick(&mut self) -> io::Result<()> {
@@ -192,8 +192,8 @@ impl View for People {
     }
 }
 
-/// Nobody is left with half a line.
-impl Drop for People {
+/// Ends an incomplete line.
+impl Drop for TextView {
     fn drop(&mut self) {
         _ = self.screen.rest();
     }

@@ -1,7 +1,7 @@
-//! Text from models and commands, made safe to print: without escape sequences, control characters and marks that
-//! turn the direction of writing. A sequence may arrive in pieces.
+//! Makes text of models and commands safe to print: removes escape sequences, control characters and bidirectional
+//! controls. A sequence may arrive in several chunks.
 
-/// Takes text in pieces and gives what may be printed. Keeps newlines; a tab becomes spaces.
+/// Cleans text chunk by chunk. Keeps newlines; a tab becomes spaces.
 #[derive(Default)]
 pub struct Cleaner {
     state: State,
@@ -13,9 +13,9 @@ enum State {
     Text,
     /// After an escape character.
     Escape,
-    /// In a control sequence, up to its letter.
+    /// In a control sequence, up to its final letter.
     Control,
-    /// In a string for the terminal, up to its end.
+    /// In a string for the terminal (OSC and the like), up to its terminator.
     String,
     /// In such a string, after an escape character.
     StringEscape,
@@ -23,7 +23,7 @@ enum State {
 
 const ESCAPE: char = '\u{1b}';
 
-/// A wider tab would eat a narrow terminal.
+/// Four columns, as eight take too much of a narrow terminal.
 const TAB: &str = "    ";
 
 impl Cleaner {
@@ -43,7 +43,7 @@ impl Cleaner {
                 }
                 (State::Escape, '[') => State::Control,
                 (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String,
-                // Intermediate characters go on, anything else ends it.
+                // Intermediate characters continue the sequence, anything else ends it.
                 (State::Escape, ' '..='/') => State::Escape,
                 (State::Control, ' '..='?') => State::Control,
                 (State::Escape | State::Control, _) => State::Text,
@@ -56,7 +56,8 @@ impl Cleaner {
     }
 }
 
-/// The lines of what a command wrote, as they looked at its end: what a carriage return went back over is gone.
+/// The lines of a command's output as the terminal showed them last: text overwritten after a carriage return is left
+/// out.
 pub fn lines(output: &str) -> Vec<String> {
     let mut cleaner = Cleaner::default();
     output
@@ -66,8 +67,7 @@ pub fn lines(output: &str) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a text with nothing left out: what [`lines`] would drop is written as its escape. For whoever must
-/// see everything.
+/// The lines of a text with nothing left out: what [`lines`] removes is escaped. For text that a user approves.
 pub fn visible(text: &str) -> Vec<String> {
     let show = |line: &str| {
         line.chars().fold(String::with_capacity(line.len()), |mut shown, c| {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_is_left() {
+    fn escape_sequences_and_controls_are_removed() {
         for (given, left) in [
             ("plain\ntext", "plain\ntext"),
             ("a\tb", "a    b"),
@@ -114,20 +114,20 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_shown_as_it_ended() {
+    fn overwritten_progress_lines_are_left_out() {
         assert_eq!(lines("10%\r50%\r100%\ndone\r\n\n"), ["100%", "done"]);
         assert_eq!(lines(""), [] as [&str; 0]);
     }
 
     #[test]
-    fn nothing_is_hidden_from_whoever_must_see_everything() {
+    fn visible_escapes_what_lines_removes() {
         let text = "rm -rf x\rls\n\u{1b}]0;rm y\u{7}ok\u{202e}\tz\n\n";
         assert_eq!(visible(text), [r"rm -rf x\rls", r"\u{1b}]0;rm y\u{7}ok\u{202e}    z"]);
     }
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter_and_nothing_gets_through(text in "[\u{1b}\u{7}\\[\\]a;0m\\\\\n\r\u{9c}]{0,40}", at in 0usize..40) {
+        fn cleaning_does_not_depend_on_chunks(text in "[\u{1b}\u{7}\\[\\]a;0m\\\\\n\r\u{9c}]{0,40}", at in 0usize..40) {
             let at = text.char_indices().map(|(at, _)| at).nth(at).unwrap_or(text.len());
             let whole = clean(&[&text]);
             prop_assert_eq!(clean(&[&text[..at], &text[at..]]), whole.clone());

@@ -1,6 +1,6 @@
-//! Long lists of lines, with the middle left out.
+//! Folds long lists of lines by leaving out the middle.
 
-/// How many lines of the beginning and of the end are shown.
+/// How many lines of the beginning and of the end are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Fold {
     pub first: usize,
@@ -10,11 +10,11 @@ pub struct Fold {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Folded<'a> {
     Line(&'a str),
-    /// This many lines are not shown.
+    /// The number of lines left out.
     Hidden(usize),
 }
 
-/// Hiding a single line saves nothing, so that is not done.
+/// Returns the kept lines. A single line is never left out, as its place is taken by the count.
 pub fn fold<'a>(lines: &'a [String], by: Fold) -> impl Iterator<Item = Folded<'a>> {
     let hidden = lines.len().saturating_sub(by.first.saturating_add(by.last));
     let (first, last) = if hidden > 1 { (by.first, by.last) } else { (lines.len(), 0) };
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_is_left_out_when_that_saves_something() {
+    fn the_middle_of_long_lists_is_left_out() {
         let lines: Vec<String> = (1..=6).map(|number| number.to_string()).collect();
         let show = |first, last| -> Vec<String> {
             fold(&lines, Fold { first, last })

@@ -1,4 +1,4 @@
-//! Items other than messages, each as a few lines: what it is, what came of it, how it ended.
+//! Renders items other than messages, each as a few lines: title, output, result.
 
 use loomd_protocol::{
     CommandExecutionStatus, DynamicToolCallOutputContentItem, DynamicToolCallStatus, FileUpdateChange, JsonValue,
@@ -9,14 +9,14 @@ use super::clean::{Cleaner, lines, visible};
 use super::fold::{Fold, Folded, fold};
 use super::style::{Paint, Style};
 
-/// How lines beside a rule are shown.
+/// How lines beside a rule are folded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
-    /// For a glance; the agent has all of it.
+    /// A command's output: the shortest.
     Output,
-    /// A change is worth more lines than a command's output.
+    /// A diff, with more lines than output.
     Diff,
-    /// All of a change, for whoever has to allow it.
+    /// A whole diff, for an approval.
     WholeDiff,
 }
 
@@ -30,7 +30,7 @@ impl Block {
     }
 }
 
-/// The line that stands over an item while it runs and after; `None` for items that have none.
+/// The title of an item, shown while it runs and after; `None` for items without one.
 pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
     let (mark, text) = match item {
         ThreadItem::CommandExecution { command, .. } => ("$", shown_command(command)),
@@ -44,7 +44,7 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
             ("⇢", format!("{} {}", serde_name(tool), prompt.as_deref().unwrap_or_default()))
         }
         ThreadItem::EnteredReviewMode { review, .. } => ("◇", format!("review of {review}")),
-        ThreadItem::ContextCompaction { .. } => ("≡", "the history is made shorter".to_owned()),
+        ThreadItem::ContextCompaction { .. } => ("≡", "compacting the history".to_owned()),
         _ => return None,
     };
     let text = one_line(&text);
@@ -52,7 +52,7 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
     Some(format!("{} {}\n", style.paint(Paint::Cyan, mark), style.paint(Paint::Bold, &line)))
 }
 
-/// What came of an item, below its title.
+/// The output and the result of an item, below its title.
 pub fn outcome(style: Style, item: &ThreadItem) -> String {
     match item {
         ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } => {
@@ -95,7 +95,7 @@ pub fn outcome(style: Style, item: &ThreadItem) -> String {
     }
 }
 
-/// Everything that a change would do.
+/// The whole diff of a file change.
 pub fn whole_change(style: Style, item: &ThreadItem) -> String {
     match item {
         ThreadItem::FileChange { changes, .. } => {
@@ -105,7 +105,7 @@ pub fn whole_change(style: Style, item: &ThreadItem) -> String {
     }
 }
 
-/// What came of a change that has been shown.
+/// The result of a change that is already on screen.
 pub fn applied(style: Style, status: PatchApplyStatus) -> String {
     match status {
         PatchApplyStatus::Completed => bad_or_good(style, true, "changed"),
@@ -143,10 +143,10 @@ fn change_text(style: Style, change: &FileUpdateChange, by: Block) -> String {
     let whole = by == Block::WholeDiff;
     let mut diff = if whole { visible(&change.diff) } else { lines(&change.diff) };
     match change.kind {
-        // The text of these is the whole file.
+        // The text of an added or deleted file is the whole file.
         PatchChangeKind::Add => diff.iter_mut().for_each(|line| line.insert(0, '+')),
         PatchChangeKind::Delete => diff.iter_mut().for_each(|line| line.insert(0, '-')),
-        // Where it was moved to is in the title, and stood below an empty line or two.
+        // The target of a move is in the title, and followed the diff after one or two empty lines.
         PatchChangeKind::Update { .. } => {
             diff.retain(|line| !line.starts_with("Moved to: "));
             diff.truncate(diff.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
@@ -156,7 +156,7 @@ fn change_text(style: Style, change: &FileUpdateChange, by: Block) -> String {
     format!("{} {}\n{}", style.paint(paint, mark), style.paint(Paint::Bold, &path), block(style, &diff, by))
 }
 
-/// Lines beside a rule, with the middle left out. Lines of a change have their colours.
+/// Lines beside a rule, with the middle left out. Lines of a diff are coloured.
 fn block(style: Style, lines: &[String], by: Block) -> String {
     let rule = style.paint(Paint::Dim, "│");
     let is_diff = by != Block::Output;
@@ -190,13 +190,13 @@ fn bad_or_good(style: Style, good: bool, words: &str) -> String {
 fn took(duration_ms: Option<i64>) -> String {
     match duration_ms {
         Some(ms @ 0..=99) => format!(", {ms}ms"),
-        #[allow(clippy::cast_precision_loss, reason = "nobody counts that far")]
+        #[allow(clippy::cast_precision_loss, reason = "durations are far below 2^52 ms")]
         Some(ms) => format!(", {:.1}s", ms as f64 / 1000.0),
         None => String::new(),
     }
 }
 
-/// The command itself, without the shell that runs it.
+/// The command without the shell that runs it.
 fn shown_command(command: &str) -> String {
     let words = shlex::split(command).unwrap_or_default();
     match words.as_slice() {
@@ -217,7 +217,7 @@ fn shown_arguments(arguments: &JsonValue) -> String {
     }
 }
 
-/// The word that the wire has for a value.
+/// The wire's name of a value.
 fn serde_name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(JsonValue::String(name)) => name,

@@ -1,5 +1,5 @@
-//! A turn in a terminal: from what the server says to text that people read. Nothing here reads or writes; whoever
-//! does asks [`Renderer::show`] what to print for each notification, and [`Renderer::status`] what to say meanwhile.
+//! Renders a turn as text for a terminal. Does no IO: [`Renderer::show`] returns what to print for a notification,
+//! and [`Renderer::status`] the current status.
 
 mod clean;
 mod fold;
@@ -12,6 +12,6 @@ mod tests;
 mod wrap;
 
 pub use clean::lines;
-pub use question::Asked;
+pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};

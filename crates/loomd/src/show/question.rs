@@ -1,21 +1,21 @@
-//! A question that waits for a line from the keyboard. Whoever answers must have seen all of what they allow, so
-//! nothing is cut, folded or hidden here.
+//! Renders a question that waits for a typed line. Nothing is cut, folded or hidden, so that the user sees all of
+//! what is approved.
 
 use super::clean::visible;
 use super::style::{Paint, Style};
 
-pub struct Asked<'a> {
+pub struct QuestionView<'a> {
     pub title: &'a str,
-    /// What it is about, in full.
+    /// The subject, in full.
     pub details: &'a [String],
     pub reason: Option<&'a str>,
-    /// The lines from which to choose.
+    /// The options, as lines.
     pub choices: &'a [String],
-    /// The change that it is about.
+    /// The id of the file change to approve.
     pub item_id: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl QuestionView<'_> {
     pub(super) fn text(&self, style: Style) -> String {
         let mut text =
             format!("{} {}\n", style.paint(Paint::Yellow, "?"), style.paint(Paint::Bold, &plain(self.title)));
@@ -32,7 +32,7 @@ impl Asked<'_> {
     }
 }
 
-/// On one line.
+/// Joins the lines of a text.
 fn plain(text: &str) -> String {
     visible(text).join(" ")
 }

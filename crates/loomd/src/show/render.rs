@@ -1,5 +1,5 @@
-//! What to print for each notification of a turn, in the order they come. What is printed is never taken back, so it
-//! reads the same in a terminal, in a pipe and in a file.
+//! Renders each notification of a turn, in order. Printed text is never changed later, so the output is the same in a
+//! terminal, a pipe and a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,44 +11,44 @@ use loomd_protocol::{
 
 use super::clean::Cleaner;
 use super::items::{applied, checklist, outcome, title, whole_change};
-use super::question::Asked;
+use super::question::QuestionView;
 use super::style::{Paint, Style};
 use super::wrap::Wrap;
 
 pub struct Renderer {
     style: Style,
-    /// What was printed last and may go on.
-    open: Open,
+    /// The last printed block, if it may go on.
+    open: OpenBlock,
     printed: bool,
     text: Wrap,
     cleaner: Cleaner,
-    /// Messages whose text was printed piece by piece.
+    /// Ids of messages that were printed as deltas.
     streamed: BTreeSet<String>,
-    /// Changes to files that are not made yet.
+    /// File changes in progress, by id.
     changes: BTreeMap<String, ThreadItem>,
-    /// Changes that were printed with a question about them.
+    /// Ids of file changes that were printed with an approval question.
     shown: BTreeSet<String>,
     plan: Vec<TurnPlanStep>,
     usage: Option<ThreadTokenUsage>,
-    /// The text of a review. Some servers say it again as a message.
+    /// The text of a review, which some servers repeat as a message.
     review: Option<String>,
-    /// The last error that was printed.
+    /// The last printed error.
     error: Option<String>,
-    /// Why the last attempt failed.
+    /// The cause of the last failed attempt.
     cause: Option<String>,
-    /// Where the turn works; files below it are named without it.
+    /// The working directory; files below it are shown by their relative paths.
     folder: Option<PathBuf>,
     status: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Open {
+enum OpenBlock {
     Nothing,
     Message(String),
     Thought(String, i64),
-    /// A title whose outcome is not there yet.
+    /// A title without its result so far.
     Item(String),
-    /// An item with its outcome. Others follow without a gap.
+    /// An item with its result. Other items follow without an empty line.
     Closed,
 }
 
@@ -56,7 +56,7 @@ impl Renderer {
     pub fn new(style: Style) -> Self {
         Self {
             style,
-            open: Open::Nothing,
+            open: OpenBlock::Nothing,
             printed: false,
             text: Wrap::new(style.width()),
             cleaner: Cleaner::default(),
@@ -73,30 +73,30 @@ impl Renderer {
         }
     }
 
-    /// Names files below this folder without it.
+    /// Shows files below this folder by their relative paths.
     pub fn in_folder(mut self, folder: &str) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// What comes next is shown like this.
+    /// Changes the style of what is shown from now on.
     pub fn restyle(&mut self, style: Style) {
         self.style = style;
         self.text.set_limit(style.width());
     }
 
-    /// What is going on, in a few words: for a line that comes and goes.
+    /// The current activity in a few words, for a status line.
     pub fn status(&self) -> String {
         self.style.cut(&self.status, 2)
     }
 
-    /// What to print; often nothing.
+    /// Returns the text to print, often empty.
     pub fn show(&mut self, notification: &ServerNotification) -> String {
         use ServerNotification as N;
         match notification {
-            N::AgentMessageDelta(delta) => self.say(&delta.item_id, &delta.delta),
-            N::PlanDelta(delta) => self.say(&delta.item_id, &delta.delta),
-            N::ReasoningSummaryTextDelta(delta) => self.think(delta),
+            N::AgentMessageDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
+            N::PlanDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
+            N::ReasoningSummaryTextDelta(delta) => self.append_reasoning(delta),
             N::ItemStarted(started) => self.start(&started.item),
             N::ItemCompleted(completed) => self.complete(&completed.item),
             N::TurnPlanUpdated(updated) if updated.plan != self.plan => {
@@ -118,7 +118,7 @@ impl Renderer {
             N::ConfigWarning(warning) => self.notice("warning", Paint::Yellow, &warning.summary),
             N::DeprecationNotice(notice) => self.notice("deprecated", Paint::Yellow, &notice.summary),
             N::ModelRerouted(rerouted) => {
-                let text = format!("{} answers in place of {}", rerouted.to_model, rerouted.from_model);
+                let text = format!("{} is used in place of {}", rerouted.to_model, rerouted.from_model);
                 self.notice("model", Paint::Yellow, &text)
             }
             N::TurnStarted(_) => {
@@ -140,31 +140,31 @@ impl Renderer {
         }
     }
 
-    /// A word in colour, and what there is to say about it.
+    /// A coloured word and a message.
     pub fn warn(&mut self, word: &str, text: &str) -> String {
         self.notice(word, Paint::Yellow, text)
     }
 
-    /// Something by the way.
+    /// A dimmed line.
     pub fn remark(&mut self, text: &str) -> String {
-        let gap = self.gap(Open::Closed);
+        let gap = self.gap(OpenBlock::Closed);
         gap + &self.dim(text)
     }
 
-    /// A question, and the change that it is about. Ends where the answer is typed.
-    pub fn ask(&mut self, asked: &Asked<'_>) -> String {
-        let mut out = self.gap(Open::Nothing);
-        if let Some(change) = asked.item_id.and_then(|id| self.changes.get(id)) {
+    /// A question, and the change to approve. Ends where the answer is typed.
+    pub fn question(&mut self, question: &QuestionView<'_>) -> String {
+        let mut out = self.gap(OpenBlock::Nothing);
+        if let Some(change) = question.item_id.and_then(|id| self.changes.get(id)) {
             out += &whole_change(self.style, change);
             out.push('\n');
-            self.shown.extend(asked.item_id.map(str::to_owned));
+            self.shown.extend(question.item_id.map(str::to_owned));
         }
-        out + &asked.text(self.style)
+        out + &question.text(self.style)
     }
 
-    /// Text of a message, as it is written.
-    fn say(&mut self, item_id: &str, text: &str) -> String {
-        let open = Open::Message(item_id.to_owned());
+    /// Text of a message, as it streams.
+    fn append_message(&mut self, item_id: &str, text: &str) -> String {
+        let open = OpenBlock::Message(item_id.to_owned());
         let mut out = if self.open == open { String::new() } else { self.gap(open) };
         self.status = "writing".to_owned();
         self.streamed.insert(item_id.to_owned());
@@ -173,8 +173,8 @@ impl Renderer {
         out
     }
 
-    fn think(&mut self, delta: &ReasoningSummaryTextDeltaNotification) -> String {
-        let open = Open::Thought(delta.item_id.clone(), delta.summary_index);
+    fn append_reasoning(&mut self, delta: &ReasoningSummaryTextDeltaNotification) -> String {
+        let open = OpenBlock::Thought(delta.item_id.clone(), delta.summary_index);
         let mut out = if self.open == open { String::new() } else { self.gap(open) };
         self.status = "thinking".to_owned();
         let clean = self.cleaner.push(&delta.delta);
@@ -188,7 +188,7 @@ impl Renderer {
             self.status = "thinking".to_owned();
             if let ThreadItem::FileChange { id, .. } = item {
                 self.status = "changing files".to_owned();
-                self.changes.insert(id.clone(), self.nearby(item));
+                self.changes.insert(id.clone(), self.with_relative_paths(item));
             }
             return String::new();
         };
@@ -197,58 +197,62 @@ impl Renderer {
             ThreadItem::WebSearch { .. } => "searching".to_owned(),
             _ => "using a tool".to_owned(),
         };
-        self.gap(Open::Item(id(item).to_owned())) + &title
+        self.gap(OpenBlock::Item(id(item).to_owned())) + &title
     }
 
     fn complete(&mut self, item: &ThreadItem) -> String {
         match item {
             ThreadItem::AgentMessage { text, .. } if self.review.as_ref() == Some(text) => String::new(),
             ThreadItem::AgentMessage { id, text, .. } | ThreadItem::Plan { id, text } => {
-                let said = if self.streamed.contains(id) { String::new() } else { self.say(id, text) };
-                if self.open == Open::Message(id.clone()) { said + &self.close() } else { said }
+                let said = if self.streamed.contains(id) { String::new() } else { self.append_message(id, text) };
+                if self.open == OpenBlock::Message(id.clone()) { said + &self.close() } else { said }
             }
             ThreadItem::ExitedReviewMode { id, review } => {
                 self.review = Some(review.clone());
-                self.say(id, review) + &self.close()
+                self.append_message(id, review) + &self.close()
             }
             ThreadItem::Reasoning { id, .. } => match &self.open {
-                Open::Thought(open, _) if open == id => self.close(),
+                OpenBlock::Thought(open, _) if open == id => self.close(),
                 _ => String::new(),
             },
             ThreadItem::FileChange { id, status, .. } => {
                 self.status = "thinking".to_owned();
                 self.changes.remove(id);
-                let gap = self.gap(Open::Closed);
+                let gap = self.gap(OpenBlock::Closed);
                 let shown = self.shown.remove(id);
-                gap + &if shown { applied(self.style, *status) } else { outcome(self.style, &self.nearby(item)) }
+                gap + &if shown {
+                    applied(self.style, *status)
+                } else {
+                    outcome(self.style, &self.with_relative_paths(item))
+                }
             }
             _ => {
                 let Some(title) = title(self.style, item) else { return String::new() };
                 self.status = "thinking".to_owned();
-                let open = self.open == Open::Item(id(item).to_owned());
-                // Something else was printed since, so it has to be said again whose outcome this is.
-                let head = if open { String::new() } else { self.gap(Open::Closed) + &title };
-                self.open = Open::Closed;
+                let open = self.open == OpenBlock::Item(id(item).to_owned());
+                // Other text was printed since the title, so the title is repeated.
+                let head = if open { String::new() } else { self.gap(OpenBlock::Closed) + &title };
+                self.open = OpenBlock::Closed;
                 head + &outcome(self.style, item)
             }
         }
     }
 
-    /// Something that stands alone.
+    /// A block with empty lines around it.
     fn paragraph(&mut self, text: &str) -> String {
-        let gap = self.gap(Open::Nothing);
+        let gap = self.gap(OpenBlock::Nothing);
         gap + text
     }
 
     fn notice(&mut self, word: &str, paint: Paint, text: &str) -> String {
-        let gap = self.gap(Open::Closed);
+        let gap = self.gap(OpenBlock::Closed);
         let clean = Cleaner::default().push(text.trim());
         let line = if clean.is_empty() { word.to_owned() } else { format!("{word}: {clean}") };
-        // The word is the first on its line.
-        gap + &self.broken(&line).replacen(word, &self.style.paint(paint, word), 1)
+        // The word is at the beginning of the line.
+        gap + &self.wrapped(&line).replacen(word, &self.style.paint(paint, word), 1)
     }
 
-    /// The message of an error and what is behind it, unless that was said just before.
+    /// The message of an error with its cause, unless the cause was printed just before.
     fn with_cause(&mut self, error: &TurnError) -> String {
         let before = std::mem::replace(&mut self.cause, error.additional_details.clone());
         match &self.cause {
@@ -259,8 +263,8 @@ impl Renderer {
         }
     }
 
-    /// A change whose files are named as seen from the folder.
-    fn nearby(&self, item: &ThreadItem) -> ThreadItem {
+    /// A change with relative paths.
+    fn with_relative_paths(&self, item: &ThreadItem) -> ThreadItem {
         let mut item = item.clone();
         if let (ThreadItem::FileChange { changes, .. }, Some(folder)) = (&mut item, &self.folder) {
             for change in changes {
@@ -272,19 +276,19 @@ impl Renderer {
         item
     }
 
-    /// Broken between words where the terminal is narrow.
-    fn broken(&self, text: &str) -> String {
+    /// Wrapped between words at the width of the terminal.
+    fn wrapped(&self, text: &str) -> String {
         let mut wrap = Wrap::new(self.style.width());
         wrap.push(text) + &wrap.finish()
     }
 
     fn dim(&self, text: &str) -> String {
-        self.style.paint(Paint::Dim, self.broken(text).trim_end_matches('\n')) + "\n"
+        self.style.paint(Paint::Dim, self.wrapped(text).trim_end_matches('\n')) + "\n"
     }
 
-    /// Ends what is open and leaves a line free before what comes, unless both are items.
-    fn gap(&mut self, next: Open) -> String {
-        let is_item = |open: &Open| matches!(open, Open::Item(_) | Open::Closed);
+    /// Ends the open block and adds an empty line, except between items.
+    fn gap(&mut self, next: OpenBlock) -> String {
+        let is_item = |open: &OpenBlock| matches!(open, OpenBlock::Item(_) | OpenBlock::Closed);
         let free = self.printed && !(is_item(&self.open) && is_item(&next));
         let mut out = self.close();
         if free {
@@ -295,12 +299,12 @@ impl Renderer {
         out
     }
 
-    /// Ends a line that is not at its end.
+    /// Ends an incomplete line.
     fn close(&mut self) -> String {
         let rest = self.text.finish();
         self.cleaner = Cleaner::default();
-        match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Thought(..) => match rest.strip_suffix('\n') {
+        match std::mem::replace(&mut self.open, OpenBlock::Nothing) {
+            OpenBlock::Thought(..) => match rest.strip_suffix('\n') {
                 Some(rest) => self.style.paint(Paint::Dim, rest) + "\n",
                 None => rest,
             },
@@ -322,7 +326,7 @@ impl Renderer {
         if let Some(window @ 1..) = usage.model_context_window {
             text += &format!("; {}% of the window", usage.last.total_tokens.saturating_mul(100) / window);
         }
-        let gap = self.gap(Open::Closed);
+        let gap = self.gap(OpenBlock::Closed);
         gap + &self.dim(&text)
     }
 }
@@ -334,7 +338,7 @@ fn grouped(number: i64) -> String {
     groups.join(",")
 }
 
-/// Of the items that have a title.
+/// The id of an item that has a title.
 fn id(item: &ThreadItem) -> &str {
     match item {
         ThreadItem::CommandExecution { id, .. }

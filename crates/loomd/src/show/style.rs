@@ -1,13 +1,13 @@
-//! What a terminal can show: how wide, and whether in colour.
+//! [`Style`]: width and colour of a terminal.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Below this a line holds no more than a word, and breaking helps nobody.
+/// Below this width text is not wrapped, as a line would hold a single word.
 const NARROWEST: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// `None` when the reader is a program or a file: nothing is broken or cut.
+    /// `None` if the output is no terminal: nothing is wrapped or cut.
     width: Option<usize>,
     colour: bool,
 }
@@ -46,14 +46,14 @@ impl Style {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// The beginning of a line, as much as fits beside `used` columns.
+    /// The beginning of a line that fits beside `used` columns.
     pub fn cut(self, line: &str, used: usize) -> String {
         let Some(room) = self.width.map(|width| width.saturating_sub(used)) else { return line.to_owned() };
         let mut taken = 0;
         for (at, c) in line.char_indices() {
             taken += columns(c);
             if taken > room {
-                // One column is for the mark.
+                // One column is for the ellipsis.
                 let end = line[..at].char_indices().rev().find(|(at, _)| width(&line[..*at]) < room);
                 return format!("{}…", end.map_or("", |(at, _)| &line[..at]));
             }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_to_the_columns_that_are_there() {
+    fn lines_are_cut_to_the_available_columns() {
         let style = Style::new(Some(20), false);
         for (line, used, shown) in [
             ("short", 0, "short"),

@@ -1,4 +1,4 @@
-//! A whole turn, as it looks in terminals of several kinds.
+//! Whole turns, rendered for terminals of several widths, in colour, and for a pipe.
 
 use insta::assert_snapshot;
 use loomd_protocol::ServerNotification;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Renderer, Style};
 
-/// Everything that is printed for these notifications; escape characters become visible.
+/// The text printed for these notifications, with escape characters made visible.
 fn shown(style: Style, notifications: &[(&str, Value)]) -> String {
     let mut renderer = Renderer::new(style);
     let text: String =
@@ -46,7 +46,7 @@ fn turn(status: &str) -> Value {
     json!({ "turn": { "id": "u", "items": [], "status": status, "error": null } })
 }
 
-/// A bit of everything.
+/// A turn with items of every kind.
 fn whole_turn() -> Vec<(&'static str, Value)> {
     let numbers: String = (1..=20).map(|number| format!("line {number}\n")).collect();
     let tests = "/bin/bash -lc 'cargo test --workspace --all-features'";
@@ -117,7 +117,7 @@ fn a_turn_in_a_pipe() {
 }
 
 #[test]
-fn items_that_run_side_by_side_are_told_apart() {
+fn results_of_parallel_items_repeat_their_title() {
     let text = shown(
         plain(40),
         &[
@@ -144,7 +144,7 @@ fn items_that_run_side_by_side_are_told_apart() {
 }
 
 #[test]
-fn tools_show_what_they_were_given_and_what_they_gave() {
+fn tool_calls_show_arguments_and_result() {
     let mcp = |status: &str, result: Value, error: Value| {
         json!({ "item": { "type": "mcpToolCall", "id": "m", "server": "docs", "tool": "find", "status": status,
             "arguments": { "query": "x" }, "result": result, "error": error, "durationMs": 5 } })
@@ -184,7 +184,7 @@ fn tools_show_what_they_were_given_and_what_they_gave() {
 }
 
 #[test]
-fn a_failure_is_told_once() {
+fn a_failure_is_printed_once() {
     let error = json!({ "message": "the model is gone", "codexErrorInfo": null, "additionalDetails": null });
     let failed = json!({ "turn": { "id": "u", "items": [], "status": "failed", "error": error } });
     let told = ("error", json!({ "error": error, "willRetry": false }));
@@ -194,7 +194,7 @@ fn a_failure_is_told_once() {
 }
 
 #[test]
-fn what_is_behind_an_error_is_told_once() {
+fn the_cause_of_an_error_is_printed_once() {
     let error = |message: &str, details: &str, will_retry: bool| {
         let error = json!({ "message": message, "codexErrorInfo": null, "additionalDetails": details });
         ("error", json!({ "error": error, "willRetry": will_retry }))
@@ -211,7 +211,7 @@ fn what_is_behind_an_error_is_told_once() {
 }
 
 #[test]
-fn files_below_the_folder_are_named_without_it() {
+fn files_below_the_folder_have_relative_paths() {
     let change = |path: &str| json!({ "path": path, "kind": { "type": "add" }, "diff": "x\n" });
     let changes = [change("/w/src/a.rs"), change("/other/b.rs"), change("/wide/c.rs")];
     let item = json!({ "item": { "type": "fileChange", "id": "f", "changes": changes, "status": "completed" } });
@@ -222,7 +222,7 @@ fn files_below_the_folder_are_named_without_it() {
 }
 
 #[test]
-fn a_window_that_becomes_narrower_is_filled_and_not_more() {
+fn text_is_wrapped_at_the_new_width_after_a_resize() {
     let mut renderer = Renderer::new(plain(40));
     let mut text = renderer.show(&notification("item/agentMessage/delta", &delta("m", "one two three four five ")));
     renderer.restyle(plain(20));
@@ -232,14 +232,14 @@ fn a_window_that_becomes_narrower_is_filled_and_not_more() {
 }
 
 #[test]
-fn a_review_is_told_once() {
+fn a_review_is_printed_once() {
     let review = json!({ "item": { "type": "exitedReviewMode", "id": "r", "review": "All good." } });
     let text = shown(plain(40), &[("item/completed", review), ("item/completed", message("again", "All good."))]);
     assert_eq!(text, "All good.\n");
 }
 
 #[test]
-fn the_status_says_what_is_going_on() {
+fn the_status_names_the_current_activity() {
     let mut renderer = Renderer::new(plain(40));
     let mut seen = vec![renderer.status()];
     for (method, params) in &whole_turn()[..12] {

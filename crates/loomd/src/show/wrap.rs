@@ -1,13 +1,12 @@
-//! Breaking text into lines while it is still being written. A word is shown when its end is known; code, between
-//! lines of three backticks, is never broken.
+//! Wraps text while it streams. A word is printed when its end is known; code blocks are not wrapped.
 
 use super::style::{columns, width};
 
 pub struct Wrap {
-    /// `None` breaks nothing.
+    /// `None` does not wrap.
     limit: Option<usize>,
     column: usize,
-    /// Spaces that stand before the word.
+    /// Spaces before the current word.
     spaces: usize,
     word: String,
     code: bool,
@@ -18,7 +17,7 @@ impl Wrap {
         Self { limit, column: 0, spaces: 0, word: String::new(), code: false }
     }
 
-    /// From the next word on.
+    /// Changes the width from the next word on.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;
     }
@@ -53,7 +52,7 @@ impl Wrap {
         out
     }
 
-    /// The rest, and the end of the last line.
+    /// The last word, and the end of the last line.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         if let Some(limit) = self.limit {
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_broken_between_words() {
+    fn lines_are_wrapped_between_words() {
         for (text, shown) in [
             ("", ""),
             ("one two three four", "one two\nthree four\n"),
@@ -120,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter_and_lines_fit(text in "[ab \n漢]{0,60}", size in 1usize..20) {
+        fn wrapping_does_not_depend_on_chunks_and_lines_fit(text in "[ab \n漢]{0,60}", size in 1usize..20) {
             let whole = wrapped(&text, Some(10), 100);
             prop_assert_eq!(&wrapped(&text, Some(10), size), &whole);
             let letters = |text: &str| text.replace([' ', '\n'], "");

@@ -9,60 +9,60 @@ use crate::cli::Overrides;
 #[derive(Args)]
 pub struct Threads {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: ThreadsCommand,
     #[command(flatten)]
     pub overrides: Overrides,
 }
 
-/// A thread is meant by its id, the beginning of its id, its name, or `last`.
+/// A thread is given by its id, a prefix of its id, its name, or `last`.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum ThreadsCommand {
     /// List threads, the last used first
     List {
-        /// Those of every folder, not only of this one
+        /// Threads of every folder
         #[arg(long)]
         all: bool,
-        /// Those that were archived
+        /// Archived threads
         #[arg(long)]
         archived: bool,
-        /// Those that began with a prompt that has this text
+        /// Threads whose first prompt contains this text
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
-        /// How many
+        /// The largest number of threads
         #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
         limit: usize,
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Show what was said and done in a thread
+    /// Show the messages and items of a thread
     Show { thread: String },
-    /// Give a thread a name
+    /// Name a thread
     Rename { thread: String, name: String },
-    /// Put threads away
+    /// Archive threads
     Archive {
         #[arg(required = true)]
         threads: Vec<String>,
     },
-    /// Take threads back
+    /// Unarchive threads
     Unarchive {
         #[arg(required = true)]
         threads: Vec<String>,
     },
-    /// Delete threads for good
+    /// Delete threads permanently
     Delete {
         #[arg(required = true)]
         threads: Vec<String>,
-        /// Without asking
+        /// Without confirmation
         #[arg(short, long)]
         yes: bool,
     },
-    /// Write a thread to a file
+    /// Export a thread
     Export {
         thread: String,
         #[arg(short, long, value_name = "FORMAT", default_value = "markdown")]
         format: Format,
-        /// The file [default: stdout]
+        /// The output file [default: stdout]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -70,10 +70,10 @@ pub enum Command {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// To be read
+    /// A document for people
     Markdown,
-    /// The thread with its turns and items, as clients get it
+    /// The thread with its turns and items, as in the protocol
     Json,
-    /// The thread's own file, which any server of the protocol can take up
+    /// The rollout, which any server of the protocol can resume
     Rollout,
 }

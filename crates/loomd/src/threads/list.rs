@@ -1,4 +1,4 @@
-//! Threads as lines of a table.
+//! Threads as a table.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,13 +6,13 @@ use loomd_protocol::Thread;
 
 use crate::show::{Paint, Style, lines};
 
-/// Seconds of the Unix epoch.
+/// Seconds since the Unix epoch.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A line per thread: its id, when it was last used, where if that differs, and what it is about.
+/// One line per thread: id, age, folder if `folders`, and name.
 pub fn table(style: Style, threads: &[Thread], folders: bool, now: i64) -> String {
     let folder = |thread: &Thread| if folders { format!("{}  ", lines(&thread.cwd).join(" ")) } else { String::new() };
     threads
@@ -27,7 +27,7 @@ pub fn table(style: Style, threads: &[Thread], folders: bool, now: i64) -> Strin
         .collect()
 }
 
-/// What stands over a thread.
+/// The heading of a thread: name, id, folder, age.
 pub fn heading(style: Style, thread: &Thread, now: i64) -> String {
     let facts = [
         ("thread", thread.id.clone()),
@@ -43,10 +43,10 @@ pub fn heading(style: Style, thread: &Thread, now: i64) -> String {
     text
 }
 
-/// The width of an age.
+/// The width of the column of ages.
 const AGE: usize = 4;
 
-/// Its name, else how it began.
+/// The thread's name, or else its preview.
 fn about(thread: &Thread) -> String {
     let text = thread.name.as_deref().unwrap_or(&thread.preview);
     lines(text).into_iter().find(|line| !line.trim().is_empty()).unwrap_or_default()
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short() {
+    fn ages_have_one_unit() {
         for (seconds, text) in [
             (-5, "now"),
             (59, "now"),

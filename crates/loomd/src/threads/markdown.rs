@@ -1,4 +1,4 @@
-//! A thread as a document.
+//! A thread as a Markdown document.
 
 use loomd_protocol::{PatchChangeKind, Thread, ThreadItem, Turn, UserInput};
 
@@ -69,7 +69,7 @@ fn user_text(content: &[UserInput]) -> String {
     content.iter().map(part).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A block with a fence that nothing in it can end.
+/// A code block with a fence longer than any in it.
 fn fenced(kind: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_longer_than_what_it_holds() {
+    fn fences_are_longer_than_those_inside() {
         for (text, block) in [
             ("a", "\n```x\na\n```\n"),
             ("a\n", "\n```x\na\n```\n"),

@@ -1,4 +1,4 @@
-//! `loomd threads`: what is kept of earlier turns, and what can be done with it.
+//! `loomd threads`: lists, shows, names, archives, deletes and exports stored threads.
 
 mod args;
 mod list;
@@ -17,12 +17,12 @@ use loomd_client::protocol::{
 };
 
 pub use args::Threads;
-use args::{Command, Format};
+use args::{Format, ThreadsCommand};
 
-use crate::cli::{TopOverrides, Usage};
+use crate::cli::{TopOverrides, UsageError};
 use crate::find::{find, list, newest};
 use crate::run::{self, Color, Screen};
-use crate::setup::{Setup, block_on, leave};
+use crate::setup::{Setup, block_on, close_client};
 use crate::show::{Paint, Renderer};
 
 pub fn run(top: TopOverrides, arguments: Threads) -> Result<ExitCode> {
@@ -30,41 +30,41 @@ pub fn run(top: TopOverrides, arguments: Threads) -> Result<ExitCode> {
     let setup = Setup::new(&top.with(arguments.overrides))?;
     block_on(async {
         let (client, events) = setup.connect(run::options("loomd-threads")).await?;
-        // Nobody reads them.
+        // Without a reader, the queue of events would grow.
         drop(events);
-        let done = carry_out(&client, arguments.command, &cwd).await;
-        leave(&client).await;
+        let done = execute(&client, arguments.command, &cwd).await;
+        close_client(&client).await;
         done.map(|()| ExitCode::SUCCESS)
     })
 }
 
-async fn carry_out(client: &Client, command: Command, cwd: &str) -> Result<()> {
+async fn execute(client: &Client, command: ThreadsCommand, cwd: &str) -> Result<()> {
     match command {
-        Command::List { all, archived, search, limit, json } => {
+        ThreadsCommand::List { all, archived, search, limit, json } => {
             let query =
                 ThreadListParams { archived: Some(archived), search_term: search, ..newest((!all).then_some(cwd)) };
             let threads = list(client, query, Some(limit)).await?;
             if json { print_json(&threads) } else { print_list(&threads, all) }
         }
-        Command::Show { thread } => show(&read(client, &thread, cwd).await?),
-        Command::Rename { thread, name } => {
+        ThreadsCommand::Show { thread } => show(&read(client, &thread, cwd).await?),
+        ThreadsCommand::Rename { thread, name } => {
             let thread_id = find(client, &thread, Some(cwd)).await?;
             client.thread_name_set(ThreadSetNameParams { thread_id, name }).await?;
             Ok(())
         }
-        Command::Archive { threads } => {
+        ThreadsCommand::Archive { threads } => {
             for id in find_all(client, &threads, cwd).await? {
                 client.archive_thread(&id).await?;
             }
             Ok(())
         }
-        Command::Unarchive { threads } => {
+        ThreadsCommand::Unarchive { threads } => {
             for thread_id in find_all(client, &threads, cwd).await? {
                 client.thread_unarchive(ThreadUnarchiveParams { thread_id }).await?;
             }
             Ok(())
         }
-        Command::Delete { threads, yes } => {
+        ThreadsCommand::Delete { threads, yes } => {
             let ids = find_all(client, &threads, cwd).await?;
             if !yes && !confirmed(&ids)? {
                 bail!("nothing was deleted");
@@ -74,13 +74,13 @@ async fn carry_out(client: &Client, command: Command, cwd: &str) -> Result<()> {
             }
             Ok(())
         }
-        Command::Export { thread, format, output } => {
+        ThreadsCommand::Export { thread, format, output } => {
             export(&read(client, &thread, cwd).await?, format, output.as_deref())
         }
     }
 }
 
-/// All of them, before anything is done to any.
+/// Resolves all names before any thread is changed.
 async fn find_all(client: &Client, names: &[String], cwd: &str) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for name in names {
@@ -93,7 +93,7 @@ async fn find_all(client: &Client, names: &[String], cwd: &str) -> Result<Vec<St
 
 async fn read(client: &Client, name: &str, cwd: &str) -> Result<Thread> {
     let id = find(client, name, Some(cwd)).await?;
-    // Long threads take their time.
+    // Reading a long thread may take longer than the request timeout.
     Ok(client.with_timeout(None).read_thread(&id, true).await?)
 }
 
@@ -109,7 +109,7 @@ fn print_json(threads: &[Thread]) -> Result<()> {
 fn print_list(threads: &[Thread], all: bool) -> Result<()> {
     let mut screen = Screen::stdout(Color::Auto);
     if threads.is_empty() {
-        let hint = if all { "" } else { " in this folder; --all shows those of others" };
+        let hint = if all { "" } else { " in this folder; --all shows those of all folders" };
         return Ok(screen.print(&format!("no threads{hint}\n"))?);
     }
     let text = list::table(screen.style(), threads, all, list::now());
@@ -143,7 +143,7 @@ fn show(thread: &Thread) -> Result<()> {
     Ok(())
 }
 
-/// What a user said, on one line or several.
+/// The user's input as text.
 fn words(content: &[UserInput]) -> String {
     let part = |input: &UserInput| match input {
         UserInput::Text { text, .. } => crate::show::lines(text).join("\n  "),
@@ -157,13 +157,13 @@ fn words(content: &[UserInput]) -> String {
 
 fn confirmed(ids: &[String]) -> Result<bool> {
     if !stdin().is_terminal() {
-        return Err(Usage::new("deleting needs --yes where nobody can be asked"));
+        return Err(UsageError::new("deleting needs --yes without a terminal"));
     }
     let mut out = stdout();
     for id in ids {
         writeln!(out, "{id}")?;
     }
-    write!(out, "Delete for good? [y/N] ")?;
+    write!(out, "Delete permanently? [y/N] ")?;
     out.flush()?;
     let mut line = String::new();
     stdin().lock().read_line(&mut line)?;
@@ -182,7 +182,7 @@ fn export(thread: &Thread, format: Format, output: Option<&Path>) -> Result<()> 
             out.write_all(b"\n")?;
         }
         Format::Rollout => {
-            let path = thread.path.as_deref().context("this thread has no file")?;
+            let path = thread.path.as_deref().context("this thread has no rollout")?;
             let mut file = fs::File::open(path).with_context(|| format!("cannot read {path}"))?;
             io::copy(&mut file, &mut out)?;
         }

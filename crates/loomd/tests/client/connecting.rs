@@ -1,4 +1,4 @@
-//! Every way to reach a server.
+//! Connecting over every transport.
 
 use loomd_client::protocol::{ServerNotification, ThreadListParams, ThreadStartParams};
 use loomd_client::{Client, ConnectError, Endpoint, Error, Options, Program, Websocket};
@@ -7,16 +7,16 @@ use loomd_testkit::{Home, Signal, Tls};
 use crate::servers::{Server, in_process, on_each_server};
 
 on_each_server! {
-    a_program_is_started_and_ends_with_the_client
-    a_program_that_cannot_start_says_why
-    a_websocket_is_connected_to
-    a_websocket_wants_its_token
-    a_websocket_behind_tls_is_connected_to_where_it_is_trusted
-    the_end_of_a_listener_is_noticed
-    warnings_of_the_start_are_the_first_events
+    a_spawned_program_ends_with_the_client
+    a_program_that_fails_to_start_reports_stderr
+    a_websocket_connects
+    a_websocket_needs_its_token
+    wss_connects_only_with_a_trusted_certificate
+    the_end_of_a_listener_disconnects_with_a_reason
+    configuration_warnings_are_the_first_events
 }
 
-/// Proves that a client works, whatever is in between.
+/// Connects and makes requests, whatever the transport.
 async fn check(endpoint: impl Into<Endpoint>) -> Client {
     let client = Client::connect(endpoint, Options::new("check", "1.0")).await.expect("a connection");
     assert!(client.server().user_agent.contains("(check; 1.0)"), "{}", client.server().user_agent);
@@ -26,14 +26,14 @@ async fn check(endpoint: impl Into<Endpoint>) -> Client {
     client
 }
 
-async fn a_program_is_started_and_ends_with_the_client(server: Server) {
+async fn a_spawned_program_ends_with_the_client(server: Server) {
     let home = Home::empty();
     let client = check(server.program(&home)).await;
     let ended = client.close().await;
     assert_eq!(ended.status.unwrap().code(), Some(0), "{ended}");
 }
 
-async fn a_program_that_cannot_start_says_why(server: Server) {
+async fn a_program_that_fails_to_start_reports_stderr(server: Server) {
     let home = Home::empty();
     let program: Program = server.program(&home).args(["--listen", "http://x"]);
     let error = Client::connect(program, Options::default()).await.err().unwrap();
@@ -42,7 +42,7 @@ async fn a_program_that_cannot_start_says_why(server: Server) {
     assert!(ended.stderr.contains("unsupported --listen URL"), "{ended}");
 }
 
-async fn a_websocket_is_connected_to(server: Server) {
+async fn a_websocket_connects(server: Server) {
     let home = Home::empty();
     let listener = server.launch().websocket(&home).await;
     let client = check(Endpoint::websocket(format!("ws://127.0.0.1:{}", listener.port()))).await;
@@ -51,7 +51,7 @@ async fn a_websocket_is_connected_to(server: Server) {
     assert!(matches!(error, Error::Closed), "{error}");
 }
 
-async fn a_websocket_wants_its_token(server: Server) {
+async fn a_websocket_needs_its_token(server: Server) {
     let home = Home::empty();
     let file = home.write("token", "open sesame\n");
     let launch = server.launch().args(["--ws-auth", "capability-token", "--ws-token-file"]).args([file]);
@@ -70,7 +70,7 @@ async fn a_websocket_wants_its_token(server: Server) {
     }
 }
 
-async fn a_websocket_behind_tls_is_connected_to_where_it_is_trusted(server: Server) {
+async fn wss_connects_only_with_a_trusted_certificate(server: Server) {
     let home = Home::empty();
     let listener = server.launch().websocket(&home).await;
     let tls = Tls::start(([127, 0, 0, 1], listener.port()).into()).await;
@@ -81,14 +81,14 @@ async fn a_websocket_behind_tls_is_connected_to_where_it_is_trusted(server: Serv
     for (endpoint, words) in [
         (endpoint.clone(), "invalid peer certificate"),
         (by_address, "certificate not valid for name"),
-        (endpoint.root_certificate("no certificate"), "cannot use a root certificate: there is none"),
+        (endpoint.root_certificate("no certificate"), "cannot use a root certificate: no usable certificate"),
     ] {
         let error = Client::connect(endpoint, Options::default()).await.err().unwrap();
         assert!(error.to_string().contains(words), "{error}");
     }
 }
 
-async fn the_end_of_a_listener_is_noticed(server: Server) {
+async fn the_end_of_a_listener_disconnects_with_a_reason(server: Server) {
     let home = Home::empty();
     let mut listener = server.launch().websocket(&home).await;
     let endpoint = Endpoint::websocket(format!("ws://127.0.0.1:{}", listener.port()));
@@ -107,7 +107,7 @@ async fn the_end_of_a_listener_is_noticed(server: Server) {
     assert!(matches!(error, Error::Disconnected(_)), "{error}");
 }
 
-async fn warnings_of_the_start_are_the_first_events(server: Server) {
+async fn configuration_warnings_are_the_first_events(server: Server) {
     let home = Home::empty();
     home.write("config.toml", "approval_policy = \"bogus\"");
     let (_client, mut events) = Client::open(server.program(&home), Options::default()).await.unwrap();
@@ -117,7 +117,7 @@ async fn warnings_of_the_start_are_the_first_events(server: Server) {
 }
 
 #[tokio::test]
-async fn a_unix_socket_is_connected_to() {
+async fn a_unix_socket_connects() {
     let home = Home::empty();
     let socket = home.path().join("socket");
     let _listener = Server::loomd().launch().listen(&home, &format!("unix://{}", socket.display())).await;
@@ -125,7 +125,7 @@ async fn a_unix_socket_is_connected_to() {
 }
 
 #[tokio::test]
-async fn a_server_can_be_in_the_same_process() {
+async fn an_in_process_server_serves_several_clients() {
     let home = Home::empty();
     let endpoint = in_process(&home);
     let client = check(endpoint.clone()).await;

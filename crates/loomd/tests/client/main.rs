@@ -1,5 +1,5 @@
-//! The client library against real servers: this program, and the reference where its program is there
-//! (`LOOMD_REFERENCE` names it, or `cargo xtask bench` has installed it).
+//! The client library against real servers: this program, and the reference if it is installed (`LOOMD_REFERENCE`
+//! names it, or `cargo xtask bench` has installed it).
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]

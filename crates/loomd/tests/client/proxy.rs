@@ -1,4 +1,4 @@
-//! A network that can fail: connections to a server pass through it until they are cut.
+//! A TCP proxy whose connections can be cut, to simulate network failures.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ impl Proxy {
         format!("ws://127.0.0.1:{}", self.port)
     }
 
-    /// Cuts every connection that is open now.
+    /// Closes every open connection.
     pub fn cut(&self) {
         self.connections.lock().unwrap().abort_all();
     }

@@ -1,6 +1,6 @@
-//! What a client library is tested with on a real server (connect and list models, a thread and a simple turn), over
-//! every transport, on the built-in rehearsal. On the reference the same is proved with a scripted model in
-//! [`turns`](super::turns), which is not built into it.
+//! The integration tests of a client library (connect and list models, a thread and a simple turn) over every
+//! transport, with the built-in rehearsal model. The reference has no such model; [`turns`](super::turns) covers the
+//! same with a scripted one.
 
 use loomd_client::protocol::{ModelListParams, ThreadItem, ThreadStartParams, TurnStatus};
 use loomd_client::{Client, Endpoint, Options, Websocket};
@@ -10,7 +10,7 @@ use crate::servers::{Server, in_process};
 
 fn home() -> Home {
     let home = Home::empty().with("model_provider = \"rehearsal\"\nsandbox_mode = \"danger-full-access\"");
-    // The server in this process has the environment of whoever runs the test.
+    // The server in this process has the environment of the test.
     let user = home.user().display().to_string();
     home.with(&format!("shell_environment_policy.set.HOME = {user:?}"))
 }

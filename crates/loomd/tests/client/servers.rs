@@ -1,4 +1,4 @@
-//! The servers under test, and running one test on each.
+//! The servers under test, and macros that run a test on each.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use loomd_config::{Overrides, load_or_default};
 use loomd_protocol::AbsolutePathBuf;
 use loomd_testkit::{Home, Launch};
 
-/// A program that serves.
+/// A server program.
 #[derive(Clone, Debug)]
 pub struct Server(PathBuf);
 
@@ -18,12 +18,12 @@ impl Server {
         Self(env!("CARGO_BIN_EXE_loomd").into())
     }
 
-    /// `None`, and a word about it, when the reference is not there.
+    /// `None`, with a line on stderr, if the reference is not installed.
     pub fn reference() -> Option<Self> {
         loomd_testkit::reference(env!("CARGO_TARGET_TMPDIR")).map(Self)
     }
 
-    /// The program on stdio, with nothing of the environment that would change what it does.
+    /// The program on stdio, without environment variables that would change its behaviour.
     pub fn program(&self, home: &Home) -> Program {
         let mut program = Program::new(&self.0)
             .arg("app-server")
@@ -61,7 +61,7 @@ pub fn in_process(home: &Home) -> Endpoint {
     Endpoint::in_process(Arc::new(App::new(sources, &start.loaded, start.warnings)))
 }
 
-/// Runs tests that take a [`Server`] on loomd, and on the reference when it is there.
+/// Runs tests that take a [`Server`] on loomd, and on the reference if it is installed.
 macro_rules! on_each_server {
     ($($test:ident)*) => {
         crate::servers::on_loomd! { $($test)* }

@@ -1,4 +1,4 @@
-//! Threads: opened, named, listed, put away.
+//! Threads: starting, naming, listing, archiving.
 
 use loomd_client::protocol::{ServerNotification, ThreadListParams, ThreadStartParams, ThreadUnarchiveParams};
 use loomd_client::{Error, Options, resume};
@@ -7,12 +7,12 @@ use loomd_testkit::Home;
 use crate::servers::{Server, on_each_server};
 
 on_each_server! {
-    a_thread_is_what_the_options_say
-    errors_are_the_servers_own
+    options_are_the_defaults_of_new_threads
+    error_responses_pass_unchanged
     events_of_a_thread_reach_its_handle
 }
 
-async fn a_thread_is_what_the_options_say(server: Server) {
+async fn options_are_the_defaults_of_new_threads(server: Server) {
     let home = Home::empty();
     let options = Options::default()
         .model("some-model")
@@ -25,7 +25,7 @@ async fn a_thread_is_what_the_options_say(server: Server) {
     assert_eq!(thread.read(false).await.unwrap().id, thread.id());
 }
 
-async fn errors_are_the_servers_own(server: Server) {
+async fn error_responses_pass_unchanged(server: Server) {
     let home = Home::empty();
     let client = server.connect(&home, Options::default()).await;
     let id = "0190a1b2-0000-7000-8000-000000000000";

@@ -1,4 +1,4 @@
-//! Turns with a scripted model behind the server: run, watched, steered, stopped, asked about, cut off.
+//! Turns with a scripted model: events, steering, interrupts, approvals, tools, lost connections.
 
 use std::sync::Mutex;
 
@@ -8,9 +8,7 @@ use loomd_client::protocol::{
     DynamicTool, DynamicToolCallParams, DynamicToolCallResponse, DynamicToolSpec, ModelListParams, ReviewTarget,
     ServerNotification, ThreadItem, ThreadStartParams, TurnPlanStepStatus, TurnStartParams, TurnStatus,
 };
-use loomd_client::{
-    AcceptEverything, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume,
-};
+use loomd_client::{AcceptAll, Backoff, Client, Endpoint, Error, EventKind, Handler, Input, Options, Thread, resume};
 use loomd_testkit::model::{function_call, message, shell, status, streamed};
 use loomd_testkit::{Gate, Home, ScriptedModel};
 use serde_json::json;
@@ -21,23 +19,23 @@ use crate::servers::{Server, on_each_server};
 on_each_server! {
     connecting_and_listing_models
     a_simple_turn
-    a_turn_is_watched_while_it_runs
+    events_stream_while_a_turn_runs
     a_command_is_an_item_with_its_output
-    a_handler_decides_about_commands
-    a_tool_of_the_client_is_called
+    a_handler_approves_and_declines_commands
+    a_dynamic_tool_is_called
     a_plan_and_a_diff_are_collected
-    settings_of_a_turn_reach_the_model
-    steering_and_interrupting
-    input_during_a_turn_ends_with_that_turn
+    turn_settings_reach_the_model_call
+    a_turn_is_steered_and_interrupted
+    input_during_a_turn_is_added_to_it
     a_failed_turn_is_an_error
     a_turn_without_input_is_an_error
-    a_review_gives_its_text
-    a_review_that_cannot_begin_is_an_error
-    a_thread_goes_on_after_a_restart
-    a_turn_survives_the_loss_of_its_connection
+    a_review_returns_its_text
+    a_review_that_cannot_start_is_an_error
+    a_thread_is_resumed_after_a_restart
+    a_turn_survives_a_lost_connection
 }
 
-/// A client of a server whose model the test plays, with an open thread.
+/// A client of a server with a scripted model, and an open thread.
 struct Session {
     model: ScriptedModel,
     home: Home,
@@ -79,7 +77,7 @@ async fn a_simple_turn(server: Server) {
     assert_eq!(session.model.call(0).await.user_texts().last(), Some(&"echo hello world"));
 }
 
-async fn a_turn_is_watched_while_it_runs(server: Server) {
+async fn events_stream_while_a_turn_runs(server: Server) {
     let session = session(&server, Options::default()).await;
     session.model.reply(streamed(&["one ", "two ", "three"]));
     let mut turn = session.thread.send("count").await.unwrap();
@@ -105,7 +103,7 @@ async fn a_command_is_an_item_with_its_output(server: Server) {
     assert_eq!(commands, [(CommandExecutionStatus::Failed, Some(3), Some("hi\n"))]);
 }
 
-/// What became of a command.
+/// Status, exit code and output of a command.
 fn command(item: &ThreadItem) -> Option<(CommandExecutionStatus, Option<i32>, Option<&str>)> {
     match item {
         ThreadItem::CommandExecution { status, exit_code, aggregated_output, .. } => {
@@ -115,9 +113,9 @@ fn command(item: &ThreadItem) -> Option<(CommandExecutionStatus, Option<i32>, Op
     }
 }
 
-struct OnlyTouch;
+struct AcceptTouch;
 
-impl Handler for OnlyTouch {
+impl Handler for AcceptTouch {
     async fn approve_command(
         &self,
         request: CommandExecutionRequestApprovalParams,
@@ -129,8 +127,8 @@ impl Handler for OnlyTouch {
     }
 }
 
-async fn a_handler_decides_about_commands(server: Server) {
-    let options = Options::default().handler(OnlyTouch).approval_policy(AskForApproval::Untrusted);
+async fn a_handler_approves_and_declines_commands(server: Server) {
+    let options = Options::default().handler(AcceptTouch).approval_policy(AskForApproval::Untrusted);
     let session = session(&server, options).await;
     session.model.reply(shell("touch made")).reply(shell("rm made")).reply(message("done"));
     let done = session.thread.run("do both").await.unwrap();
@@ -139,11 +137,11 @@ async fn a_handler_decides_about_commands(server: Server) {
     assert!(session.home.work().join("made").exists());
 }
 
-/// A tool, and what it was called with.
+/// A tool that records its calls.
 #[derive(Default)]
-struct Adder(Mutex<Vec<DynamicToolCallParams>>);
+struct AddTool(Mutex<Vec<DynamicToolCallParams>>);
 
-impl Handler for &'static Adder {
+impl Handler for &'static AddTool {
     async fn call_tool(&self, request: DynamicToolCallParams) -> DynamicToolCallResponse {
         let sum = request.arguments["a"].as_i64().unwrap_or(0) + request.arguments["b"].as_i64().unwrap_or(0);
         self.0.lock().unwrap().push(request);
@@ -151,8 +149,8 @@ impl Handler for &'static Adder {
     }
 }
 
-async fn a_tool_of_the_client_is_called(server: Server) {
-    let adder: &'static Adder = Box::leak(Box::default());
+async fn a_dynamic_tool_is_called(server: Server) {
+    let adder: &'static AddTool = Box::leak(Box::default());
     let tool = DynamicToolSpec::Function(DynamicTool {
         name: "add".into(),
         description: "Adds two numbers.".into(),
@@ -182,12 +180,12 @@ async fn a_plan_and_a_diff_are_collected(server: Server) {
     assert!(done.items.iter().any(|item| matches!(item, ThreadItem::FileChange { .. })), "{:?}", done.items);
 }
 
-async fn settings_of_a_turn_reach_the_model(server: Server) {
+async fn turn_settings_reach_the_model_call(server: Server) {
     let session = session(&server, Options::default()).await;
     session.model.reply(message("{\"answer\":5}"));
     let schema = json!({ "type": "object", "properties": { "answer": { "type": "number" } }, "required": ["answer"],
         "additionalProperties": false });
-    let said = session.thread.say(Input::text("as JSON").and_image("data:image/png;base64,AAAA"));
+    let said = session.thread.turn_params(Input::text("as JSON").and_image("data:image/png;base64,AAAA"));
     let params = TurnStartParams { output_schema: Some(schema.clone()), model: Some("other".into()), ..said };
     let done = session.client.run_turn(params).await.unwrap();
     assert_eq!(done.agent_message.as_deref(), Some("{\"answer\":5}"));
@@ -196,7 +194,7 @@ async fn settings_of_a_turn_reach_the_model(server: Server) {
     assert!(call.body["input"].to_string().contains("data:image/png;base64,AAAA"));
 }
 
-async fn steering_and_interrupting(server: Server) {
+async fn a_turn_is_steered_and_interrupted(server: Server) {
     let session = session(&server, Options::default()).await;
     let (first, second) = (Gate::new(), Gate::new());
     session.model.reply(message("first").after(&first)).reply(message("second").after(&second));
@@ -215,7 +213,7 @@ async fn steering_and_interrupting(server: Server) {
     assert!(matches!(error, Error::NoActiveTurn { .. }), "{error}");
 }
 
-async fn input_during_a_turn_ends_with_that_turn(server: Server) {
+async fn input_during_a_turn_is_added_to_it(server: Server) {
     let session = session(&server, Options::default()).await;
     let gate = Gate::new();
     session.model.reply(message("first").after(&gate)).reply(message("second"));
@@ -245,7 +243,7 @@ async fn a_turn_without_input_is_an_error(server: Server) {
     assert!(error.to_string().contains("input must not be empty"), "{error}");
 }
 
-async fn a_review_gives_its_text(server: Server) {
+async fn a_review_returns_its_text(server: Server) {
     let session = session(&server, Options::default()).await;
     let found = json!({ "findings": [], "overall_correctness": "patch is correct", "overall_explanation": "All good.",
         "overall_confidence_score": 0.9 });
@@ -261,14 +259,14 @@ async fn a_review_gives_its_text(server: Server) {
     assert_eq!(markers.count(), 2, "{:?}", review.items);
 }
 
-async fn a_review_that_cannot_begin_is_an_error(server: Server) {
+async fn a_review_that_cannot_start_is_an_error(server: Server) {
     let session = session(&server, Options::default()).await;
     let target = ReviewTarget::BaseBranch { branch: "main".into() };
     let error = session.thread.review(target).await.unwrap_err();
     assert!(error.to_string().contains("not a git repository"), "{error}");
 }
 
-async fn a_thread_goes_on_after_a_restart(server: Server) {
+async fn a_thread_is_resumed_after_a_restart(server: Server) {
     let session = session(&server, Options::default()).await;
     session.model.reply(message("one")).reply(message("two")).reply(message("three"));
     session.thread.run("first").await.unwrap();
@@ -286,12 +284,12 @@ async fn a_thread_goes_on_after_a_restart(server: Server) {
     assert!(texts.user_texts().contains(&"first") && !texts.user_texts().contains(&"in the fork"));
 }
 
-async fn a_turn_survives_the_loss_of_its_connection(server: Server) {
+async fn a_turn_survives_a_lost_connection(server: Server) {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with(r#"sandbox_mode = "danger-full-access""#);
     let listener = server.launch().websocket(&home).await;
     let proxy = Proxy::to(listener.port()).await;
-    let options = Options::default().handler(AcceptEverything).reconnect(Backoff::default());
+    let options = Options::default().handler(AcceptAll).reconnect(Backoff::default());
     let client = Client::connect(Endpoint::websocket(proxy.url()), options).await.unwrap();
     let thread = client.start_thread(ThreadStartParams::default()).await.unwrap();
     let gate = Gate::new();

@@ -1,4 +1,4 @@
-//! Who is signed in, as all clients of a server see it and as its model calls show it.
+//! Accounts: what all clients of a server see, and what model calls send.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::common::launch;
 
-/// A provider that asks for the account.
+/// A provider that uses the account's credentials.
 fn home(model: &ScriptedModel) -> Home {
     Home::new(model).with("[model_providers.scripted]\nrequires_openai_auth = true")
 }
@@ -19,7 +19,7 @@ fn sent(model: &ScriptedModel) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn a_login_and_a_logout_reach_running_threads_and_every_client() {
+async fn login_and_logout_reach_running_threads_and_all_clients() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let server = launch().websocket(&home).await;
@@ -30,13 +30,13 @@ async fn a_login_and_a_logout_reach_running_threads_and_every_client() {
     model.reply(message("signed out")).reply(message("signed in")).reply(message("signed out"));
     one.run_turn(&thread, "hi").await;
     let login = json!({ "type": "apiKey", "apiKey": "sk-1" });
-    one.request("account/login/start", login).await.expect("a key is all that it takes");
+    one.request("account/login/start", login).await.expect("a key suffices");
     assert_eq!(two.notification("account/updated").await["authMode"], json!("apikey"));
     let read = two.request("account/read", json!({})).await;
     assert_eq!(read, Ok(json!({ "account": { "type": "apiKey" }, "requiresOpenaiAuth": true })));
     one.run_turn(&thread, "hi").await;
-    two.forget();
-    one.request("account/logout", json!({})).await.expect("anybody may log out");
+    two.clear();
+    one.request("account/logout", json!({})).await.expect("any client may log out");
     assert_eq!(two.notification("account/updated").await["authMode"], json!(null));
     one.run_turn(&thread, "hi").await;
     assert_eq!(sent(&model), [None, Some("Bearer sk-1".to_owned()), None]);
@@ -44,7 +44,7 @@ async fn a_login_and_a_logout_reach_running_threads_and_every_client() {
 }
 
 #[tokio::test]
-async fn the_client_that_brought_tokens_is_asked_for_new_ones() {
+async fn the_client_that_supplied_tokens_is_requested_to_refresh_them() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let server = launch().websocket(&home).await;

@@ -1,4 +1,4 @@
-//! Whatever comes in on stdin, the server goes on: it answers what can be answered and ignores the rest.
+//! Invalid input on stdin: the server answers what can be answered, ignores the rest and goes on.
 
 use loomd_protocol::RequestId;
 use loomd_testkit::{Home, Peer, Server, soak};
@@ -10,7 +10,7 @@ use crate::common::{PING, exit_code, initialized, launch, loomd, ping, ping_line
 const MIB: usize = 1 << 20;
 
 #[tokio::test]
-async fn a_line_that_is_no_message_gets_no_answer_and_does_no_harm() {
+async fn a_line_that_is_no_message_gets_no_answer() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let request = br#"{"id":"stray","method":"thread/loaded/list","params":{}}"#.as_slice();
@@ -79,7 +79,7 @@ async fn an_id_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_usable_id_is_never_answered() {
+async fn a_request_without_a_usable_id_gets_no_answer() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let ids = [
@@ -105,7 +105,7 @@ async fn a_request_without_a_usable_id_is_never_answered() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_decode_is_told_why() {
+async fn a_request_that_does_not_decode_gets_the_reason() {
     let home = Home::empty();
     let server = initialized(&home).await;
     for (method, params, reason) in [
@@ -140,7 +140,7 @@ async fn assert_refused(server: &Peer, method: &str, params: Value, message: &st
 }
 
 #[tokio::test]
-async fn a_million_brackets_are_no_danger() {
+async fn deeply_nested_json_is_refused() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let open = "[".repeat(1_000_000);
@@ -154,13 +154,13 @@ async fn a_million_brackets_are_no_danger() {
     let error = server.response(&RequestId::String("deep".into())).await.expect_err("nested too deeply");
     assert_eq!((error.code, error.message.as_str()), (-32600, "Invalid request: recursion limit exceeded"));
 
-    // Nobody looks into members that mean nothing.
+    // Unknown members are skipped without decoding them.
     server.send_raw(format!("{{\"x\":{open}{close},\"id\":\"beside\",\"method\":\"{PING}\",\"params\":{{}}}}\n")).await;
     server.response(&RequestId::String("beside".into())).await.expect("a ping succeeds");
 }
 
 #[tokio::test]
-async fn a_line_of_100_megabytes_is_served_or_ignored_like_any_other() {
+async fn a_line_of_100_megabytes_is_handled_like_any_other() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let before = soak::memory(server.pid()).rss;
@@ -173,7 +173,7 @@ async fn a_line_of_100_megabytes_is_served_or_ignored_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_line_above_the_limit_is_refused_by_its_id_and_not_kept() {
+async fn a_line_above_the_limit_is_refused_by_its_id_and_its_memory_freed() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let before = soak::memory(server.pid()).rss;
@@ -187,7 +187,7 @@ async fn a_line_above_the_limit_is_refused_by_its_id_and_not_kept() {
     assert_memory_is_back(&server, before).await;
 }
 
-/// Sends a line in pieces, with this many mebibytes of text in its middle.
+/// Sends a line in chunks, with this many mebibytes of text in its middle.
 async fn send_long(server: &Peer, head: &str, mebibytes: usize, tail: &str) {
     server.send_raw(head).await;
     for _ in 0..mebibytes {
@@ -213,7 +213,7 @@ async fn the_last_line_needs_no_newline() {
 }
 
 #[tokio::test]
-async fn input_that_ends_within_a_message_ends_the_server_quietly() {
+async fn input_that_ends_within_a_message_ends_the_server_with_status_0() {
     for input in ["", "{\"id\":1,\"meth", "[", "\u{feff}"] {
         let home = Home::empty();
         let mut server = launch().stdio(&home);
@@ -225,7 +225,7 @@ async fn input_that_ends_within_a_message_ends_the_server_quietly() {
 }
 
 #[tokio::test]
-async fn the_server_ends_when_its_client_stops_listening() {
+async fn the_server_ends_when_its_client_closes_stdout() {
     let home = Home::empty();
     let mut server = piped(&home);
     drop(server.stdout.take());
@@ -235,7 +235,7 @@ async fn the_server_ends_when_its_client_stops_listening() {
 }
 
 #[tokio::test]
-async fn a_closed_stderr_does_not_matter() {
+async fn a_closed_stderr_does_not_end_the_server() {
     let home = Home::empty();
     let mut server = piped(&home);
     drop(server.stderr.take());
@@ -248,7 +248,7 @@ async fn a_closed_stderr_does_not_matter() {
 }
 
 #[tokio::test]
-async fn pipes_that_do_not_block_are_put_up_with() {
+async fn non_blocking_pipes_work() {
     let home = Home::empty();
     let (stdin, mut to_server) = std::io::pipe().unwrap();
     let (mut from_server, stdout) = std::io::pipe().unwrap();

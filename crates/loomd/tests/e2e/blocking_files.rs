@@ -1,5 +1,5 @@
-//! A sandboxed command may put a FIFO in the place of any file of its workspace. Whatever the server reads there, it
-//! must not wait for it.
+//! A sandboxed command may replace any file of its workspace by a FIFO. The server must not block when it reads such
+//! a file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::common::{initialized, ping};
 /// More threads than the server has workers.
 const THREADS: usize = 8;
 
-/// What is read when a thread begins, or a turn.
+/// Files that are read at the start of a thread or a turn.
 const FILES: &[&str] = &[
     ".git",
     ".git/commondir",
@@ -36,7 +36,7 @@ fn mkfifo(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// All that are answered with a thread.
+/// Starts threads; returns the ids of those that were answered.
 async fn start(server: &Server, cwd: &Path) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..THREADS {
@@ -72,14 +72,14 @@ async fn check(server: &Server, cwd: &Path, trusted: bool) {
         ("externalAgentConfig/detect", json!({ "cwds": [cwd] })),
     ];
     for (method, params) in others {
-        // An answer, of whatever kind.
+        // Any response, also an error.
         _ = server.request(method, params).await;
     }
     ping(server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fifo_in_the_place_of_a_file_of_the_workspace_holds_nobody_up() {
+async fn a_fifo_in_place_of_a_workspace_file_does_not_block_the_server() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);
     let mut trust = String::new();
@@ -102,7 +102,7 @@ async fn a_fifo_in_the_place_of_a_file_of_the_workspace_holds_nobody_up() {
             check(&server, &home.work().join(format!("{trusted}-{number}")), trusted).await;
         }
     }
-    // The git program does wait for a FIFO, until its time is up.
+    // The git program blocks on a FIFO, until its timeout.
     let mut diffs = Vec::new();
     for number in 0..FILES.len() {
         let cwd = home.work().join(format!("true-{number}"));
@@ -115,7 +115,7 @@ async fn a_fifo_in_the_place_of_a_file_of_the_workspace_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_project_file_that_is_no_regular_file_is_named_in_the_error() {
+async fn a_project_file_that_is_not_a_regular_file_is_named_in_the_error() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);
     let folder = home.work().join("w");
@@ -128,7 +128,7 @@ async fn a_project_file_that_is_no_regular_file_is_named_in_the_error() {
     assert!(error.message.contains(&file) && error.message.contains("is not a regular file"), "{}", error.message);
 }
 
-/// A command further up can write `sub/.codex/config.toml`, and what it says there must not free the next thread.
+/// A sandboxed command above can write `sub/.codex/config.toml`, which must not widen the sandbox of the next thread.
 #[tokio::test]
 async fn configuration_below_the_root_of_a_trusted_project_does_not_widen_the_sandbox() {
     let model = ScriptedModel::start().await;
@@ -156,7 +156,7 @@ async fn configuration_below_the_root_of_a_trusted_project_does_not_widen_the_sa
     let reason = disabled[0]["disabledReason"].as_str().unwrap();
     assert!(reason.contains(folder.join("sub").to_str().unwrap()), "{reason}");
 
-    // The root's own file counts as a whole: sandboxes protect it.
+    // The root's own file applies in full: sandboxes protect it.
     write(".codex/config.toml", widened);
     let started = server.request("thread/start", json!({ "cwd": folder })).await.unwrap();
     assert_eq!(started["sandbox"]["type"], "dangerFullAccess");

@@ -1,4 +1,4 @@
-//! The command line: what is accepted, what is refused, with which words and which exit code.
+//! The command line: accepted and refused arguments, error texts and exit codes.
 
 use loomd_testkit::{Home, Launch, Server, Signal};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{LOOMD, exit_code, launch, loomd, output, ping, run, send, until_caught};
 
 #[tokio::test]
-async fn a_start_that_makes_no_sense_is_refused() {
+async fn invalid_arguments_are_refused_with_a_reason() {
     let home = Home::empty();
     let signed = ["app-server", "--ws-auth", "signed-bearer-token", "--ws-shared-secret-file", "f"];
     let signed_skew = |skew| [signed.as_slice(), &["--ws-max-clock-skew-seconds", skew]].concat();
@@ -43,7 +43,7 @@ async fn a_start_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_home_must_be_a_directory_that_exists() {
+async fn codex_home_must_be_an_existing_directory() {
     let home = Home::empty();
     let file = home.write("file", "");
     let missing = home.path().join("missing");
@@ -62,7 +62,7 @@ async fn the_version_is_one_line() {
 }
 
 #[tokio::test]
-async fn configuration_can_be_set_on_either_side_of_the_subcommand() {
+async fn configuration_overrides_work_on_either_side_of_the_subcommand() {
     for (args, key, value) in [
         (["-s", "read-only", "-a", "untrusted", "app-server"].as_slice(), "sandbox_mode", json!("read-only")),
         (&["-s", "read-only", "-a", "untrusted", "app-server"], "approval_policy", json!("untrusted")),
@@ -89,7 +89,7 @@ async fn config(server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn a_listener_for_nobody_runs_until_it_is_told_to_end() {
+async fn listen_off_runs_until_a_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let home = Home::empty();
         let mut server = loomd(&home).args(["app-server", "--listen", "off"]).spawn().unwrap();
@@ -116,7 +116,7 @@ async fn a_token_can_be_given_by_its_digest() {
 }
 
 #[tokio::test]
-async fn an_unusable_secret_is_named_and_not_shown() {
+async fn an_unusable_secret_file_is_named_and_its_content_not_shown() {
     let home = Home::empty();
     let short = home.write("short", "only-this-short-secret");
     let listen = ["app-server", "--listen", "ws://127.0.0.1:0", "--ws-auth"];

@@ -1,5 +1,4 @@
-//! Programs that a client runs: what becomes of them, and of their output, when the client or the server is slow
-//! or gone.
+//! `command/exec`: processes and their output when the client or the server is slow or gone.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -14,14 +13,14 @@ use crate::common::{LOOMD, initialized, launch, ping, piped, until};
 
 const MIB: u64 = 1 << 20;
 
-/// Prints the number of a process that would live on, in a session of its own.
+/// Prints the id of a process in a session of its own.
 const TREE: &str = "setsid sleep 1000 & echo $!; wait";
 
 fn unconfined() -> Home {
     Home::empty().with(r#"sandbox_mode = "danger-full-access""#)
 }
 
-/// Starts a tree of processes and gives the number of one of them.
+/// Starts a process tree and returns the id of one process.
 async fn tree(peer: &Peer, id: &str) -> u32 {
     let params =
         json!({"command": ["sh", "-c", TREE], "processId": id, "streamStdoutStderr": true, "disableTimeout": true});
@@ -41,7 +40,7 @@ async fn is_gone(pid: u32) {
 }
 
 #[tokio::test]
-async fn programs_end_with_the_connection_that_started_them() {
+async fn processes_end_with_the_connection_that_started_them() {
     let home = unconfined();
     let server = launch().websocket(&home).await;
     let (staying, leaving) = (server.connect().await, server.connect().await);
@@ -57,7 +56,7 @@ async fn programs_end_with_the_connection_that_started_them() {
 }
 
 #[tokio::test]
-async fn programs_end_with_the_server_however_it_ends() {
+async fn processes_end_with_the_server_even_after_sigkill() {
     for signal in [Some(Signal::KILL), Some(Signal::TERM), None] {
         let home = unconfined();
         let mut server = initialized(&home).await;
@@ -73,7 +72,7 @@ async fn programs_end_with_the_server_however_it_ends() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_end_of_input_is_answered() {
+async fn requests_before_the_end_of_input_are_answered() {
     let home = unconfined();
     let mut server = initialized(&home).await;
     let id = server.send_request("command/exec", json!({"command": ["sh", "-c", "sleep 0.1; echo done"]})).await;
@@ -82,7 +81,7 @@ async fn what_was_asked_before_the_end_of_input_is_answered() {
     server.wait_exit().await;
 }
 
-/// Waits until the process whose number is in the file sleeps and prints nothing more.
+/// Waits until the process whose id is in the file sleeps and writes nothing more.
 async fn stuck(pid_file: &Path) {
     const LOOKS: usize = 20;
     let written = || {
@@ -104,7 +103,7 @@ async fn stuck(pid_file: &Path) {
 }
 
 #[tokio::test]
-async fn a_program_waits_for_a_client_that_does_not_read() {
+async fn a_process_waits_for_a_client_that_does_not_read() {
     let home = unconfined();
     let mut server = piped(&home);
     let (mut stdin, stdout) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
@@ -143,7 +142,7 @@ async fn a_program_waits_for_a_client_that_does_not_read() {
 }
 
 #[tokio::test]
-async fn a_flood_does_not_keep_a_client_from_being_heard() {
+async fn output_of_a_process_does_not_block_further_requests() {
     let home = unconfined();
     let server = launch().websocket(&home).await;
     let peer = server.connect().await;
@@ -158,7 +157,7 @@ async fn a_flood_does_not_keep_a_client_from_being_heard() {
 }
 
 #[tokio::test]
-async fn a_machine_that_cannot_confine_commands_says_so_and_refuses() {
+async fn a_machine_without_sandbox_warns_and_refuses_commands() {
     let home = Home::empty();
     let limited = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
     let possible = std::process::Command::new("unshare").args(["-Ur", "sh", "-c", limited, "sh", "true"]).status();

@@ -1,4 +1,4 @@
-//! Starting the program under test, and what most tests say to it.
+//! Starts the program under test, and common requests.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,25 +18,25 @@ pub fn launch() -> Launch {
     Launch::new(LOOMD).args(["app-server"])
 }
 
-/// An app-server on stdio that has shaken hands.
+/// An app-server on stdio after the handshake.
 pub async fn initialized(home: &Home) -> Server {
     let server = launch().stdio(home);
     server.initialize().await;
     server
 }
 
-/// Proves that the server is alive on this connection.
+/// Checks that the server answers on this connection.
 pub async fn ping(peer: &Peer) {
     let answer = peer.request(PING, json!({})).await;
     assert!(answer.as_ref().is_ok_and(|answer| answer["data"].is_array()), "{answer:?}");
 }
 
-/// One line of input: [`PING`] with this id, written as JSON.
+/// One line of input: [`PING`] with this id, which is JSON.
 pub fn ping_line(id: &str) -> String {
     format!("{{\"id\":{id},\"method\":\"{PING}\",\"params\":{{}}}}\n")
 }
 
-/// The program on its own, for tests that hold its pipes or look at its end.
+/// The program as a plain command, for tests of its pipes or its end.
 pub fn loomd(home: &Home) -> Command {
     let mut command = Command::new(LOOMD);
     command
@@ -50,29 +50,29 @@ pub fn loomd(home: &Home) -> Command {
     command
 }
 
-/// An app-server on stdio whose three pipes are in the test's hands.
+/// An app-server on stdio whose three pipes the test holds.
 pub fn piped(home: &Home) -> Child {
     let mut command = loomd(home);
     command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("loomd starts")
 }
 
-/// How a run of the program ended.
+/// The result of a run of the program.
 #[derive(Debug, PartialEq)]
-pub struct Ended {
+pub struct RunResult {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Runs the program to its end, with nothing on stdin.
-pub async fn run(home: &Home, args: &[&str]) -> Ended {
+/// Runs the program to its end, with an empty stdin.
+pub async fn run(home: &Home, args: &[&str]) -> RunResult {
     output(loomd(home).args(args)).await
 }
 
-pub async fn output(command: &mut Command) -> Ended {
+pub async fn output(command: &mut Command) -> RunResult {
     let output = in_time("the end of the program", command.output()).await.expect("loomd starts");
-    Ended {
+    RunResult {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("stdout is text"),
         stderr: String::from_utf8(output.stderr).expect("stderr is text"),
@@ -93,7 +93,7 @@ pub async fn in_time<F: Future>(what: &str, work: F) -> F::Output {
     tokio::time::timeout(TIMEOUT, work).await.unwrap_or_else(|_| panic!("no {what} within {TIMEOUT:?}"))
 }
 
-/// Looks again and again until something outside of the protocol has come true.
+/// Polls until a condition outside of the protocol holds.
 pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let looking = async {
         while !is_so().await {
@@ -103,7 +103,7 @@ pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     in_time(what, looking).await;
 }
 
-/// Waits until a process catches a signal, which it would die of before.
+/// Waits until a process has a handler for a signal, which would kill it before.
 pub async fn until_caught(pid: u32, signal: Signal) {
     until(&format!("handler of {signal:?}"), async || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process has a status");

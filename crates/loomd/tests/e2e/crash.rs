@@ -1,4 +1,4 @@
-//! The server may be killed at any moment: what it said was done is done.
+//! SIGKILL at any moment: acknowledged requests took effect.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::common::initialized;
 const KILLS: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+async fn acknowledged_forks_and_names_survive_sigkill() {
     let home = Home::empty();
     let mut threads: BTreeSet<String> = BTreeSet::new();
     let mut name = None;
@@ -25,7 +25,7 @@ async fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     };
     for kill in 0..KILLS {
         let mut server = initialized(&home).await;
-        // Forks and names, as fast as they are answered, until the server is gone.
+        // Forks and names as fast as they are answered, until the server is killed.
         let work = async {
             for number in 0.. {
                 let fork =
@@ -64,7 +64,7 @@ fn parts(name: &str) -> (u64, u64) {
     (kill.parse().expect("a number"), number.parse().expect("a number"))
 }
 
-/// Lines of rollouts that are no JSON, but for torn last ones.
+/// Invalid JSON lines of rollouts, except torn last ones.
 pub fn damaged_lines(home: &std::path::Path) -> Vec<String> {
     let mut damaged = Vec::new();
     let mut folders = vec![home.join("sessions")];

@@ -1,5 +1,4 @@
-//! The server may be killed at any moment of a turn: what it had shown as done is there afterwards, and the
-//! thread goes on.
+//! SIGKILL at any moment of a turn: completed items are stored, and the thread can be continued.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +18,7 @@ const KILLS: usize = 40;
 const MESSAGES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_shown_as_done_survives_a_kill_at_any_moment_of_a_turn() {
+async fn completed_items_survive_sigkill_during_a_turn() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
     let mut random = fastrand::Rng::with_seed(7);
@@ -33,7 +32,7 @@ async fn what_was_shown_as_done_survives_a_kill_at_any_moment_of_a_turn() {
     };
     for kill in 0..KILLS {
         for _ in 0..8 {
-            model.reply(anything(&mut random));
+            model.reply(random_reply(&mut random));
         }
         let mut server = initialized(&home).await;
         server.request("thread/resume", json!({ "threadId": thread })).await.expect("the thread can be taken up");
@@ -55,7 +54,7 @@ async fn what_was_shown_as_done_survives_a_kill_at_any_moment_of_a_turn() {
         }
         server.signal(Signal::KILL);
         server.wait_exit().await;
-        // What it said before it died may be on its way.
+        // Messages sent before the kill may not be read yet.
         server.closed().await;
         note_completed(&server, &thread, &mut shown);
     }
@@ -75,7 +74,7 @@ async fn what_was_shown_as_done_survives_a_kill_at_any_moment_of_a_turn() {
     assert_eq!(settled(&server).await, [] as [String; 0]);
 }
 
-fn anything(random: &mut fastrand::Rng) -> Reply {
+fn random_reply(random: &mut fastrand::Rng) -> Reply {
     let id = format!("call_{}", random.u64(..));
     let session = json!({ "cmd": "echo session", "login": false });
     match random.u8(0..6) {
@@ -88,10 +87,10 @@ fn anything(random: &mut fastrand::Rng) -> Reply {
     }
 }
 
-/// What an item is known by: its turn and its id.
-type Key = (String, String);
+/// The turn id and the id of an item.
+type ItemKey = (String, String);
 
-fn note_completed(server: &Server, thread: &str, shown: &mut BTreeMap<Key, Value>) {
+fn note_completed(server: &Server, thread: &str, shown: &mut BTreeMap<ItemKey, Value>) {
     for mut done in server.notifications("item/completed") {
         if done["threadId"] == *thread {
             let key = (done["turnId"].to_string(), done["item"]["id"].to_string());
@@ -100,7 +99,7 @@ fn note_completed(server: &Server, thread: &str, shown: &mut BTreeMap<Key, Value
     }
 }
 
-fn items(turns: &[Value]) -> BTreeMap<Key, Value> {
+fn items(turns: &[Value]) -> BTreeMap<ItemKey, Value> {
     let of = |turn: &Value| turn["items"].as_array().cloned().unwrap_or_default();
     let all = turns.iter().flat_map(|turn| of(turn).into_iter().map(move |item| (turn["id"].to_string(), item)));
     all.map(|(turn, item)| ((turn, item["id"].to_string()), item)).collect()

@@ -1,4 +1,4 @@
-//! Every method of the protocol with every shape of wrong params: one answer each, and the right one.
+//! Every method of the protocol with every kind of wrong params: exactly one response each, with the expected error.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use loomd_testkit::Home;
 
 use crate::common::launch;
 
-/// `None` for a request without `params`.
+/// `None` is a request without `params`.
 const PARAMS: [Option<&str>; 6] = [None, Some("null"), Some("{}"), Some("[]"), Some("\"x\""), Some("5")];
 
-struct Answered {
+struct Exchange {
     line: String,
-    /// What the protocol says about the request, before anything else is considered.
+    /// The result of decoding the request.
     decoded: Result<ClientRequest, RpcError>,
     answer: Result<JsonValue, RpcError>,
 }
 
 #[tokio::test]
-async fn before_the_handshake_only_what_decodes_is_told_to_initialize() {
-    for Answered { line, decoded, answer } in ask_everything(None).await {
+async fn before_the_handshake_every_decodable_request_is_refused_as_not_initialized() {
+    for Exchange { line, decoded, answer } in send_everything(None).await {
         let expected = decoded.err().unwrap_or_else(|| RpcError::invalid_request("Not initialized"));
         assert_eq!(answer, Err(expected), "{line}");
     }
@@ -28,7 +28,7 @@ async fn before_the_handshake_only_what_decodes_is_told_to_initialize() {
 #[tokio::test]
 async fn without_the_capability_experimental_methods_are_refused_by_name() {
     let plain = InitializeCapabilities::default();
-    for Answered { line, decoded, answer } in ask_everything(Some(plain)).await {
+    for Exchange { line, decoded, answer } in send_everything(Some(plain)).await {
         let request = match decoded {
             Ok(request) => request,
             Err(error) => {
@@ -47,29 +47,29 @@ async fn without_the_capability_experimental_methods_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn with_the_capability_every_method_is_served_or_refused() {
+async fn with_the_capability_no_method_is_gated() {
     let experimental = InitializeCapabilities { experimental_api: true, ..Default::default() };
-    for Answered { line, decoded, answer } in ask_everything(Some(experimental)).await {
+    for Exchange { line, decoded, answer } in send_everything(Some(experimental)).await {
         match decoded {
             Err(error) => assert_eq!(answer, Err(error), "{line}"),
             Ok(_) => {
                 assert_usual(&line, answer.clone());
                 let gated = answer.is_err_and(|error| error.message.contains("experimentalApi"));
-                assert!(!gated, "{line} was refused for want of a capability");
+                assert!(!gated, "{line} was refused for a missing capability");
             }
         }
     }
 }
 
-/// A result, or an error with one of the codes that clients know.
+/// A result, or an error with one of the known codes.
 fn assert_usual(line: &str, answer: Result<JsonValue, RpcError>) {
     if let Err(error) = answer {
         assert!([-32600, -32603].contains(&error.code), "{line} was answered with {error:?}");
     }
 }
 
-/// Sends every request in one write and ends the input. Fails unless each is answered exactly once.
-async fn ask_everything(handshake: Option<InitializeCapabilities>) -> Vec<Answered> {
+/// Sends every request in one write and closes stdin. Fails unless each is answered exactly once.
+async fn send_everything(handshake: Option<InitializeCapabilities>) -> Vec<Exchange> {
     let home = Home::empty();
     let mut server = launch().stdio(&home);
     if let Some(capabilities) = handshake {
@@ -105,7 +105,7 @@ async fn ask_everything(handshake: Option<InitializeCapabilities>) -> Vec<Answer
                 Some(error) => Err(serde_json::from_value(error.clone()).expect("an error has its form")),
                 None => Ok(answer["result"].clone()),
             };
-            Answered { line, decoded, answer }
+            Exchange { line, decoded, answer }
         })
         .collect()
 }

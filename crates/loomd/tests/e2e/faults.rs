@@ -1,5 +1,5 @@
-//! Whatever the model's provider does, a turn ends with the right error or recovers, no tool runs twice, and
-//! the thread goes on.
+//! Faults of the model's provider: each turn ends with the right error or recovers, no tool runs twice, and the
+//! thread can be continued.
 
 use loomd_testkit::model::{
     Reply, added, done, error, failed, function_call, garbage, hang_up, incomplete, message, rate_limited, reasoning,
@@ -11,35 +11,35 @@ use serde_json::{Value, json};
 use crate::audit::settled;
 use crate::common::initialized;
 
-/// How long a provider may be silent here. Replies that come at all come at once.
+/// The stream idle timeout. Replies that come at all come at once.
 const SILENCE_MS: u64 = 1_000;
 
-/// What became of a turn.
+/// The outcome of a turn.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct TurnOutcome {
     status: &'static str,
     info: Value,
-    /// How often trying again was announced.
+    /// Number of announced retries.
     retries: usize,
-    /// What the model said last.
-    said: Option<String>,
+    /// The last message of the agent.
+    message_text: Option<String>,
 }
 
-fn completed(retries: usize, said: &str) -> Seen {
-    Seen { status: "completed", info: Value::Null, retries, said: Some(said.into()) }
+fn completed(retries: usize, message_text: &str) -> TurnOutcome {
+    TurnOutcome { status: "completed", info: Value::Null, retries, message_text: Some(message_text.into()) }
 }
 
-fn fails(retries: usize, info: Value) -> Seen {
-    Seen { status: "failed", info, retries, said: None }
+fn fails(retries: usize, info: Value) -> TurnOutcome {
+    TurnOutcome { status: "failed", info, retries, message_text: None }
 }
 
 fn cut() -> Value {
     json!({ "responseStreamDisconnected": { "httpStatusCode": null } })
 }
 
-/// Runs a turn that meets these replies, with so many tries again, and then one that meets nothing bad. Gives
-/// what the first turn's command wrote, if it ran one.
-async fn check(what: &str, retries: u64, replies: Vec<Reply>, expected: Seen) -> String {
+/// Runs a turn with these replies and this many retries, and then one without faults. Returns the output file of the
+/// first turn's command.
+async fn check(what: &str, retries: u64, replies: Vec<Reply>, expected: TurnOutcome) -> String {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with(&format!(
         "sandbox_mode = \"danger-full-access\"\n[model_providers.scripted]\nstream_max_retries = {retries}\n\
@@ -52,17 +52,19 @@ async fn check(what: &str, retries: u64, replies: Vec<Reply>, expected: Seen) ->
     let thread = server.start_thread(Default::default()).await;
     let turn = json!(server.run_turn(&thread.id, "go").await);
     let mut messages = server.completed_items(&thread.id).into_iter().map(|item| json!(item)).rev();
-    let said = messages.find(|item| item["type"] == "agentMessage").map(|item| item["text"].clone());
+    let message_text = messages.find(|item| item["type"] == "agentMessage").map(|item| item["text"].clone());
     let status = ["completed", "failed", "interrupted"].into_iter().find(|status| turn["status"] == *status);
     let retried = |error: &&Value| error["willRetry"] == true;
-    let seen = Seen {
+    let seen = TurnOutcome {
         status: status.expect("a status"),
         info: turn["error"]["codexErrorInfo"].clone(),
         retries: server.notifications("error").iter().filter(retried).count(),
-        said: said.filter(|_| expected.said.is_some()).and_then(|said| said.as_str().map(Into::into)),
+        message_text: message_text
+            .filter(|_| expected.message_text.is_some())
+            .and_then(|message_text| message_text.as_str().map(Into::into)),
     };
     assert_eq!(seen, expected, "{what}: {turn}");
-    assert_eq!(model.unused(), 0, "{what}: every reply was asked for");
+    assert_eq!(model.unused(), 0, "{what}: every reply was used");
 
     model.reply(message("fine"));
     let next = server.run_turn(&thread.id, "and now?").await;
@@ -80,7 +82,7 @@ async fn check(what: &str, retries: u64, replies: Vec<Reply>, expected: Seen) ->
 }
 
 #[tokio::test]
-async fn a_provider_that_breaks_off_fails_the_turn_without_retries() {
+async fn a_broken_stream_without_retries_fails_the_turn() {
     let connect = json!({ "httpConnectionFailed": { "httpStatusCode": null } });
     let begun = || added(json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": [] }));
     let search = || added(json!({ "type": "web_search_call", "id": "ws_a" }));
@@ -107,7 +109,7 @@ async fn a_provider_that_breaks_off_fails_the_turn_without_retries() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_is_quoted_by_its_status() {
+async fn an_error_status_of_the_provider_is_in_the_turn_error() {
     let http = |status: u16| json!({ "httpConnectionFailed": { "httpStatusCode": status } });
     let limited = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } });
     for (what, reply, info) in [
@@ -124,12 +126,12 @@ async fn a_provider_that_refuses_is_quoted_by_its_status() {
     ] {
         check(what, 0, vec![reply], fails(0, info)).await;
     }
-    // Nobody is made to wait for ten minutes without being told.
+    // A retry-after of ten minutes fails the turn at once.
     check("429 with a long time", 5, vec![rate_limited(Some(600))], fails(0, limited)).await;
 }
 
 #[tokio::test]
-async fn a_turn_recovers_when_it_may_try_again() {
+async fn a_broken_stream_is_retried() {
     let begun = || added(json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": [] }));
     for (what, reply) in [
         ("closes without a word", hang_up()),
@@ -150,7 +152,7 @@ async fn a_turn_recovers_when_it_may_try_again() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_is_passed_over_and_slow_bytes_are_put_together() {
+async fn malformed_events_are_skipped_and_partial_ones_joined() {
     let pieces = ["Grüße, ", "Jürgen", " 👋", "\n"];
     let nonsense = Reply::new()
         .bytes("data: {\"type\":\n\n")
@@ -167,7 +169,7 @@ async fn what_is_no_event_is_passed_over_and_slow_bytes_are_put_together() {
 }
 
 #[tokio::test]
-async fn no_command_runs_twice_however_the_answer_that_called_it_ends() {
+async fn no_command_runs_twice_when_the_stream_breaks() {
     let call = || shell("echo once >> ran");
     let session = || function_call("exec_command", json!({ "cmd": "echo once >> ran", "login": false }), "call_x");
     for (what, reply) in [
@@ -183,13 +185,13 @@ async fn no_command_runs_twice_however_the_answer_that_called_it_ends() {
         let ran = check(what, 0, vec![reply], fails(0, cut())).await;
         assert_eq!(ran, "once\n", "{what} for good");
     }
-    // What its call found is all that the model needs to go on.
+    // The output of its call is all that the model needs.
     let short = vec![call().then(incomplete("max_output_tokens")), message("done")];
     assert_eq!(check("stops short", 0, short, completed(0, "done")).await, "once\n");
 }
 
 #[tokio::test]
-async fn a_call_that_is_tried_again_knows_what_its_tools_found() {
+async fn a_retried_request_has_the_tool_outputs_of_the_broken_stream() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model)
         .with("sandbox_mode = \"danger-full-access\"\n[model_providers.scripted]\nstream_max_retries = 1");

@@ -1,5 +1,4 @@
-//! Ten million bytes of everything between a valid request and noise. The seed is fixed, so that a
-//! failure can be repeated.
+//! Ten million bytes between valid requests and noise. The seed is fixed, so that a failure can be repeated.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,7 +13,7 @@ const WARM_UP: usize = 1_000_000;
 const ALL: usize = 10_000_000;
 
 #[tokio::test]
-async fn noise_between_requests_costs_no_answer_and_no_memory() {
+async fn every_request_between_noise_is_answered_in_constant_memory() {
     let home = Home::empty();
     let mut server = initialized(&home).await;
     let mut input = Input { random: Random(0x9e37_79b9_7f4a_7c15), requests: 0 };
@@ -50,14 +49,14 @@ async fn noise_between_requests_costs_no_answer_and_no_memory() {
     assert!(memory < warm + 8 * MIB as u64, "the memory grew from {warm} to {memory} bytes");
 }
 
-/// The id of a request that nothing but itself can spell.
+/// The id of a valid request, which no noise contains.
 fn request_id(number: usize) -> String {
     format!("must-{number}")
 }
 
 struct Input {
     random: Random,
-    /// Valid requests so far.
+    /// Number of valid requests so far.
     requests: usize,
 }
 
@@ -103,7 +102,7 @@ impl Input {
         format!("{{\"id\":{id},\"method\":\"{method}\"{params}}}")
     }
 
-    /// A message before it is spoilt. It may turn out to be a request still, but not with an id of the pings.
+    /// A message to mutate. It may stay a valid request, but without an id of a counted one.
     fn doubtful(&mut self) -> String {
         let id = self.random.pick(&["-9000000000000", "\"may\"", "null", "7777777.5", "99999999999999999999"]);
         self.request(id)
@@ -184,7 +183,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// Fewer bytes than this, of any value.
+    /// Fewer than `bound` bytes, of any value.
     fn bytes(&mut self, bound: usize) -> Vec<u8> {
         (0..self.below(bound)).map(|_| self.next() as u8).collect()
     }

@@ -1,4 +1,4 @@
-//! The generators: files where they belong, and nothing but files.
+//! The generators write their files and print nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use loomd_testkit::Home;
 use serde_json::Value;
 
-use crate::common::{Ended, run};
+use crate::common::{RunResult, run};
 
 #[tokio::test]
-async fn json_schemas_are_laid_out_by_version() {
+async fn json_schemas_are_grouped_by_version() {
     let home = Home::empty();
     let out = generate(&home, &["generate-json-schema", "--out", "deep/er"]).await.join("deep/er");
     let files = files(&out);
@@ -76,7 +76,7 @@ async fn typescript_has_an_index_for_each_version() {
 }
 
 #[tokio::test]
-async fn own_files_are_overwritten_and_others_stay() {
+async fn generated_files_are_overwritten_and_others_stay() {
     let home = Home::empty();
     for (generator, own, other) in
         [("generate-json-schema", "ClientRequest.json", "v2/Mine.json"), ("generate-ts", "index.ts", "v2/Mine.ts")]
@@ -105,7 +105,7 @@ async fn prettier_is_run_once_with_all_files() {
 }
 
 #[tokio::test]
-async fn a_prettier_that_cannot_run_or_fails_is_an_error() {
+async fn a_failing_prettier_is_an_error() {
     let home = Home::empty();
     let ended = run(&home, &["app-server", "generate-ts", "-o", "ts", "-p", "no/such/prettier"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
@@ -118,7 +118,7 @@ async fn a_prettier_that_cannot_run_or_fails_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_is_an_error() {
+async fn an_unwritable_folder_is_an_error() {
     let home = Home::empty();
     fs::write(home.work().join("file"), "").unwrap();
     for generator in ["generate-json-schema", "generate-ts"] {
@@ -128,10 +128,10 @@ async fn a_folder_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// Runs a generator, which must succeed without a word. Gives the folder that it ran in.
+/// Runs a generator, which must succeed without output. Returns its working directory.
 async fn generate(home: &Home, args: &[&str]) -> PathBuf {
     let ended = run(home, &[&["app-server"], args].concat()).await;
-    assert_eq!(ended, Ended { code: Some(0), stdout: String::new(), stderr: String::new() }, "{args:?}");
+    assert_eq!(ended, RunResult { code: Some(0), stdout: String::new(), stderr: String::new() }, "{args:?}");
     home.work()
 }
 
@@ -141,7 +141,7 @@ fn script(home: &Home, body: &str) -> PathBuf {
     path
 }
 
-/// Every file below a folder, by its path in there.
+/// The relative paths of all files below a folder.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Threads pass between this server and the reference, in both directions, through the files in one home.
+//! Threads of this server and of the reference, resumed by the other in the same home.
 
 use loomd_testkit::model::message;
 use loomd_testkit::{Home, Launch, ScriptedModel, Server, reference};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::launch;
 
 #[tokio::test]
-async fn either_server_takes_up_what_the_other_left() {
+async fn each_server_resumes_the_threads_of_the_other() {
     let Some(reference) = reference(env!("CARGO_TARGET_TMPDIR")) else { return };
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);

@@ -1,4 +1,4 @@
-//! Connections and threads that come and go leave nothing behind, however they end.
+//! Closed connections and unloaded threads release their descriptors, memory and processes.
 
 use futures_util::future::join_all;
 use loomd_testkit::model::{function_call, shell};
@@ -13,18 +13,18 @@ const MIB: usize = 1 << 20;
 const AT_ONCE: usize = 50;
 
 #[tokio::test]
-async fn thousands_of_connections_leave_nothing_behind() {
+async fn thousands_of_connections_leak_nothing() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let bystander = server.connect().await;
     bystander.initialize().await;
 
-    // The index is opened once, at the first look for a thread.
+    // The index is opened at the first `thread/list`.
     bystander.request("thread/list", json!({})).await.expect("a list");
     let pid = server.pid();
     let descriptors = soak::open_descriptors(pid);
 
-    // Threads and memory are taken as they are needed; once is enough.
+    // A warm-up: threads and memory are allocated on first use.
     every_kind(&server, 200).await;
     soak::settles("open descriptors", descriptors, || soak::open_descriptors(pid)).await;
     let threads = soak::threads(pid);
@@ -80,7 +80,7 @@ async fn in_batches(count: usize, each: impl AsyncFn()) {
 }
 
 #[tokio::test]
-async fn turns_and_what_they_started_leave_nothing_behind() {
+async fn turns_and_their_processes_leak_nothing() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
     let server = initialized(&home).await;
@@ -115,10 +115,10 @@ async fn turns_and_what_they_started_leave_nothing_behind() {
     ping(&server).await;
 }
 
-/// The process that ends commands should the server be killed stays.
+/// The process that kills commands after a SIGKILL of the server stays.
 const GUARD: usize = 1;
 
-/// How many processes it has started that are still there.
+/// Number of live child processes.
 fn children(pid: u32) -> usize {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Links and start-up files that a command plants: an approval covers the file that was shown, and nothing planted
-//! runs outside of the sandbox.
+//! Symbolic links and start-up files written by a command: an approval covers the file that was shown, and no such
+//! file runs outside of the sandbox.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,9 +10,9 @@ use serde_json::json;
 
 use crate::common::{initialized, launch, until};
 
-const ASK: &str = "item/fileChange/requestApproval";
+const APPROVAL: &str = "item/fileChange/requestApproval";
 
-/// Nothing but the working directory can be written to.
+/// Only the working directory is writable.
 const WORKSPACE_ONLY: &str = "
     approval_policy = \"on-request\"
     sandbox_mode = \"workspace-write\"
@@ -43,27 +43,27 @@ async fn a_session_approval_of_a_patch_ends_when_the_path_resolves_to_another_fi
         server.start_turn(&thread, "go").await;
     };
     begin(0, 1).await;
-    let (id, params) = server.server_request(ASK).await;
+    let (id, params) = server.server_request(APPROVAL).await;
     let reason = format!("links are followed: {} is {}", link.display(), one.display());
     assert_eq!(params["reason"], reason.as_str());
     server.respond(&id, json!({ "decision": "acceptForSession" })).await;
     server.turn_completed(&thread).await;
-    server.forget();
+    server.clear();
     begin(1, 2).await;
     server.turn_completed(&thread).await;
-    assert_eq!(fs::read(&one).unwrap(), b"2\n", "the same file is changed unasked");
-    server.forget();
+    assert_eq!(fs::read(&one).unwrap(), b"2\n", "the same file needs no further approval");
+    server.clear();
     fs::remove_file(&link).unwrap();
     symlink(&two, &link).unwrap();
     begin(2, 3).await;
-    let (id, _) = server.server_request(ASK).await;
+    let (id, _) = server.server_request(APPROVAL).await;
     server.respond(&id, json!({ "decision": "decline" })).await;
     server.turn_completed(&thread).await;
     assert_eq!([&one, &two].map(|path| fs::read(path).unwrap()), [b"2\n".to_vec(), b"2\n".to_vec()]);
 }
 
 #[tokio::test]
-async fn a_planted_start_up_file_runs_in_the_sandbox_only() {
+async fn a_start_up_file_written_by_a_command_runs_only_in_the_sandbox() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with(WORKSPACE_ONLY);
     let escaped = home.path().join("escaped");
@@ -77,7 +77,7 @@ async fn a_planted_start_up_file_runs_in_the_sandbox_only() {
     let kept = home.path().join("shell_snapshots");
     for workdir in [".", "sub"] {
         let run = async || {
-            server.forget();
+            server.clear();
             let arguments = json!({ "command": "echo \"$FROM_RC|$SERVER_SECRET|\"", "workdir": workdir });
             model.reply(function_call("shell_command", arguments, "c")).reply(message("done"));
             server.run_turn(&thread, "go").await;

@@ -1,5 +1,4 @@
-//! Whom listeners serve when there is no authentication: processes of the same user, and none from a sandbox of the
-//! server itself.
+//! Listeners without authentication serve processes of the same user, except those in a sandbox of the server itself.
 
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::{LOOMD, in_time, launch, loomd, output, run};
 
-/// The start of a websocket, for a client that is made of a shell.
+/// A websocket handshake for a client made of a shell.
 const UPGRADE: &str = r"printf 'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n'";
 
 fn over_tcp(port: u16) -> String {
@@ -22,7 +21,7 @@ async fn initialized(server: &WsServer) -> impl std::ops::Deref<Target = Peer> {
     client
 }
 
-/// What a script prints that the server runs for a client in a sandbox.
+/// The output of a script run by `command/exec` in a sandbox.
 async fn run_in(client: &Peer, sandbox: Value, script: &str) -> String {
     let params = json!({ "command": ["bash", "-c", script], "sandboxPolicy": sandbox });
     let done = client.request("command/exec", params).await.expect("bash can be run");
@@ -40,7 +39,7 @@ fn unconfined() -> Value {
 const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols";
 
 #[tokio::test]
-async fn a_command_in_a_sandbox_with_network_cannot_connect_to_its_own_server() {
+async fn a_sandboxed_command_with_network_cannot_connect_to_its_own_server() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let client = initialized(&server).await;
@@ -49,7 +48,7 @@ async fn a_command_in_a_sandbox_with_network_cannot_connect_to_its_own_server() 
     assert_eq!(refused.trim_end(), "HTTP/1.1 403 Forbidden");
     let served = run_in(&client, unconfined(), &script).await;
     assert_eq!(served.trim_end(), SWITCHING, "the user's own commands may connect");
-    // While a sandboxed command runs, others of the same user are served as ever.
+    // While a sandboxed command runs, other processes of the same user are served.
     let waiting = json!({ "command": ["sleep", "1000"], "processId": "p", "disableTimeout": true,
         "streamStdoutStderr": true, "sandboxPolicy": with_network() });
     client.send_request("command/exec", waiting).await;
@@ -58,11 +57,11 @@ async fn a_command_in_a_sandbox_with_network_cannot_connect_to_its_own_server() 
 }
 
 #[tokio::test]
-async fn a_command_in_a_sandbox_cannot_hide_its_connection_between_processes() {
+async fn a_sandboxed_command_cannot_hide_its_connection_between_processes() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let client = initialized(&server).await;
-    // Nearly always the descriptor is nowhere but in a message on its way when the server looks for who has it.
+    // The descriptor is mostly in a message in flight when the server searches its owner.
     let script = format!(
         "python3 - <<'END'
 import select, socket
@@ -88,7 +87,7 @@ END",
 }
 
 #[tokio::test]
-async fn a_command_in_a_sandbox_cannot_connect_to_the_unix_socket_of_its_own_server() {
+async fn a_sandboxed_command_cannot_connect_to_the_unix_socket_of_its_own_server() {
     let home = Home::empty();
     let socket = home.work().join("s");
     let server = launch().listen(&home, &format!("unix://{}", socket.display())).await;
@@ -104,7 +103,7 @@ async fn a_command_in_a_sandbox_cannot_connect_to_the_unix_socket_of_its_own_ser
 }
 
 #[tokio::test]
-async fn other_users_are_refused_on_the_loopback_unless_they_are_let_in() {
+async fn other_users_are_refused_on_the_loopback_without_the_flag() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: only root can run a program as another user");
     }
@@ -119,7 +118,7 @@ async fn other_users_are_refused_on_the_loopback_unless_they_are_let_in() {
 }
 
 #[tokio::test]
-async fn a_listener_beyond_the_loopback_needs_authentication_or_a_flag() {
+async fn a_listener_beyond_the_loopback_needs_authentication_or_the_flag() {
     let home = Home::empty();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let ended = run(&home, &["app-server", "--listen", &format!("ws://{address}")]).await;

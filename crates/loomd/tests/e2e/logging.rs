@@ -1,17 +1,16 @@
-//! What the server writes to stderr: as much as was asked for, in the form that was asked for, and never
-//! a secret.
+//! The log on stderr: level and format as configured, and never a secret.
 
 use loomd_testkit::{Home, Launch};
 use serde_json::Value;
 
 use crate::common::{launch, ping};
 
-/// Signed with [`KEY`]; good for a long time.
+/// Signed with [`KEY`], with a distant expiry.
 const JWT: &str =
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjk5OTk5OTk5OTk5fQ.usQEtKF259tV1yvf5DpDD_dKbyidVaVHzP0tdTXNbLM";
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// Something for each level: garbage is an error, an answer to nothing a warning, a notification a note.
+/// One input per level: garbage is an error, a response to nothing a warning, a notification info.
 const OCCASIONS: &str = "garbage\n{\"id\":\"nothing\",\"result\":{}}\n{\"method\":\"initialized\"}\n";
 
 #[tokio::test]
@@ -20,7 +19,7 @@ async fn logs_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn only_errors_are_logged_unless_more_is_asked_for() {
+async fn the_default_level_is_error() {
     for launch in [
         launch().env_remove("RUST_LOG"),
         launch().env("RUST_LOG", ""),
@@ -34,7 +33,7 @@ async fn only_errors_are_logged_unless_more_is_asked_for() {
 }
 
 #[tokio::test]
-async fn more_is_logged_when_it_is_asked_for() {
+async fn rust_log_raises_the_level() {
     let warnings = log(launch().env("RUST_LOG", "warn")).await;
     assert!(warnings.contains(" ERROR ") && warnings.contains(" WARN ") && !warnings.contains(" INFO "), "{warnings}");
     let notes = log(launch().env("RUST_LOG", "info")).await;
@@ -58,7 +57,7 @@ async fn json_logs_are_one_object_per_line() {
 }
 
 #[tokio::test]
-async fn a_flood_of_garbage_is_not_a_flood_of_logs() {
+async fn a_flood_of_garbage_is_logged_a_few_times() {
     let home = Home::empty();
     let mut server = launch().env_remove("RUST_LOG").stdio(&home);
     server.initialize().await;
@@ -68,7 +67,7 @@ async fn a_flood_of_garbage_is_not_a_flood_of_logs() {
     server.wait_exit().await;
     let log = server.stderr().to_end().await;
     assert!((1..100).contains(&log.lines().count()), "{} lines", log.lines().count());
-    assert!(log.contains("count=8192"), "the log still tells how many there were: {log}");
+    assert!(log.contains("count=8192"), "the log has the number of lines: {log}");
 }
 
 #[tokio::test]
@@ -89,7 +88,7 @@ async fn tokens_are_never_logged() {
         assert_eq!(server.upgrade("/", &[("Authorization", bad)]).await.status, 401);
         client.close().await;
         client.closed().await;
-        // A clean end, so that the last lines are written.
+        // A clean exit, so that the last lines are written.
         server.signal(loomd_testkit::Signal::TERM);
         server.wait_exit().await;
         let log = server.stderr().to_end().await;
@@ -102,7 +101,7 @@ async fn tokens_are_never_logged() {
     }
 }
 
-/// Everything that a server logs about [`OCCASIONS`].
+/// The whole log of a server that gets [`OCCASIONS`].
 async fn log(launch: Launch) -> String {
     let home = Home::empty();
     let mut server = launch.stdio(&home);

@@ -1,6 +1,6 @@
-//! The built program as its clients and its operators meet it: started, spoken to, ended.
+//! The built program as its clients and operators use it.
 //!
-//! What a process holds is read from `/proc`, so these tests run on Linux.
+//! Process state is read from `/proc`, so these tests run on Linux.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! A long thread passes through the server; it does not stay in it.
+//! Loading a long thread does not keep its history in memory.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ const TURNS: usize = 5_000;
 const ID: &str = "54cbd9a4-eb27-4019-a111-baa1c7c1e4e6";
 
 #[tokio::test]
-async fn a_thread_of_thousands_of_turns_does_not_stay_in_memory_when_it_is_loaded() {
+async fn loading_a_thread_of_thousands_of_turns_does_not_raise_memory() {
     let home = Home::empty();
     let folder = home.path().join("sessions/2025/03/04");
     fs::create_dir_all(&folder).unwrap();
@@ -22,7 +22,7 @@ async fn a_thread_of_thousands_of_turns_does_not_stay_in_memory_when_it_is_loade
     let server = initialized(&home).await;
     let pid = server.pid();
     let rss = || usize::try_from(soak::memory(pid).rss).unwrap();
-    // What is needed once, such as the index, is there after the first look.
+    // The first read opens the index.
     server.request("thread/read", json!({ "threadId": ID })).await.expect("a thread");
     let before = rss();
     for _ in 0..3 {
@@ -31,7 +31,7 @@ async fn a_thread_of_thousands_of_turns_does_not_stay_in_memory_when_it_is_loade
         let resumed = server.request("thread/resume", json!({ "threadId": ID })).await.expect("turns");
         assert_eq!(resumed["thread"]["turns"].as_array().unwrap().len(), TURNS);
     }
-    // The rollout is 14 MiB, and what was sent of it 6 MiB each time.
+    // The rollout has 14 MiB, and each response 6 MiB.
     soak::settles("resident memory", before + 8 * MIB, rss).await;
 }
 

@@ -1,5 +1,5 @@
-//! Permission profiles and the managed network, as a client sees them. The hosts are addresses of the loopback,
-//! which the profile lets the proxy reach; commands speak to the proxy with nothing but their shell.
+//! Permission profiles and the managed network, as a client sees them. The hosts are loopback addresses, which the
+//! profile allows; commands use the proxy from a shell only.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::common::{initialized, until};
 
-const ASK: &str = "item/commandExecution/requestApproval";
+const APPROVAL: &str = "item/commandExecution/requestApproval";
 
 const PROFILE: &str = r#"
     default_permissions = "p"
@@ -34,7 +34,7 @@ const PROFILE: &str = r#"
     "127.0.0.2" = "deny"
 "#;
 
-struct World {
+struct NetworkFixture {
     home: Home,
     model: ScriptedModel,
     server: Server,
@@ -42,11 +42,11 @@ struct World {
     origin: SocketAddr,
 }
 
-impl World {
+impl NetworkFixture {
     async fn new() -> Self {
         let model = ScriptedModel::start().await;
         let home = Home::new(&model).with(PROFILE);
-        // What a profile says counts only where no sandbox mode does.
+        // A profile applies only without a sandbox mode.
         let config = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
         home.write("config.toml", &config.replace("sandbox_mode = \"read-only\"\n", ""));
         std::fs::create_dir(home.work().join("secret")).unwrap();
@@ -62,7 +62,7 @@ impl World {
         Self { home, model, server, thread, origin: origin().await }
     }
 
-    /// A script that asks the proxy for something of a host.
+    /// A script that requests a page of a host through the proxy.
     fn get(&self, host: &str) -> String {
         let port = self.origin.port();
         format!(
@@ -77,7 +77,7 @@ impl World {
         self.server.start_turn(&self.thread, "go").await;
     }
 
-    /// How the command ended, with what it printed.
+    /// The status and the output of the command.
     async fn end(&self) -> (String, String) {
         let thread = self.thread.clone();
         self.server.notification_where("turn/completed", move |params| params["threadId"] == thread.as_str()).await;
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-/// A host that says hello, on every address of the loopback.
+/// An HTTP server on every loopback address.
 async fn origin() -> SocketAddr {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -112,44 +112,44 @@ fn outcome(status: &str, output: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_profile_says_what_commands_may_touch() {
-    let world = World::new().await;
-    let (_, said) = world.run("echo x > new && cat secret/key; echo x > ../out").await;
+async fn a_profile_limits_what_commands_read_and_write() {
+    let fixture = NetworkFixture::new().await;
+    let (_, said) = fixture.run("echo x > new && cat secret/key; echo x > ../out").await;
     assert!(said.contains("secret/key: Permission denied") && said.contains("Read-only file system"), "{said}");
-    assert!(world.home.work().join("new").exists() && !world.home.path().join("../out").exists());
+    assert!(fixture.home.work().join("new").exists() && !fixture.home.path().join("../out").exists());
     let image = json!({ "path": "secret/key" });
-    world.model.reply(function_call("view_image", image, "i1")).reply(message("done"));
-    world.server.run_turn(&world.thread, "look").await;
-    let calls = world.model.calls();
+    fixture.model.reply(function_call("view_image", image, "i1")).reply(message("done"));
+    fixture.server.run_turn(&fixture.thread, "look").await;
+    let calls = fixture.model.calls();
     let told = calls.last().unwrap().body["input"].to_string();
     assert!(told.contains("the sandbox does not allow it"), "{told}");
 }
 
 #[tokio::test]
-async fn what_is_listed_is_reached_and_nothing_else_is() {
-    let world = World::new().await;
-    assert_eq!(world.run(&world.get("127.0.0.1")).await, outcome("completed", "hello\n"));
+async fn only_listed_hosts_are_reached() {
+    let fixture = NetworkFixture::new().await;
+    assert_eq!(fixture.run(&fixture.get("127.0.0.1")).await, outcome("completed", "hello\n"));
     let denied = "Network access to \"127.0.0.2\" was blocked: domain is explicitly denied by policy and cannot be approved \
                   from this prompt.";
-    assert_eq!(world.run(&world.get("127.0.0.2")).await, outcome("declined", denied));
+    assert_eq!(fixture.run(&fixture.get("127.0.0.2")).await, outcome("declined", denied));
     let direct =
-        format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo reached; echo $HTTPS_PROXY $ALL_PROXY", world.origin.port());
-    let (_, said) = world.run(&direct).await;
+        format!("exec 3<>/dev/tcp/127.0.0.1/{} && echo reached; echo $HTTPS_PROXY $ALL_PROXY", fixture.origin.port());
+    let (_, said) = fixture.run(&direct).await;
     assert!(said.contains("http://127.0.0.1:3128 socks5h://127.0.0.1:8081") && !said.contains("reached"), "{said}");
 }
 
 #[tokio::test]
-async fn a_host_that_nobody_lists_is_asked_about() {
-    let world = World::new().await;
-    let port = world.origin.port();
+async fn an_unlisted_host_needs_approval() {
+    let fixture = NetworkFixture::new().await;
+    let port = fixture.origin.port();
     let ask = async |decision: Value| {
-        world.begin(&world.get("127.0.0.3")).await;
-        let (id, mut params) = world.server.server_request(ASK).await;
+        fixture.begin(&fixture.get("127.0.0.3")).await;
+        let (id, mut params) = fixture.server.server_request(APPROVAL).await;
         for own in ["threadId", "turnId", "startedAtMs"] {
             params.as_object_mut().unwrap().remove(own);
         }
-        world.server.respond(&id, json!({ "decision": decision })).await;
-        (params, world.end().await)
+        fixture.server.respond(&id, json!({ "decision": decision })).await;
+        (params, fixture.end().await)
     };
     let amendment = |action: &str| json!({ "host": "127.0.0.3", "action": action });
     let allow = json!({ "applyNetworkPolicyAmendment": { "network_policy_amendment": amendment("allow") } });
@@ -165,79 +165,80 @@ async fn a_host_that_nobody_lists_is_asked_about() {
     assert_eq!(ask(json!("decline")).await, (expected.clone(), declined));
     assert_eq!(ask(json!("what?")).await.1, outcome("declined", "exec command rejected by user"));
     assert_eq!(ask(allow).await, (expected, outcome("completed", "hello\n")));
-    // From now on nobody is asked, whatever the command.
-    assert_eq!(world.run(&world.get("127.0.0.3")).await, outcome("completed", "hello\n"));
+    // From now on no approval is requested, whatever the command.
+    assert_eq!(fixture.run(&fixture.get("127.0.0.3")).await, outcome("completed", "hello\n"));
     assert_eq!(
-        std::fs::read_to_string(world.home.path().join("rules/default.rules")).unwrap(),
+        std::fs::read_to_string(fixture.home.path().join("rules/default.rules")).unwrap(),
         "network_rule(host=\"127.0.0.3\", protocol=\"http\", decision=\"allow\", justification=\"Allow http access to \
          127.0.0.3\")\n"
     );
 }
 
 #[tokio::test]
-async fn one_answer_is_enough_for_all_who_wait_for_it() {
-    let world = World::new().await;
-    let get = world.get("127.0.0.3").replace("; cat ", "; echo > sent$i; cat ");
-    world.begin(&format!("for i in 1 2 3; do ({get}) & done; wait")).await;
-    let (id, _) = world.server.server_request(ASK).await;
-    // Whose request is read after the answer is allowed for the session.
-    let sent = |i| world.home.work().join(format!("sent{i}")).exists();
+async fn one_approval_answers_all_requests_for_the_host() {
+    let fixture = NetworkFixture::new().await;
+    let get = fixture.get("127.0.0.3").replace("; cat ", "; echo > sent$i; cat ");
+    fixture.begin(&format!("for i in 1 2 3; do ({get}) & done; wait")).await;
+    let (id, _) = fixture.server.server_request(APPROVAL).await;
+    // A request read after the answer is allowed for the session.
+    let sent = |i| fixture.home.work().join(format!("sent{i}")).exists();
     until("request of each", async || (1..=3).all(sent)).await;
-    world.server.respond(&id, json!({ "decision": "acceptForSession" })).await;
-    assert_eq!(world.end().await, outcome("completed", "hello\nhello\nhello\n"));
-    assert_eq!(world.server.notifications("serverRequest/resolved").len(), 1);
+    fixture.server.respond(&id, json!({ "decision": "acceptForSession" })).await;
+    assert_eq!(fixture.end().await, outcome("completed", "hello\nhello\nhello\n"));
+    assert_eq!(fixture.server.notifications("serverRequest/resolved").len(), 1);
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_with_its_turn() {
-    let world = World::new().await;
-    world.begin(&world.get("127.0.0.3")).await;
-    let (id, params) = world.server.server_request(ASK).await;
-    let interrupt = json!({ "threadId": world.thread, "turnId": params["turnId"] });
-    world.server.request("turn/interrupt", interrupt).await.expect("a running turn can be interrupted");
-    let resolved = world.server.notification("serverRequest/resolved").await;
+async fn a_network_approval_is_resolved_when_its_turn_is_interrupted() {
+    let fixture = NetworkFixture::new().await;
+    fixture.begin(&fixture.get("127.0.0.3")).await;
+    let (id, params) = fixture.server.server_request(APPROVAL).await;
+    let interrupt = json!({ "threadId": fixture.thread, "turnId": params["turnId"] });
+    fixture.server.request("turn/interrupt", interrupt).await.expect("a running turn can be interrupted");
+    let resolved = fixture.server.notification("serverRequest/resolved").await;
     assert_eq!(resolved["requestId"], json!(id));
-    let (status, _) = world.end().await;
+    let (status, _) = fixture.end().await;
     assert_eq!(status, "failed");
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_when_the_command_no_longer_waits() {
-    let world = World::new().await;
-    let script = format!("({}) & until [ -e go ]; do sleep 0.01; done; kill -9 $!; exit 0", world.get("127.0.0.3"));
-    world.begin(&script.replace("cat <&3 | tail -n 1", "read -r <&3")).await;
-    let (id, _) = world.server.server_request(ASK).await;
-    std::fs::write(world.home.work().join("go"), "").unwrap();
-    let resolved = world.server.notification("serverRequest/resolved").await;
+async fn a_network_approval_is_resolved_when_the_command_closes_its_connection() {
+    let fixture = NetworkFixture::new().await;
+    let script = format!("({}) & until [ -e go ]; do sleep 0.01; done; kill -9 $!; exit 0", fixture.get("127.0.0.3"));
+    fixture.begin(&script.replace("cat <&3 | tail -n 1", "read -r <&3")).await;
+    let (id, _) = fixture.server.server_request(APPROVAL).await;
+    std::fs::write(fixture.home.work().join("go"), "").unwrap();
+    let resolved = fixture.server.notification("serverRequest/resolved").await;
     assert_eq!(resolved["requestId"], json!(id));
-    let (status, _) = world.end().await;
+    let (status, _) = fixture.end().await;
     assert_eq!(status, "completed");
 }
 
 #[tokio::test]
-async fn programs_of_clients_reach_what_is_listed_and_nobody_is_asked() {
-    let world = World::new().await;
+async fn command_exec_reaches_listed_hosts_without_approvals() {
+    let fixture = NetworkFixture::new().await;
     let exec = async |script: String| {
-        let answer = world.server.request("command/exec", json!({ "command": ["bash", "-c", script] })).await.unwrap();
+        let answer =
+            fixture.server.request("command/exec", json!({ "command": ["bash", "-c", script] })).await.unwrap();
         answer["stdout"].as_str().unwrap().to_owned()
     };
-    assert_eq!(exec(world.get("127.0.0.1")).await, "hello\n");
-    assert!(exec(world.get("127.0.0.3")).await.contains("\"reason\":\"not_allowed\""));
+    assert_eq!(exec(fixture.get("127.0.0.1")).await, "hello\n");
+    assert!(exec(fixture.get("127.0.0.3")).await.contains("\"reason\":\"not_allowed\""));
 }
 
 #[tokio::test]
-async fn a_command_in_the_background_ends_with_its_thread() {
-    let world = World::new().await;
+async fn a_background_command_ends_with_its_thread() {
+    let fixture = NetworkFixture::new().await;
     let arguments = json!({ "cmd": "sleep 1000", "login": false, "yield_time_ms": 250 });
-    world.model.reply(function_call("exec_command", arguments, "c1")).reply(message("done"));
-    world.server.run_turn(&world.thread, "go").await;
-    assert_ne!(processes_of(&world.thread), Vec::<String>::new());
-    world.server.request("thread/unsubscribe", json!({ "threadId": world.thread })).await.expect("left");
-    world.server.notification("thread/closed").await;
-    until("end of the command", async || processes_of(&world.thread).is_empty()).await;
+    fixture.model.reply(function_call("exec_command", arguments, "c1")).reply(message("done"));
+    fixture.server.run_turn(&fixture.thread, "go").await;
+    assert_ne!(processes_of(&fixture.thread), Vec::<String>::new());
+    fixture.server.request("thread/unsubscribe", json!({ "threadId": fixture.thread })).await.expect("left");
+    fixture.server.notification("thread/closed").await;
+    until("end of the command", async || processes_of(&fixture.thread).is_empty()).await;
 }
 
-/// The numbers of processes that were started for a thread.
+/// The ids of processes that were started for a thread.
 fn processes_of(thread: &str) -> Vec<String> {
     let mark = format!("CODEX_THREAD_ID={thread}");
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,5 +1,5 @@
-//! What clients may rely on when turns run side by side and are disturbed at any moment: every request is
-//! answered once, every item that begins ends before its turn, nothing of a turn comes after its end.
+//! Order of events under concurrent and interrupted turns: every request is answered once, every started item
+//! completes before its turn, nothing of a turn follows its end.
 
 use futures_util::future::join_all;
 use loomd_testkit::model::{Reply, function_call, message, reasoning, streamed};
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::audit::settled;
 use crate::common::{launch, until};
 
-/// Threads whose turns run at the same time.
+/// Threads with turns at the same time.
 const THREADS: u64 = 8;
 
-/// How often something is said in each.
+/// Rounds of input per thread.
 const ROUNDS: u64 = 66;
 
-/// Requests of each client that nobody waits for.
+/// Requests of each client that are sent without waiting.
 const FLOOD: u64 = 150;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn turns_keep_their_order_however_they_are_disturbed() {
+async fn events_keep_their_order_when_turns_are_steered_and_interrupted() {
     let model = ScriptedModel::start().await;
     script(&model, THREADS * ROUNDS * 3);
     let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
@@ -27,14 +27,14 @@ async fn turns_keep_their_order_however_they_are_disturbed() {
     let clients = (0..THREADS).map(async |seed| {
         let client = server.connect().await;
         client.initialize().await;
-        talk(&client, fastrand::Rng::with_seed(seed)).await
+        run_turns(&client, fastrand::Rng::with_seed(seed)).await
     });
     let turns: usize = join_all(clients).await.into_iter().sum();
     assert!(turns >= 500, "only {turns} turns were run");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_requests_about_one_thread_is_answered_and_ends() {
+async fn a_flood_of_requests_about_one_thread_is_answered() {
     let model = ScriptedModel::start().await;
     script(&model, FLOOD);
     let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"");
@@ -49,18 +49,18 @@ async fn a_flood_of_requests_about_one_thread_is_answered_and_ends() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut sent = Vec::new();
         for number in 0..FLOOD {
-            let (method, params) = anything(&mut random, &thread, number);
+            let (method, params) = random_request(&mut random, &thread, number);
             sent.push((method, client.send_request(method, params).await));
         }
         for (method, id) in sent {
-            // Many cannot be carried out as things are by then. That is an answer, too.
+            // Many are refused in the current state, which is a response, too.
             if let Err(error) = client.response(&id).await {
                 assert_eq!(error.code, -32600, "{method}: {error}");
             }
         }
     };
     tokio::join!(flood(&one, 1), flood(&two, 2));
-    // What was queued comes to its end, too.
+    // Queued turns complete, too.
     let idle = json!({ "type": "idle" });
     until("idle thread", async || {
         let read = one.request("thread/read", json!({ "threadId": thread })).await.expect("a thread");
@@ -72,8 +72,8 @@ async fn a_flood_of_requests_about_one_thread_is_answered_and_ends() {
     completed(&one, &thread, &last).await;
 }
 
-/// Something that can be asked about a thread at any time.
-fn anything(random: &mut fastrand::Rng, thread: &str, number: u64) -> (&'static str, Value) {
+/// A random request about a thread.
+fn random_request(random: &mut fastrand::Rng, thread: &str, number: u64) -> (&'static str, Value) {
     let input = json!([{ "type": "text", "text": format!("said {number}") }]);
     match random.u8(0..16) {
         0..5 => ("turn/start", json!({ "threadId": thread, "input": input })),
@@ -89,7 +89,7 @@ fn anything(random: &mut fastrand::Rng, thread: &str, number: u64) -> (&'static 
     }
 }
 
-/// Answers for any thread, in any order: most call tools, and end their turn sooner or later.
+/// Scripts replies for any thread, in any order: most call tools, and each turn ends.
 fn script(model: &ScriptedModel, count: u64) {
     let mut random = fastrand::Rng::with_seed(42);
     for number in 0..count {
@@ -107,8 +107,8 @@ fn script(model: &ScriptedModel, count: u64) {
     }
 }
 
-/// Talks in a thread of its own, and disturbs its turns; how many turns there were.
-async fn talk(client: &Peer, mut random: fastrand::Rng) -> usize {
+/// Runs turns in a thread of its own and disturbs them; returns the number of turns.
+async fn run_turns(client: &Peer, mut random: fastrand::Rng) -> usize {
     let thread = client.start_thread(Default::default()).await.id;
     for round in 0..ROUNDS {
         let turn = started(client, &thread, &format!("round {round}")).await.expect("an idle thread takes input");
@@ -123,7 +123,7 @@ async fn talk(client: &Peer, mut random: fastrand::Rng) -> usize {
                 let is_call =
                     |params: &Value| params["turnId"] == *turn && params["item"]["type"] == "commandExecution";
                 let began = client.notification_where("item/started", is_call);
-                // There may be no command in this turn.
+                // This turn may have no command.
                 tokio::select! {
                     _ = began => interrupt(client, &thread, &turn).await,
                     () = completed(client, &thread, &turn) => continue,
@@ -146,7 +146,7 @@ async fn talk(client: &Peer, mut random: fastrand::Rng) -> usize {
     assert_eq!(settled(client).await, [] as [String; 0]);
     let messages = client.messages();
 
-    // What was told is what is stored.
+    // The events match the stored turns.
     let ended = |message: &&Value| message["method"] == "turn/completed" && message["params"]["threadId"] == *thread;
     let pair = |turn: &Value| (turn["id"].clone(), turn["status"].clone());
     let told: Vec<_> = messages.iter().filter(ended).map(|message| pair(&message["params"]["turn"])).collect();
@@ -168,7 +168,7 @@ async fn completed(client: &Peer, thread: &str, turn: &str) {
     client.notification_where("turn/completed", is_it).await;
 }
 
-/// The turn may be over by then; it is answered all the same.
+/// The turn may be over by then; the request is answered all the same.
 async fn interrupt(client: &Peer, thread: &str, turn: &str) {
     let answer = client.request("turn/interrupt", json!({ "threadId": thread, "turnId": turn })).await;
     if let Err(error) = answer {

@@ -1,4 +1,4 @@
-//! Clients may ask much at once and listen late. Nothing is lost and nothing is overtaken.
+//! Pipelined requests of clients that read late: no response is lost or reordered.
 
 use futures_util::{SinkExt, StreamExt};
 use loomd_testkit::{Frame, Home};
@@ -33,7 +33,7 @@ async fn answers_of_many_megabytes_reach_a_client_that_reads_while_it_writes() {
     let home = Home::empty();
     let mut server = piped(&home);
     let mut stdin = server.stdin.take().unwrap();
-    // The refusal of an unknown method lists all methods.
+    // The error for an unknown method lists all methods.
     let requests: String = (0..5_000).map(|id| format!("{{\"id\":{id},\"method\":\"unknown\"}}\n")).collect();
     let writing = async {
         stdin.write_all(requests.as_bytes()).await.unwrap();
@@ -56,7 +56,7 @@ async fn answers_of_many_megabytes_reach_a_client_that_reads_while_it_writes() {
 }
 
 #[tokio::test]
-async fn the_end_of_input_does_not_cost_an_answer() {
+async fn requests_before_the_end_of_input_are_answered() {
     let home = Home::empty();
     let mut server = initialized(&home).await;
     server.send_raw(pings(1..=5_000)).await;
@@ -68,7 +68,7 @@ async fn the_end_of_input_does_not_cost_an_answer() {
 }
 
 #[tokio::test]
-async fn a_websocket_client_may_listen_late_too() {
+async fn a_websocket_client_may_read_late() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let mut socket = server.connect_raw("/", &[]).await;

@@ -1,4 +1,4 @@
-//! What the server leaves in its home is for its owner only, whatever the umask is.
+//! Files in the home are accessible to their owner only, whatever the umask.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::common::{LOOMD, until};
 
-/// The server, with nothing taken from the modes that it asks for.
-fn careless() -> Launch {
+/// The server with umask 0.
+fn launch_with_umask_0() -> Launch {
     Launch::new("sh").args(["-c", "umask 0; exec \"$0\" \"$@\"", LOOMD, "app-server"])
 }
 
@@ -30,7 +30,7 @@ fn everything_in(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Names of what is in the home now and was not `before`, each of which must be private.
+/// Names of what was added to the home since `before`, each of which must be private.
 fn private(home: &Home, before: &BTreeSet<PathBuf>) -> Vec<String> {
     let root = home.path();
     let new: Vec<_> = everything_in(&root).into_iter().filter(|path| !before.contains(path)).collect();
@@ -50,11 +50,11 @@ fn assert_has(names: &[String], wanted: &[&str]) {
 }
 
 #[tokio::test]
-async fn everything_that_a_turn_leaves_in_the_home_is_private() {
+async fn files_created_by_a_turn_are_private() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with("approval_policy = \"untrusted\"");
     let before = everything_in(&home.path());
-    let server = careless().stdio(&home);
+    let server = launch_with_umask_0().stdio(&home);
     server.initialize().await;
     let started = server.request("thread/start", json!({ "cwd": home.work() })).await.unwrap();
     let thread = started["thread"]["id"].as_str().unwrap().to_owned();
@@ -82,7 +82,7 @@ async fn everything_that_a_turn_leaves_in_the_home_is_private() {
 async fn configuration_credentials_and_sockets_are_private() {
     let home = Home::empty();
     let before = everything_in(&home.path());
-    let server = careless().listen(&home, &format!("unix://{}/deep/socket", home.path().display())).await;
+    let server = launch_with_umask_0().listen(&home, &format!("unix://{}/deep/socket", home.path().display())).await;
     let client = server.connect().await;
     client.initialize().await;
     let edit = json!({ "keyPath": "model", "value": "m", "mergeStrategy": "replace" });

@@ -1,4 +1,4 @@
-//! A home that cannot be written to: everything can be looked at, and what cannot be kept is refused.
+//! A read-only home: reading works, and every request that must write is refused.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -20,7 +20,7 @@ const LINES: &str = r#"{"timestamp":"2025-03-04T05:06:07.000Z","type":"session_m
 "#;
 
 #[tokio::test]
-async fn a_home_that_cannot_be_written_to_can_be_read_and_loses_nothing() {
+async fn a_read_only_home_can_be_read_and_stays_unchanged() {
     for indexed in [false, true] {
         let home = Home::empty();
         let path = home.path().join(ROLLOUT);
@@ -30,7 +30,7 @@ async fn a_home_that_cannot_be_written_to_can_be_read_and_loses_nothing() {
             let server = initialized(&home).await;
             assert_eq!(listed(&server).await, [ID]);
         }
-        let sealed = Sealed::new(&home);
+        let sealed = ReadOnlyHome::new(&home);
         let server = sealed.launch().stdio(&home);
         server.initialize().await;
         look(&server).await;
@@ -56,7 +56,7 @@ async fn listed(server: &Server) -> Vec<String> {
     list["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Everything that would have to be kept is an error that says why, and changes nothing.
+/// Every request that must write fails with the reason and changes nothing.
 async fn refuse(server: &Server) {
     let history = json!([{ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "x" }] }]);
     for (method, params) in [
@@ -72,15 +72,15 @@ async fn refuse(server: &Server) {
     }
 }
 
-/// A home without permission to write, for anybody. It has to be opened to be removed.
-struct Sealed {
+/// A home without write permission for anyone. It has to be reopened to be removed.
+struct ReadOnlyHome {
     root: PathBuf,
     before: BTreeMap<PathBuf, Vec<u8>>,
-    /// Root may write anywhere: then the server runs as nobody, from a copy that nobody may run.
+    /// Root may write anywhere: then the server runs as `nobody`, from a copy that `nobody` may execute.
     program: Option<(tempfile::TempDir, PathBuf)>,
 }
 
-impl Sealed {
+impl ReadOnlyHome {
     fn new(home: &Home) -> Self {
         let program = rustix::process::geteuid().is_root().then(|| {
             let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The model that is built in: a whole turn on a machine with no key and no network, and scenarios.
+//! The built-in rehearsal model: a whole turn without key or network, and scenarios.
 
 use loomd_config::config_toml::ModelProvider;
 use loomd_testkit::{Home, Server};
@@ -22,7 +22,7 @@ async fn start(server: &Server) -> String {
     started["thread"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The kinds of completed items of the turn, in order, and how it ended.
+/// The types of the turn's completed items, in order, and its status.
 async fn turn(server: &Server, thread: &str, prompt: &str) -> (Vec<String>, Value) {
     let before = server.notifications("item/completed").len();
     server.start_turn(thread, prompt).await;
@@ -33,7 +33,7 @@ async fn turn(server: &Server, thread: &str, prompt: &str) -> (Vec<String>, Valu
 }
 
 #[tokio::test]
-async fn a_newcomer_sees_a_whole_turn_without_a_key() {
+async fn a_whole_turn_runs_without_a_key() {
     let home = home();
     let server = initialized(&home).await;
     let thread = start(&server).await;
@@ -69,16 +69,16 @@ async fn a_scenario_is_played_call_by_call() {
     assert_eq!(server.notifications("error")[0]["willRetry"], json!(true));
     let (kinds, status) = turn(&server, &thread, "and now?").await;
     assert_eq!((kinds, status), (vec!["userMessage".to_owned()], json!("failed")));
-    // Then plain words count.
+    // After its end the prompt is followed.
     let (kinds, _) = turn(&server, &thread, "think hard; say done").await;
     assert_eq!(kinds, ["userMessage", "reasoning", "agentMessage"]);
 }
 
 #[tokio::test]
-async fn what_is_within_reach_is_listed() {
+async fn models_lists_the_usable_providers() {
     let home = Home::empty().with("[model_providers.mine]\nname = 'Mine'\nenv_key = 'LOOMD_TEST_NO_SUCH_KEY'");
     let mut command = loomd(&home);
-    // Whoever runs the test may have keys, and nobody out there is to be called with them.
+    // The environment of the test may have keys, which must not be used.
     for provider in ModelProvider::built_in_ids().filter_map(ModelProvider::built_in) {
         command.env_remove(provider.env_key.unwrap_or_default());
     }

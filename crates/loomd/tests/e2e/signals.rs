@@ -1,10 +1,10 @@
-//! How the server ends when it is told to, and what it does when it is told to look again.
+//! Signals: how the server ends, and how it reloads its token.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 
-use loomd_testkit::{Captured, Frame, Home, Launch, Signal, WsConnection, WsServer};
+use loomd_testkit::{CapturedOutput, Frame, Home, Launch, Signal, WsConnection, WsServer};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -22,7 +22,7 @@ async fn a_signal_ends_a_server_on_stdio_cleanly() {
 }
 
 #[tokio::test]
-async fn a_listener_says_goodbye_to_its_clients() {
+async fn a_listener_closes_its_connections_with_a_code() {
     for signal in [Signal::TERM, Signal::INT] {
         let home = Home::empty();
         let mut server = launch().websocket(&home).await;
@@ -48,7 +48,7 @@ async fn close_code(client: &WsConnection) -> u16 {
 }
 
 #[tokio::test]
-async fn a_signal_does_not_wait_for_a_handshake_that_never_comes() {
+async fn a_signal_does_not_wait_for_an_open_handshake() {
     let home = Home::empty();
     let mut server = launch().websocket(&home).await;
     let mut silent = tokio::net::TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_signal_does_not_wait_for_a_handshake_that_never_comes() {
 }
 
 #[tokio::test]
-async fn two_signals_in_a_row_end_a_listener_cleanly_too() {
+async fn two_signals_in_a_row_end_a_listener_cleanly() {
     for (first, second) in [(Signal::TERM, Signal::TERM), (Signal::INT, Signal::TERM)] {
         let home = Home::empty();
         let mut server = launch().websocket(&home).await;
@@ -81,7 +81,7 @@ async fn a_second_signal_ends_the_wait_for_a_client_that_does_not_read() {
     let stdin = server.stdin.as_mut().unwrap();
     let stdout = server.stdout.as_ref().unwrap();
 
-    // One answer that is much more than a pipe takes: when its beginning is there, its end is not.
+    // A response larger than a pipe: its beginning is read while its end is not written.
     let client = json!({ "name": "deaf", "version": "1" });
     let initialize = json!({ "clientInfo": client, "capabilities": { "experimentalApi": true } });
     let echo = json!({ "value": "x".repeat(1 << 20) });
@@ -101,7 +101,7 @@ fn request(method: &str, params: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_hang_up_makes_a_listener_read_its_token_again() {
+async fn sighup_makes_a_listener_reload_its_token() {
     let home = Home::empty();
     let file = home.write("token", "the-old-token");
     let server = guarded(&file).websocket(&home).await;
@@ -117,7 +117,7 @@ async fn a_hang_up_makes_a_listener_read_its_token_again() {
 }
 
 #[tokio::test]
-async fn a_hang_up_keeps_the_token_when_its_file_is_unusable() {
+async fn sighup_keeps_the_token_if_its_file_is_unusable() {
     let home = Home::empty();
     let file = home.write("token", "the-token");
     let server = guarded(&file).websocket(&home).await;
@@ -142,12 +142,12 @@ async fn ping_after_handshake(server: &WsServer) -> WsConnection {
     client
 }
 
-async fn until_logged(log: &Captured, text: &str) {
+async fn until_logged(log: &CapturedOutput, text: &str) {
     until(text, async || log.text().contains(text)).await;
 }
 
 #[tokio::test]
-async fn a_listener_that_says_so_no_longer_dies_of_a_signal() {
+async fn a_listener_handles_signals_once_it_prints_its_address() {
     let home = Home::empty();
     for _ in 0..20 {
         let mut server = launch().websocket(&home).await;

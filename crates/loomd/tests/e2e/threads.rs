@@ -1,4 +1,4 @@
-//! Threads at rest, as clients handle them.
+//! Stored threads, as clients use them.
 
 use loomd_testkit::{Home, Server};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::initialized;
 
 #[tokio::test]
-async fn requests_about_one_thread_take_effect_in_the_order_they_came() {
+async fn requests_about_one_thread_take_effect_in_order() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let id = stored(&server).await;
@@ -33,7 +33,7 @@ async fn requests_about_one_thread_take_effect_in_the_order_they_came() {
 }
 
 #[tokio::test]
-async fn a_deleted_thread_is_gone_for_everybody() {
+async fn a_deleted_thread_is_gone_for_all_clients() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let id = stored(&server).await;

@@ -1,4 +1,4 @@
-//! Two servers on one home share a thread: one at a time runs a turn in it, and each knows what the other did.
+//! Two servers share a thread in one home: one at a time runs a turn, and each reads what the other stored.
 
 use loomd_testkit::model::message;
 use loomd_testkit::{Gate, Home, ScriptedModel, Server};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::audit::settled;
 use crate::common::initialized;
 
-/// How often the servers take turns.
+/// How many turns the servers run alternately.
 const ROUNDS: usize = 200;
 
 #[tokio::test]
-async fn servers_that_take_turns_on_a_thread_make_one_history() {
+async fn alternating_servers_append_to_one_history() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);
     let servers = [initialized(&home).await, initialized(&home).await];
@@ -34,7 +34,7 @@ async fn servers_that_take_turns_on_a_thread_make_one_history() {
     assert_eq!(ids.len(), ROUNDS, "every turn is there once");
     assert_eq!(turns(&servers[1], &thread).await, first, "both see the same");
 
-    // And so does the model, whoever asks it.
+    // The model gets the same history from both.
     for (number, call) in model.calls().iter().enumerate().skip(ROUNDS - 2) {
         let said = call.user_texts().into_iter().filter(|text| text.starts_with("question")).collect::<Vec<_>>();
         let expected: Vec<_> = (0..=number).map(|round| format!("question {round}")).collect();
@@ -46,7 +46,7 @@ async fn servers_that_take_turns_on_a_thread_make_one_history() {
 }
 
 #[tokio::test]
-async fn a_thread_whose_turn_runs_in_another_process_takes_no_input() {
+async fn a_thread_with_a_turn_in_another_process_accepts_no_input() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model);
     let (ours, theirs) = (initialized(&home).await, initialized(&home).await);

@@ -1,4 +1,4 @@
-//! The websocket on a unix socket: for its owner only, one server at a time, and gone with the server.
+//! The unix socket listener: owner only, one server at a time, removed at exit.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -31,7 +31,7 @@ async fn assert_serves(server: &WsServer) {
 }
 
 #[tokio::test]
-async fn it_works_like_the_websocket_and_only_for_its_owner() {
+async fn it_serves_websockets_to_its_owner_only() {
     let home = Home::empty();
     let server = listening(&home).await;
     assert_serves(&server).await;
@@ -43,7 +43,7 @@ async fn it_works_like_the_websocket_and_only_for_its_owner() {
 }
 
 #[tokio::test]
-async fn the_socket_is_removed_at_the_end() {
+async fn the_socket_is_removed_at_exit() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let home = Home::empty();
         let mut server = listening(&home).await;
@@ -57,7 +57,7 @@ async fn the_socket_is_removed_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_socket_that_a_dead_server_left_behind_is_replaced() {
+async fn a_stale_socket_is_replaced() {
     let home = Home::empty();
     drop(UnixListener::bind(socket(&home)).unwrap());
     assert!(socket(&home).exists());
@@ -70,7 +70,7 @@ async fn a_socket_that_a_dead_server_left_behind_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_second_server_leaves_the_first_alone() {
+async fn a_second_server_does_not_take_over_a_live_socket() {
     let home = Home::empty();
     let server = listening(&home).await;
     let ended = run(&home, &["app-server", "--listen", &url(&home)]).await;
@@ -104,7 +104,7 @@ async fn a_proxy_carries_a_websocket_over_stdio() {
 }
 
 #[tokio::test]
-async fn a_proxy_finds_the_socket_of_its_home_and_ends_with_its_client() {
+async fn a_proxy_uses_the_default_socket_and_ends_with_its_client() {
     let home = Home::empty();
     let _server = loomd(&home).args(["app-server", "--listen", "unix://"]).stderr(Stdio::null()).spawn().unwrap();
     let socket = home.path().join("app-server-control/app-server-control.sock");
@@ -118,7 +118,7 @@ async fn a_proxy_finds_the_socket_of_its_home_and_ends_with_its_client() {
 }
 
 #[tokio::test]
-async fn a_proxy_without_a_server_says_so() {
+async fn a_proxy_without_a_server_is_an_error() {
     let home = Home::empty();
     let path = socket(&home);
     let ended = run(&home, &["app-server", "proxy", "--sock", path.to_str().unwrap()]).await;

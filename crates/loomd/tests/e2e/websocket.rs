@@ -1,4 +1,4 @@
-//! The websocket listener: who gets in, what frames mean, and that clients do not disturb each other.
+//! The websocket listener: authentication, frames, and isolation of clients.
 
 use futures_util::SinkExt;
 use loomd_protocol::{InitializeCapabilities, RequestId};
@@ -59,20 +59,20 @@ async fn answer(server: &WsServer, method: &str, path: &str, headers: &[(&str, &
 }
 
 #[tokio::test]
-async fn an_accepted_upgrade_promises_nothing_more() {
+async fn an_accepted_upgrade_selects_no_subprotocol_or_extension() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
-    let wishes = [("Sec-WebSocket-Protocol", "a, b"), ("Sec-WebSocket-Extensions", "permessage-deflate")];
-    let reply = server.upgrade("/", &wishes).await;
+    let offers = [("Sec-WebSocket-Protocol", "a, b"), ("Sec-WebSocket-Extensions", "permessage-deflate")];
+    let reply = server.upgrade("/", &offers).await;
     assert_eq!(reply.status, 101);
-    for (name, _) in wishes {
+    for (name, _) in offers {
         assert_eq!(reply.headers.get(name), None);
     }
     assert_eq!(server.stdout().text(), "");
 }
 
 #[tokio::test]
-async fn a_message_may_come_in_pieces_with_control_frames_between() {
+async fn a_fragmented_message_with_control_frames_between_is_accepted() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let client = initialized(&server).await;
@@ -143,7 +143,7 @@ async fn a_close_is_answered_with_a_close() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_close_is_answered_before_it() {
+async fn requests_before_a_close_are_answered_before_it() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let mut socket = server.connect_raw("/", &[]).await;
@@ -163,7 +163,7 @@ async fn what_was_asked_before_a_close_is_answered_before_it() {
 }
 
 #[tokio::test]
-async fn a_peer_that_breaks_a_limit_or_the_framing_is_cut_alone() {
+async fn a_protocol_violation_closes_only_its_own_connection() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let bystander = initialized(&server).await;
@@ -204,7 +204,7 @@ async fn a_frame_of_the_largest_size_is_served() {
 }
 
 #[tokio::test]
-async fn the_same_ids_on_two_connections_are_two_requests() {
+async fn the_same_id_on_two_connections_is_two_requests() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let (first, second) = (initialized(&server).await, initialized(&server).await);
@@ -216,7 +216,7 @@ async fn the_same_ids_on_two_connections_are_two_requests() {
 }
 
 #[tokio::test]
-async fn each_connection_opts_out_for_itself() {
+async fn each_connection_has_its_own_opt_outs() {
     let home = Home::empty();
     home.write("config.toml", "broken = [");
     let server = launch().websocket(&home).await;
@@ -241,7 +241,7 @@ async fn initialized(server: &WsServer) -> WsConnection {
     client
 }
 
-/// A single frame, which may be a piece of a message.
+/// A single frame, which may be a fragment.
 fn piece(payload: impl AsRef<[u8]>, data: Data, last: bool) -> Frame {
     Frame::Frame(Piece::message(payload.as_ref().to_vec(), OpCode::Data(data), last))
 }

@@ -1,4 +1,4 @@
-//! Files, watches and configuration, where more than one client or process takes part.
+//! Files, watches and configuration with several clients or processes.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ async fn write_values(peer: &Peer, prefix: &str) {
 }
 
 #[tokio::test]
-async fn two_servers_that_write_one_configuration_lose_nothing() {
+async fn concurrent_config_writes_of_two_servers_lose_nothing() {
     let home = Home::empty();
     home.write("config.toml", "# mine\nmodel = 'm' # kept\n");
     let (one, other) = (initialized(&home).await, initialized(&home).await);
@@ -56,7 +56,7 @@ async fn a_repaired_configuration_leaves_no_warning_for_the_next_client() {
 }
 
 #[tokio::test]
-async fn changes_are_told_to_the_owner_of_the_watch_only() {
+async fn changes_are_sent_only_to_the_owner_of_the_watch() {
     let home = Home::empty();
     let server = launch().websocket(&home).await;
     let (owner, other) = (server.connect().await, server.connect().await);
@@ -75,7 +75,7 @@ async fn changes_are_told_to_the_owner_of_the_watch_only() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_nobody_writes_to_holds_nobody_up() {
+async fn a_fifo_without_a_writer_does_not_block_fs_requests() {
     let home = Home::empty();
     let server = initialized(&home).await;
     let pipe = home.work().join("pipe");

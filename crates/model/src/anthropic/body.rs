@@ -1,4 +1,4 @@
-//! The body of a request.
+//! The body of a Messages request.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,23 @@ use loomd_protocol::{JsonObject, JsonValue, ReasoningSummary};
 use serde_json::json;
 
 use super::models::{Thinking, Traits, budget, effort};
-use crate::transcript::{Block, Names, Output, Part, Seal, Transcript, Turn, common_id};
+use crate::transcript::{
+    AssistantBlock, ContentPart, ReasoningOrigin, RoleMessage, ToolNames, ToolOutput, Transcript, common_id,
+};
 use crate::{Reasoning, Request};
 
-/// Stand where the wire wants the user to speak and the conversation has nobody.
-const BEFORE: &str = "(The beginning of the conversation is missing.)";
-const GO_ON: &str = "(Go on.)";
+/// User text where the API requires a user message and the transcript has none.
+const MISSING_START: &str = "(The beginning of the conversation is missing.)";
+const CONTINUE: &str = "(Go on.)";
 
-/// The API's own bound.
+/// The API's limit on the length of a call id.
 const MAX_CALL_ID: usize = 64;
 
-/// How many of the user's turns, from the end, are marked for the cache: the last, to be found next time, and
-/// the one before, to be found now.
+/// How many user messages, counted from the end, get a cache breakpoint: the last one for the next request to find, and
+/// the one before it for this request to find.
 const CACHED_TURNS: usize = 2;
 
-pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names) -> JsonValue {
+pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames) -> JsonValue {
     let traits = Traits::of(&request.model);
     let messages = messages(transcript);
     let mut body = JsonObject::new();
@@ -42,7 +44,7 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names) ->
     }
     let mut output = JsonObject::new();
     if let Some(reasoning) = &request.reasoning {
-        think(reasoning, traits.thinking, transcript, &mut output, &mut put);
+        put_thinking(reasoning, traits.thinking, transcript, &mut output, &mut put);
     }
     if let Some(schema) = &request.output_schema {
         output.insert("format".into(), json!({ "type": "json_schema", "schema": schema }));
@@ -54,8 +56,8 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names) ->
     body.into()
 }
 
-/// Says how to think.
-fn think(
+/// Puts `thinking`, and `effort` into `output_config`, as the model's [`Thinking`] mode requires.
+fn put_thinking(
     reasoning: &Reasoning,
     thinking: Thinking,
     transcript: &Transcript,
@@ -74,29 +76,31 @@ fn think(
                 output.insert("effort".into(), effort(wanted).into());
             }
         }
-        // In the middle of its calls such a model can only go on thinking if it has been all along.
-        (Thinking::Budget, _) if calls_without_thought(transcript) => {}
+        // With a budget, a model may continue tool calls with thinking only if the calls began with a thinking block.
+        (Thinking::Budget, _) if calls_without_reasoning(transcript) => {}
         (Thinking::Budget, wanted) => {
             put("thinking", json!({ "type": "enabled", "budget_tokens": budget(wanted.unwrap_or("medium")) }));
         }
     }
 }
 
-/// Whether the last turns are calls, with their outputs, that do not begin with a thought.
-fn calls_without_thought(transcript: &Transcript) -> bool {
-    let [.., Turn::Assistant(blocks), Turn::Outputs(_)] = transcript.turns.as_slice() else { return false };
+/// Whether the transcript ends with calls and their outputs that no thinking block precedes.
+fn calls_without_reasoning(transcript: &Transcript) -> bool {
+    let [.., RoleMessage::Assistant(blocks), RoleMessage::Outputs(_)] = transcript.messages.as_slice() else {
+        return false;
+    };
     !blocks.iter().any(|block| reasoning(block).is_some())
 }
 
 fn system(request: &Request, transcript: &Transcript) -> Vec<JsonValue> {
     let texts = std::iter::once(&*request.instructions).chain(transcript.preamble.iter().map(String::as_str));
     let mut blocks: Vec<_> = texts.filter(|text| !text.trim().is_empty()).map(text_block).collect();
-    // Tools stand before it, so the mark is for them, too.
-    mark(blocks.last_mut());
+    // Tools precede the system prompt in the cached prefix, so this breakpoint covers them, too.
+    mark_for_cache(blocks.last_mut());
     blocks
 }
 
-fn tools(names: &Names) -> JsonValue {
+fn tools(names: &ToolNames) -> JsonValue {
     let tools = names.tools.iter().map(|tool| {
         let mut json = json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
         if tool.strict {
@@ -107,16 +111,16 @@ fn tools(names: &Names) -> JsonValue {
     tools.collect()
 }
 
-/// A conversation with calls has to come with their tools, even if none may be called any more.
+/// Returns stub definitions of the tools in past calls: the API rejects `tool_use` blocks without `tools`.
 fn past_tools(transcript: &Transcript) -> Option<JsonValue> {
-    let blocks = transcript.turns.iter().filter_map(|turn| match turn {
-        Turn::Assistant(blocks) => Some(blocks),
+    let blocks = transcript.messages.iter().filter_map(|turn| match turn {
+        RoleMessage::Assistant(blocks) => Some(blocks),
         _ => None,
     });
     let called: BTreeSet<&str> = blocks
         .flatten()
         .filter_map(|block| match block {
-            Block::Call(call) => Some(&*call.name),
+            AssistantBlock::Call(call) => Some(&*call.name),
             _ => None,
         })
         .collect();
@@ -126,14 +130,18 @@ fn past_tools(transcript: &Transcript) -> Option<JsonValue> {
 
 fn messages(transcript: &Transcript) -> Vec<JsonValue> {
     let mut messages: Vec<(&str, Vec<JsonValue>)> = Vec::new();
-    for turn in &transcript.turns {
+    for turn in &transcript.messages {
         let (role, blocks): (_, Vec<_>) = match turn {
-            Turn::User(parts) => ("user", parts.iter().filter_map(part).collect()),
-            Turn::Developer(text) => ("user", vec![text_block(text)]),
-            Turn::Outputs(outputs) => ("user", outputs.iter().map(output).collect()),
-            // Thoughts that came to nothing are no turn.
-            Turn::Assistant(blocks) if blocks.iter().all(|block| matches!(block, Block::Reasoning { .. })) => continue,
-            Turn::Assistant(blocks) => ("assistant", blocks.iter().filter_map(block).collect()),
+            RoleMessage::User(parts) => ("user", parts.iter().filter_map(part).collect()),
+            RoleMessage::Developer(text) => ("user", vec![text_block(text)]),
+            RoleMessage::Outputs(outputs) => ("user", outputs.iter().map(output).collect()),
+            // The API rejects an assistant message that consists of thinking only.
+            RoleMessage::Assistant(blocks)
+                if blocks.iter().all(|block| matches!(block, AssistantBlock::Reasoning { .. })) =>
+            {
+                continue;
+            }
+            RoleMessage::Assistant(blocks) => ("assistant", blocks.iter().filter_map(block).collect()),
         };
         match messages.last_mut() {
             _ if blocks.is_empty() => {}
@@ -142,54 +150,54 @@ fn messages(transcript: &Transcript) -> Vec<JsonValue> {
         }
     }
     if messages.first().is_none_or(|(role, _)| *role == "assistant") {
-        messages.insert(0, ("user", vec![text_block(BEFORE)]));
+        messages.insert(0, ("user", vec![text_block(MISSING_START)]));
     }
     if messages.last().is_some_and(|(role, _)| *role == "assistant") {
-        messages.push(("user", vec![text_block(GO_ON)]));
+        messages.push(("user", vec![text_block(CONTINUE)]));
     }
     for (_, content) in messages.iter_mut().rev().filter(|(role, _)| *role == "user").take(CACHED_TURNS) {
-        mark(content.last_mut());
+        mark_for_cache(content.last_mut());
     }
     messages.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
 
-fn block(block: &Block) -> Option<JsonValue> {
+fn block(block: &AssistantBlock) -> Option<JsonValue> {
     match block {
-        Block::Text(text) => Some(text_block(text)),
-        Block::Call(call) => Some(json!({
+        AssistantBlock::Text(text) => Some(text_block(text)),
+        AssistantBlock::Call(call) => Some(json!({
             "type": "tool_use", "id": common_id(&call.id, MAX_CALL_ID), "name": call.name, "input": call.arguments,
         })),
-        Block::Reasoning { .. } => reasoning(block),
+        AssistantBlock::Reasoning { .. } => reasoning(block),
     }
 }
 
-/// Only what this wire has made.
-fn reasoning(block: &Block) -> Option<JsonValue> {
-    let Block::Reasoning { text, seal } = block else { return None };
-    match seal {
-        Some(Seal::Thinking { signature }) => {
+/// Returns the thinking block of reasoning that came from this wire; `None` for any other block.
+fn reasoning(block: &AssistantBlock) -> Option<JsonValue> {
+    let AssistantBlock::Reasoning { text, origin } = block else { return None };
+    match origin {
+        Some(ReasoningOrigin::Thinking { signature }) => {
             Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
         }
-        Some(Seal::RedactedThinking { data }) => Some(json!({ "type": "redacted_thinking", "data": data })),
+        Some(ReasoningOrigin::RedactedThinking { data }) => Some(json!({ "type": "redacted_thinking", "data": data })),
         _ => None,
     }
 }
 
-fn output(output: &Output) -> JsonValue {
+fn output(output: &ToolOutput) -> JsonValue {
     let parts: Vec<_> = output.parts.iter().filter_map(part).collect();
     let id = common_id(&output.id, MAX_CALL_ID);
     match parts.as_slice() {
-        // An output may be empty, a block of text may not.
+        // An output may be empty, but a text block may not.
         [] => json!({ "type": "tool_result", "tool_use_id": id }),
         parts => json!({ "type": "tool_result", "tool_use_id": id, "content": parts }),
     }
 }
 
-fn part(part: &Part) -> Option<JsonValue> {
+fn part(part: &ContentPart) -> Option<JsonValue> {
     match part {
-        Part::Text(text) if text.trim().is_empty() => None,
-        Part::Text(text) => Some(text_block(text)),
-        Part::Image { url } => {
+        ContentPart::Text(text) if text.trim().is_empty() => None,
+        ContentPart::Text(text) => Some(text_block(text)),
+        ContentPart::Image { url } => {
             let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
             let source = match inline {
                 Some((media_type, data)) => json!({ "type": "base64", "media_type": media_type, "data": data }),
@@ -204,8 +212,8 @@ fn text_block(text: &str) -> JsonValue {
     json!({ "type": "text", "text": text })
 }
 
-/// Everything up to here is worth keeping.
-fn mark(block: Option<&mut JsonValue>) {
+/// Sets a cache breakpoint: the prefix up to this block is cached.
+fn mark_for_cache(block: Option<&mut JsonValue>) {
     if let Some(block) = block {
         block["cache_control"] = json!({ "type": "ephemeral" });
     }

@@ -1,4 +1,5 @@
-//! From the events of a message to ours. Blocks come one after the other, so each is passed on when it ends.
+//! Decodes the event stream of a Messages response. Content blocks arrive one after the other, so each is emitted when
+//! it stops.
 
 use std::collections::HashSet;
 
@@ -7,24 +8,24 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::refusal;
-use crate::compose::{Composer, Place, fresh};
+use crate::compose::{Composer, ReasoningKind, new_id};
 use crate::stream::Decode;
-use crate::transcript::{Names, Seal};
+use crate::transcript::{ReasoningOrigin, ToolNames};
 use crate::{ModelError, TokenUsage};
 
 pub(super) struct Decoder {
-    names: Names,
-    /// The ids that calls have had in this conversation.
-    taken: HashSet<String>,
+    names: ToolNames,
+    /// The call ids that this conversation has used.
+    used_ids: HashSet<String>,
     id: String,
     usage: Usage,
-    block: Option<Open>,
-    stop: Option<Stop>,
+    block: Option<OpenBlock>,
+    stop: Option<StopInfo>,
     completed: bool,
 }
 
-/// A block that is not only text.
-enum Open {
+/// The content block that is being streamed, unless it is text.
+enum OpenBlock {
     Thinking,
     Call { id: String, name: String, input: JsonValue, json: String },
 }
@@ -36,14 +37,14 @@ enum Event {
         message: Message,
     },
     ContentBlockStart {
-        content_block: Block,
+        content_block: ContentBlock,
     },
     ContentBlockDelta {
         delta: Delta,
     },
     ContentBlockStop,
     MessageDelta {
-        delta: Stop,
+        delta: StopInfo,
         usage: Option<Usage>,
     },
     MessageStop,
@@ -59,14 +60,14 @@ struct Message {
     #[serde(default)]
     id: String,
     usage: Option<Usage>,
-    /// Blocks that are whole already.
+    /// Content blocks that are complete already.
     #[serde(default)]
     content: Vec<JsonValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentBlock {
     Text {
         #[serde(default)]
         text: String,
@@ -106,7 +107,7 @@ enum Delta {
 }
 
 #[derive(Deserialize)]
-struct Stop {
+struct StopInfo {
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,
 }
@@ -117,7 +118,7 @@ struct StopDetails {
     explanation: Option<String>,
 }
 
-/// Counted from the beginning of the answer; what is not said again stays.
+/// Token counts since the start of the response. A field that an event omits keeps its last value.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -135,55 +136,57 @@ struct OutputDetails {
 }
 
 impl Decoder {
-    pub fn new(names: Names, taken: HashSet<String>) -> Self {
+    pub fn new(names: ToolNames, used_ids: HashSet<String>) -> Self {
         let (id, usage) = (String::new(), Usage::default());
-        Self { names, taken, id, usage, block: None, stop: None, completed: false }
+        Self { names, used_ids, id, usage, block: None, stop: None, completed: false }
     }
 
-    fn start(&mut self, block: Block, to: &mut Composer) {
+    fn start(&mut self, block: ContentBlock, to: &mut Composer) {
         match block {
-            Block::Text { text } => {
+            ContentBlock::Text { text } => {
                 to.close();
                 to.text(text);
             }
-            Block::Thinking { thinking, signature } => {
+            ContentBlock::Thinking { thinking, signature } => {
                 to.close();
-                to.begin_reasoning(Place::Summary);
-                to.reasoning(thinking, Place::Summary);
+                to.begin_reasoning(ReasoningKind::Summary);
+                to.reasoning(thinking, ReasoningKind::Summary);
                 if !signature.is_empty() {
-                    to.seal(Seal::Thinking { signature });
+                    to.set_origin(ReasoningOrigin::Thinking { signature });
                 }
-                self.block = Some(Open::Thinking);
+                self.block = Some(OpenBlock::Thinking);
             }
-            Block::RedactedThinking { data } => to.sealed(&Seal::RedactedThinking { data }),
-            Block::ToolUse { id, name, input } => {
+            ContentBlock::RedactedThinking { data } => to.opaque_reasoning(&ReasoningOrigin::RedactedThinking { data }),
+            ContentBlock::ToolUse { id, name, input } => {
                 to.close();
-                self.block = Some(Open::Call { id, name, input, json: String::new() });
+                self.block = Some(OpenBlock::Call { id, name, input, json: String::new() });
             }
-            Block::Other => to.close(),
+            ContentBlock::Other => to.close(),
         }
     }
 
     fn delta(&mut self, delta: Delta, to: &mut Composer) {
         match (delta, &mut self.block) {
             (Delta::Text { text }, _) => to.text(text),
-            (Delta::Thinking { thinking }, Some(Open::Thinking)) => to.reasoning(thinking, Place::Summary),
-            (Delta::Signature { signature }, Some(Open::Thinking)) => to.seal(Seal::Thinking { signature }),
-            (Delta::InputJson { partial_json }, Some(Open::Call { json, .. })) => json.push_str(&partial_json),
+            (Delta::Thinking { thinking }, Some(OpenBlock::Thinking)) => to.reasoning(thinking, ReasoningKind::Summary),
+            (Delta::Signature { signature }, Some(OpenBlock::Thinking)) => {
+                to.set_origin(ReasoningOrigin::Thinking { signature })
+            }
+            (Delta::InputJson { partial_json }, Some(OpenBlock::Call { json, .. })) => json.push_str(&partial_json),
             _ => {}
         }
     }
 
     fn stop(&mut self, to: &mut Composer) {
         match self.block.take() {
-            Some(Open::Call { id, name, input, json }) => {
-                let id = if id.is_empty() || self.taken.contains(&id) { fresh("call") } else { id };
-                self.taken.insert(id.clone());
+            Some(OpenBlock::Call { id, name, input, json }) => {
+                let id = if id.is_empty() || self.used_ids.contains(&id) { new_id("call") } else { id };
+                self.used_ids.insert(id.clone());
                 let whole = || if input.is_object() { input.to_string() } else { "{}".into() };
                 let arguments = if json.trim().is_empty() { whole() } else { json };
                 to.item(self.names.call(&name, arguments, id));
             }
-            Some(Open::Thinking) | None => to.close(),
+            Some(OpenBlock::Thinking) | None => to.close(),
         }
     }
 
@@ -191,13 +194,15 @@ impl Decoder {
         let (reason, details) = self.stop.take().map_or((None, None), |stop| (stop.stop_reason, stop.stop_details));
         match reason.as_deref() {
             Some("max_tokens") => {
-                return Err(ModelError::incomplete("max_output_tokens", self.usage.total()));
+                return Err(ModelError::incomplete("max_output_tokens", self.usage.token_usage()));
             }
-            Some("model_context_window_exceeded") => return Err(ModelError::ContextWindowExceeded { said: None }),
-            Some("refusal") => return Err(refused(details)),
+            Some("model_context_window_exceeded") => {
+                return Err(ModelError::ContextWindowExceeded { provider_message: None });
+            }
+            Some("refusal") => return Err(declined(details)),
             _ => {}
         }
-        to.complete(std::mem::take(&mut self.id), self.usage.total());
+        to.complete(std::mem::take(&mut self.id), self.usage.token_usage());
         self.completed = true;
         Ok(())
     }
@@ -209,7 +214,7 @@ impl Decode for Decoder {
         match event {
             Event::MessageStart { message } => {
                 self.id = message.id;
-                self.usage.take(message.usage);
+                self.usage.update(message.usage);
                 for block in message.content {
                     if let Ok(block) = serde_json::from_value(block) {
                         self.start(block, to);
@@ -221,11 +226,11 @@ impl Decode for Decoder {
             Event::ContentBlockDelta { delta } => self.delta(delta, to),
             Event::ContentBlockStop => self.stop(to),
             Event::MessageDelta { delta, usage } => {
-                self.usage.take(usage);
+                self.usage.update(usage);
                 self.stop = Some(delta);
             }
             Event::MessageStop => return self.complete(to),
-            Event::Error { error } => return Err(refusal::in_stream(&error)),
+            Event::Error { error } => return Err(refusal::stream_error(&error)),
             Event::Other => {}
         }
         Ok(())
@@ -238,7 +243,7 @@ impl Decode for Decoder {
         }
     }
 
-    fn events_of(&self, mut body: JsonValue) -> Vec<JsonValue> {
+    fn to_events(&self, mut body: JsonValue) -> Vec<JsonValue> {
         if !body["content"].is_array() {
             return if body["error"].is_null() { Vec::new() } else { vec![body] };
         }
@@ -252,14 +257,14 @@ impl Decode for Decoder {
     }
 }
 
-/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+/// Returns the error in an event without a `type`, `{"error": {…}}`, as proxies send it.
 fn untyped(data: &str) -> Option<ModelError> {
     let event: JsonValue = serde_json::from_str(data).ok()?;
-    event.get("error").filter(|error| !error.is_null()).map(refusal::in_stream)
+    event.get("error").filter(|error| !error.is_null()).map(refusal::stream_error)
 }
 
-/// The provider stepped in. Asking the same again would lead to the same.
-fn refused(details: Option<StopDetails>) -> ModelError {
+/// The error for the stop reason `refusal`. Not retryable: the same input would be declined again.
+fn declined(details: Option<StopDetails>) -> ModelError {
     let (category, explanation) = details.map_or((None, None), |details| (details.category, details.explanation));
     let category = category.map(|category| format!(" ({category})")).unwrap_or_default();
     let explanation = explanation.map(|words| format!(": {words}")).unwrap_or_else(|| ".".into());
@@ -267,7 +272,7 @@ fn refused(details: Option<StopDetails>) -> ModelError {
 }
 
 impl Usage {
-    fn take(&mut self, newer: Option<Self>) {
+    fn update(&mut self, newer: Option<Self>) {
         let Some(newer) = newer else { return };
         self.input_tokens = newer.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
@@ -276,8 +281,9 @@ impl Usage {
         self.output_tokens_details = newer.output_tokens_details.or(self.output_tokens_details.take());
     }
 
-    /// Here the cache is counted beside the rest of the input; elsewhere it is a part of it.
-    fn total(&self) -> Option<TokenUsage> {
+    /// Returns the counts in the protocol's terms. Anthropic counts cached input beside `input_tokens`; the protocol
+    /// includes it.
+    fn token_usage(&self) -> Option<TokenUsage> {
         let output_tokens = self.output_tokens?;
         let cached_input_tokens = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
@@ -322,11 +328,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_provider_sends_the_events_are_well_formed(
+        fn any_event_sequence_decodes_to_well_formed_events(
             events in proptest::collection::vec(proptest::sample::select(EVENTS), 0..16),
         ) {
             let events: Vec<_> = events.into_iter().map(str::to_owned).collect();
-            decode(Decoder::new(Names::default(), HashSet::new()), &events);
+            decode(Decoder::new(ToolNames::default(), HashSet::new()), &events);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Anthropic Messages. One request, one stream of events about the blocks of a message. Thinking goes back to
-//! the model as it came, with its signature; see [`crate::transcript`] for how it is kept.
+//! The Anthropic Messages API. One request gets one stream of events about the content blocks of a message. Thinking is
+//! sent back to the model with its signature; see [`crate::transcript`] for how it is stored.
 
 mod body;
 mod decode;
@@ -12,15 +12,15 @@ use hyper::{HeaderMap, Method};
 use self::decode::Decoder;
 use crate::call::{Call, Caller};
 use crate::stream::StreamEvents;
-use crate::transcript::{Names, Transcript};
+use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/messages";
 
-/// The version that the provider's own libraries ask for.
+/// The API version that the provider's own SDKs request.
 pub(crate) const VERSION: &str = "2026-10-21";
 
-/// One thread's way to its model.
+/// The Messages API as one thread calls it.
 pub(crate) struct Anthropic {
     caller: Caller,
 }
@@ -31,7 +31,7 @@ impl Anthropic {
     }
 
     pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
-        let names = Names::new(&request.tools);
+        let names = ToolNames::new(&request.tools);
         let transcript = Transcript::new(&request.input);
         let body = body::body(request, &transcript, &names).to_string().into();
         let call = Call {
@@ -40,7 +40,7 @@ impl Anthropic {
             accept: "text/event-stream",
             headers: headers(),
             body,
-            refused: refusal::meaning,
+            to_error: refusal::to_error,
         };
         let called = self.caller.call(&call).await?;
         let decoder = Decoder::new(names, transcript.call_ids);
@@ -48,7 +48,7 @@ impl Anthropic {
     }
 }
 
-/// Those that every request has.
+/// The headers that every request carries.
 pub(crate) fn headers() -> HeaderMap {
     HeaderMap::from_iter([(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))])
 }

@@ -1,31 +1,31 @@
-//! What models of this wire do differently, as data: how much they may say at once, and how they are told to
-//! think. A model that is not in the table is taken for a new one.
+//! What differs between the models of this wire, as data: the output limit, and how thinking is requested. A model that
+//! is not in the table is treated as a new one.
 
-/// How a model is told to think.
+/// How a model is asked to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thinking {
-    /// It decides by itself; the effort says how much.
+    /// The model decides; `effort` says how much.
     Adaptive,
-    /// It gets a number of tokens for it.
+    /// The request gives a token budget.
     Budget,
-    /// It cannot.
+    /// The model does not support thinking.
     Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
     pub thinking: Thinking,
-    /// The most tokens of an answer. It has to be said, and too much is refused.
+    /// `max_tokens` of a request. The API requires it and rejects values above the model's limit.
     pub max_tokens: u64,
 }
 
-/// Enough for long edits, and no model of the last generations takes less.
+/// Enough for long edits, and within the limit of every model of the last generations.
 const MAX_TOKENS: u64 = 32_000;
 
 const NEW: Traits = Traits { thinking: Thinking::Adaptive, max_tokens: MAX_TOKENS };
 const BUDGET: Traits = Traits { thinking: Thinking::Budget, max_tokens: MAX_TOKENS };
 
-/// By the beginning of the name, the first that fits.
+/// Looked up by prefix of the model name; the first match counts.
 const TABLE: &[(&str, Traits)] = &[
     ("claude-3-7", BUDGET),
     ("claude-3-5", Traits { thinking: Thinking::Never, max_tokens: 8_192 }),
@@ -41,10 +41,10 @@ const TABLE: &[(&str, Traits)] = &[
     ("claude-", NEW),
 ];
 
-/// Another maker's model behind the same wire: budgets are what such servers know.
+/// Models of other vendors behind the same API: their servers know budgets only.
 const OTHER: Traits = Traits { thinking: Thinking::Budget, max_tokens: MAX_TOKENS };
 
-/// How many tokens of thinking an effort stands for. All leave room for an answer.
+/// Thinking budgets by effort. Each is below [`MAX_TOKENS`], so some of the output is left for the answer.
 const BUDGETS: &[(&str, u64)] = &[("minimal", 1_024), ("low", 4_096), ("medium", 8_192), ("high", 16_384)];
 
 impl Traits {
@@ -58,7 +58,7 @@ pub(super) fn budget(effort: &str) -> u64 {
     BUDGETS.iter().find(|(name, _)| *name == effort).map_or(24_576, |(_, tokens)| *tokens)
 }
 
-/// What an effort is called here.
+/// Maps an effort to the API's name for it.
 pub(super) fn effort(effort: &str) -> &str {
     match effort {
         "minimal" => "low",
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_known_by_the_beginning_of_its_name() {
+    fn models_are_matched_by_name_prefix() {
         for (model, thinking, max_tokens) in [
             ("claude-opus-4-5-20251101", Thinking::Budget, MAX_TOKENS),
             ("claude-opus-4-6", Thinking::Adaptive, MAX_TOKENS),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_budget_leaves_room_for_an_answer() {
+    fn every_budget_is_below_max_tokens() {
         for effort in ["minimal", "low", "medium", "high", "xhigh", "max"] {
             assert!((1_024..MAX_TOKENS).contains(&budget(effort)), "{effort}");
         }

@@ -1,4 +1,4 @@
-//! The file format of a catalogue, which users write too.
+//! The file format of a catalogue (`model_catalog_json`).
 
 use loomd_protocol::{
     InputModality, ModelAvailabilityNux, ModelUpgradeInfo, ReasoningEffort, ReasoningEffortOption, ReasoningSummary,
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{ApplyPatch, CONTEXT_WINDOW, Catalogue, ModelInfo, ShellTool, Truncation, USABLE_WINDOW_PERCENT};
 
 #[derive(Default, Deserialize)]
-pub(super) struct File {
+pub(super) struct CatalogueFile {
     models: Vec<Entry>,
 }
 
@@ -103,8 +103,8 @@ struct Upgrade {
     migration_markdown: Option<String>,
 }
 
-impl From<File> for Catalogue {
-    fn from(mut file: File) -> Self {
+impl From<CatalogueFile> for Catalogue {
+    fn from(mut file: CatalogueFile) -> Self {
         file.models.sort_by_key(|entry| entry.priority);
         Self { models: file.models.into_iter().map(ModelInfo::from).collect() }
     }

@@ -1,6 +1,5 @@
-//! Families of models of other makers, by the beginning of their names. Known well enough to fill the window
-//! and to offer tools, too little to be listed. What is wrong here can be set right with
-//! `model_context_window` and its like.
+//! Families of other vendors' models, by prefix of the model name. Enough is known to fill the context window and offer
+//! tools, too little to list them in `model/list`. `model_context_window` and similar keys override it.
 
 use loomd_protocol::InputModality;
 
@@ -10,7 +9,7 @@ struct Family {
     start: &'static str,
     context_window: i64,
     images: bool,
-    /// Understands being told how much to think.
+    /// Accepts a reasoning effort.
     reasons: bool,
 }
 
@@ -33,7 +32,7 @@ const FAMILIES: &[Family] = &[
     family("rehearsal", 200_000, true, true),
 ];
 
-/// What is known about a model by its family.
+/// Returns what the family of a model implies about it.
 pub(super) fn find(name: &str) -> Option<ModelInfo> {
     let last = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
     let family = FAMILIES.iter().find(|family| last.starts_with(family.start))?;
@@ -54,7 +53,7 @@ mod tests {
     use super::super::Catalogue;
 
     #[test]
-    fn a_family_is_known_and_not_listed() {
+    fn family_models_are_known_but_not_listed() {
         let catalogue = Catalogue::bundled();
         for (name, window) in [
             ("claude-opus-5", 200_000),

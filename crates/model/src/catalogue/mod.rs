@@ -1,4 +1,4 @@
-//! What is known about models: a list that comes with us, or the one that the user has instead.
+//! What is known about models: the bundled catalogue, or the user's file in its place.
 
 mod entry;
 mod families;
@@ -11,9 +11,9 @@ use loomd_protocol::{
     ReasoningSummary, Verbosity,
 };
 
-use self::entry::File;
+use self::entry::CatalogueFile;
 
-/// Models in the order that they are shown.
+/// The known models, in display order.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     models: Arc<[ModelInfo]>,
@@ -29,24 +29,24 @@ pub enum CatalogueError {
     Empty { path: PathBuf },
 }
 
-/// One model.
+/// What is known about one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
-    /// The name that was asked for, which may be longer than that of the entry.
+    /// The requested name, which may be longer than the slug of the matching entry.
     pub slug: String,
-    /// False when nothing is known and everything below is a guess.
+    /// False when no entry or family matches and everything below is a default.
     pub known: bool,
     pub display_name: String,
     pub description: String,
     pub hidden: bool,
     pub context_window: i64,
-    /// How much of the window is counted on; the rest is for what cannot be counted well.
+    /// The share of the window that is used; the rest covers what cannot be counted exactly.
     pub usable_window_percent: i64,
     pub auto_compact_token_limit: Option<i64>,
     /// `None` leaves the choice to the provider.
     pub default_effort: Option<ReasoningEffort>,
     pub supported_efforts: Vec<ReasoningEffortOption>,
-    /// A model that cannot is sent nothing about reasoning at all.
+    /// False omits `reasoning` from requests altogether.
     pub supports_reasoning_summaries: bool,
     pub default_summary: ReasoningSummary,
     pub supports_verbosity: bool,
@@ -62,20 +62,20 @@ pub struct ModelInfo {
     pub shell: ShellTool,
     pub upgrade: Option<ModelUpgradeInfo>,
     pub availability_nux: Option<ModelAvailabilityNux>,
-    /// The model's own instructions, when the catalogue has them.
+    /// The model's base instructions, if the catalogue has them.
     pub instructions: Option<Arc<str>>,
 }
 
-/// The form of the patch tool that a model is offered.
+/// The form in which the patch tool is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyPatch {
     /// Free text under a grammar.
     Freeform,
-    /// An ordinary function.
+    /// A function with JSON arguments.
     Function,
 }
 
-/// The shell tool that a model is offered where there is no unified one.
+/// The shell tool that is offered where unified exec is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShellTool {
     #[default]
@@ -86,36 +86,36 @@ pub enum ShellTool {
     Disabled,
 }
 
-/// How much of a tool's output a model is told.
+/// The limit on the part of a tool's output that is sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     Bytes(usize),
     Tokens(usize),
 }
 
-/// In the format that users write.
+/// The bundled catalogue, in the format of `model_catalog_json`.
 const BUNDLED: &str = include_str!("models.json");
 
 const CONTEXT_WINDOW: i64 = 272_000;
 const USABLE_WINDOW_PERCENT: i64 = 95;
 
-/// Far beyond any list of models.
+/// The largest catalogue file that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
 impl Catalogue {
-    /// The models that this release knows.
+    /// Returns the models that this release knows.
     pub fn bundled() -> Self {
-        // A test reads the file, so that it cannot be one that nobody can read.
+        // A test parses the file, so the default is never used.
         static MODELS: LazyLock<Catalogue> =
-            LazyLock::new(|| serde_json::from_str::<File>(BUNDLED).unwrap_or_default().into());
+            LazyLock::new(|| serde_json::from_str::<CatalogueFile>(BUNDLED).unwrap_or_default().into());
         MODELS.clone()
     }
 
-    /// The models of the file that `model_catalog_json` names.
+    /// Reads the file that `model_catalog_json` names.
     pub fn from_json_file(path: &Path) -> Result<Self, CatalogueError> {
         let text = loomd_regular::read(path, MAX_BYTES)
             .map_err(|source| CatalogueError::Read { path: path.into(), source })?;
-        let file: File =
+        let file: CatalogueFile =
             serde_json::from_slice(&text).map_err(|source| CatalogueError::Parse { path: path.into(), source })?;
         let catalogue = Self::from(file);
         if catalogue.models.is_empty() {
@@ -124,8 +124,8 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// What is known about a model: the entry with the longest name that this one begins with. In
-    /// `word/name` only the name counts when the whole means nothing.
+    /// Returns what is known about a model: the entry with the longest slug that `name` starts with. If there is none,
+    /// `name` in `namespace/name` is looked up, then the families.
     pub fn find(&self, name: &str) -> ModelInfo {
         let known = self.entry(name).or_else(|| self.entry(name.split_once('/').filter(is_namespace)?.1));
         match known {
@@ -134,16 +134,16 @@ impl Catalogue {
         }
     }
 
-    /// The model of a thread that names none.
+    /// The model of a thread that does not name one.
     pub fn default_model(&self) -> &str {
         let default = self.models.iter().find(|model| !model.hidden).or(self.models.first());
         default.map_or("", |model| &model.slug)
     }
 
-    /// `model/list`.
+    /// The result of `model/list`.
     pub fn list(&self, include_hidden: bool) -> Vec<Model> {
         let shown = self.models.iter().filter(|model| include_hidden || !model.hidden);
-        shown.map(|model| model.listed(model.slug == self.default_model())).collect()
+        shown.map(|model| model.to_wire(model.slug == self.default_model())).collect()
     }
 
     fn entry(&self, name: &str) -> Option<&ModelInfo> {
@@ -151,15 +151,14 @@ impl Catalogue {
     }
 }
 
-/// `word` in `word/name`.
+/// Whether the part before `/` is a namespace: letters, digits, `_` and `-`, with no further `/` behind it.
 fn is_namespace((word, name): &(&str, &str)) -> bool {
     let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !word.is_empty() && word.chars().all(in_word) && !name.contains('/')
 }
 
 impl ModelInfo {
-    /// A model that no catalogue knows: it may not reason, and a plain function is the safest way to offer
-    /// it patches.
+    /// The defaults for an unknown model. It is not assumed to reason, and gets the patch tool as a plain function.
     fn unknown(name: &str) -> Self {
         Self {
             slug: name.into(),
@@ -191,7 +190,7 @@ impl ModelInfo {
         }
     }
 
-    fn listed(&self, is_default: bool) -> Model {
+    fn to_wire(&self, is_default: bool) -> Model {
         Model {
             id: self.slug.clone(),
             model: self.slug.clone(),
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_that_fits_counts() {
+    fn the_entry_with_the_longest_matching_slug_is_found() {
         check("gpt-5.2", Some("gpt-5.2"));
         check("gpt-5.1-codex-foo", Some("gpt-5.1-codex"));
         check("gpt-5.1-codex-max-2", Some("gpt-5.1-codex-max"));
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bundled_models_are_those_of_the_reference_in_its_order() {
+    fn the_bundled_models_equal_those_of_the_recorded_release_in_order() {
         let listed = |hidden| Catalogue::bundled().list(hidden).into_iter().map(|model| model.id).collect::<Vec<_>>();
         let visible =
             ["gpt-5.3-codex", "gpt-5.4", "gpt-5.2-codex", "gpt-5.1-codex-max", "gpt-5.2", "gpt-5.1-codex-mini"];
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_model_is_the_default_and_every_default_effort_is_supported() {
+    fn exactly_one_model_is_default_and_default_efforts_are_supported() {
         let models = Catalogue::bundled().list(true);
         let defaults: Vec<_> = models.iter().filter(|model| model.is_default).map(|model| &*model.id).collect();
         assert_eq!(defaults, ["gpt-5.3-codex"]);
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_how_a_model_is_called() {
+    fn catalogue_entries_are_decoded() {
         let model = Catalogue::bundled().find("gpt-5.2");
         let expected = ModelInfo {
             known: true,
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_user_replaces_the_list() {
+    fn a_catalogue_file_replaces_the_bundled_models() {
         let catalogue = from_file(
             r#"{"models": [
                 {"slug": "second", "display_name": "Second", "supported_reasoning_levels": [], "shell_type": "local",
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_is_named_with_its_mistake() {
+    fn errors_name_the_catalogue_file_and_the_problem() {
         let check = |text: &str, expected: &str| assert_eq!(from_file(text).unwrap_err(), expected, "{text}");
         let parse = "failed to parse model_catalog_json path `FILE` as JSON: ";
         check("{}", &format!("{parse}missing field `models` at line 1 column 2"));

@@ -1,24 +1,27 @@
-//! The body of a request.
+//! The body of a Chat Completions request.
 
 use loomd_protocol::{JsonObject, JsonValue, ServiceTier};
 use serde_json::json;
 
-use super::quirks::{CallIds, Quirks, Reasoning};
+use super::quirks::{CallIds, Quirks, ReasoningReturn};
 use crate::Request;
-use crate::transcript::{Block, Names, Output, Part, Seal, Transcript, Turn, WireTool, common_id, digest};
+use crate::transcript::{
+    AssistantBlock, ContentPart, ReasoningOrigin, RoleMessage, ToolNames, ToolOutput, Transcript, WireTool, common_id,
+    digest,
+};
 
-/// The name that the schema of an answer goes by.
+/// The name that the API requires for an output schema.
 const SCHEMA_NAME: &str = "codex_output_schema";
 
-/// Stands in the output of a call whose pictures follow in the user's place.
-const SEE_BELOW: &str = "(The picture follows.)";
+/// The text of a tool output whose images follow in a user message.
+const IMAGE_FOLLOWS: &str = "(The picture follows.)";
 
 const MAX_CALL_ID: usize = 40;
 
-/// The fields that reasoning may go back in.
+/// The fields in which reasoning may be sent back.
 const FIELDS: &[&str] = &["reasoning_content", "reasoning"];
 
-pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, quirks: &Quirks) -> JsonValue {
+pub(super) fn body(request: &Request, transcript: &Transcript, names: &ToolNames, quirks: &Quirks) -> JsonValue {
     let mut body = JsonObject::new();
     let mut put = |name: &str, value: JsonValue| _ = body.insert(name.into(), value);
     put("model", request.model.as_str().into());
@@ -30,7 +33,7 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, qu
     if !names.tools.is_empty() {
         put("tools", tools(names));
         put("tool_choice", "auto".into());
-        // Not every model takes a no, and calls that come at once can be made one after the other.
+        // Some models reject `false`; parallel calls are run one after the other then.
         if request.parallel_tool_calls {
             put("parallel_tool_calls", true.into());
         }
@@ -60,7 +63,7 @@ pub(super) fn body(request: &Request, transcript: &Transcript, names: &Names, qu
     body.into()
 }
 
-fn tools(names: &Names) -> JsonValue {
+fn tools(names: &ToolNames) -> JsonValue {
     let tool = |tool: &WireTool| {
         let mut function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
         if tool.strict {
@@ -76,26 +79,26 @@ fn messages(request: &Request, transcript: &Transcript, quirks: &Quirks) -> Json
     let role = if quirks.developer { "developer" } else { "system" };
     let mut instructions = vec![&*request.instructions];
     instructions.extend(transcript.preamble.iter().map(String::as_str));
-    let told;
+    let schema_text;
     if let Some(schema) = request.output_schema.as_ref().filter(|_| !quirks.schemas) {
-        told = format!("Answer with nothing but JSON that follows this JSON Schema:\n{schema}");
-        instructions.push(&told);
+        schema_text = format!("Answer with nothing but JSON that follows this JSON Schema:\n{schema}");
+        instructions.push(&schema_text);
     }
     instructions.retain(|text| !text.trim().is_empty());
     if !instructions.is_empty() {
         messages.list.push(json!({ "role": role, "content": instructions.join("\n\n") }));
     }
-    // What was thought before the user said something new is of no more use.
-    let current = transcript.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).unwrap_or(0);
-    for (index, turn) in transcript.turns.iter().enumerate() {
+    // Reasoning from before the last user message is of no use to the model and is not sent.
+    let current = transcript.messages.iter().rposition(|turn| matches!(turn, RoleMessage::User(_))).unwrap_or(0);
+    for (index, turn) in transcript.messages.iter().enumerate() {
         match turn {
-            Turn::User(parts) => messages.user(parts),
-            Turn::Developer(text) if quirks.developer => {
+            RoleMessage::User(parts) => messages.user(parts),
+            RoleMessage::Developer(text) if quirks.developer => {
                 messages.list.push(json!({ "role": role, "content": text }));
             }
-            Turn::Developer(text) => messages.user(&[Part::Text(text.clone())]),
-            Turn::Assistant(blocks) => messages.assistant(blocks, index > current),
-            Turn::Outputs(outputs) => messages.outputs(outputs),
+            RoleMessage::Developer(text) => messages.user(&[ContentPart::Text(text.clone())]),
+            RoleMessage::Assistant(blocks) => messages.assistant(blocks, index > current),
+            RoleMessage::Outputs(outputs) => messages.outputs(outputs),
         }
     }
     messages.list.into()
@@ -107,8 +110,8 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    /// Joined with what the user said right before: not every model takes two messages in a row.
-    fn user(&mut self, parts: &[Part]) {
+    /// Appends to a preceding user message: some models reject two in a row.
+    fn user(&mut self, parts: &[ContentPart]) {
         let mut content = match self.list.last_mut() {
             Some(last) if last["role"] == "user" => {
                 let last = self.list.pop().unwrap_or_default();
@@ -120,37 +123,37 @@ impl Messages<'_> {
             _ => Vec::new(),
         };
         content.extend(parts.iter().map(|part| match part {
-            Part::Text(text) => json!({ "type": "text", "text": text }),
-            Part::Image { url } => json!({ "type": "image_url", "image_url": { "url": url } }),
+            ContentPart::Text(text) => json!({ "type": "text", "text": text }),
+            ContentPart::Image { url } => json!({ "type": "image_url", "image_url": { "url": url } }),
         }));
-        // Plain text where it can be: not every server takes parts.
+        // A plain string where there are no images: some servers do not accept parts.
         let texts: Option<Vec<&str>> = content.iter().map(|part| part["text"].as_str()).collect();
         let content = texts.map_or_else(|| JsonValue::Array(content.clone()), |texts| texts.join("\n\n").into());
         self.list.push(json!({ "role": "user", "content": content }));
     }
 
-    fn assistant(&mut self, blocks: &[Block], current: bool) {
+    fn assistant(&mut self, blocks: &[AssistantBlock], current: bool) {
         let (mut text, mut calls, mut details) = (Vec::new(), Vec::new(), Vec::new());
         let mut message = JsonObject::from_iter([("role".to_owned(), "assistant".into())]);
         for block in blocks {
             match block {
-                Block::Text(said) => text.push(said.as_str()),
-                Block::Call(call) => calls.push(json!({
+                AssistantBlock::Text(part) => text.push(part.as_str()),
+                AssistantBlock::Call(call) => calls.push(json!({
                     "id": self.call_id(&call.id),
                     "type": "function",
                     "function": { "name": call.name, "arguments": JsonValue::Object(call.arguments.clone()).to_string() },
                 })),
-                Block::Reasoning { seal: Some(Seal::Details(all)), .. } if self.quirks.reasoning == Reasoning::Details => {
+                AssistantBlock::Reasoning { origin: Some(ReasoningOrigin::Details(all)), .. } if self.quirks.reasoning == ReasoningReturn::Details => {
                     details.extend(all.as_array().into_iter().flatten().cloned());
                 }
-                Block::Reasoning { text, seal: Some(Seal::Field(field)) }
-                    if current && self.quirks.reasoning != Reasoning::Forgotten && FIELDS.contains(&&**field) =>
+                AssistantBlock::Reasoning { text, origin: Some(ReasoningOrigin::Field(field)) }
+                    if current && self.quirks.reasoning != ReasoningReturn::Dropped && FIELDS.contains(&&**field) =>
                 {
                     let known = message.get(field).and_then(JsonValue::as_str).unwrap_or_default();
                     let joined = format!("{known}{text}");
                     message.insert(field.clone(), joined.into());
                 }
-                Block::Reasoning { .. } => {}
+                AssistantBlock::Reasoning { .. } => {}
             }
         }
         if text.is_empty() && calls.is_empty() {
@@ -166,29 +169,28 @@ impl Messages<'_> {
         self.list.push(message.into());
     }
 
-    /// Outputs are text here; pictures follow in the user's place.
-    fn outputs(&mut self, outputs: &[Output]) {
-        let mut pictures = Vec::new();
+    /// Tool messages hold text only; images follow in a user message.
+    fn outputs(&mut self, outputs: &[ToolOutput]) {
+        let mut images = Vec::new();
         for output in outputs {
             let texts = output.parts.iter().filter_map(|part| match part {
-                Part::Text(text) => Some(text.as_str()),
-                Part::Image { .. } => None,
+                ContentPart::Text(text) => Some(text.as_str()),
+                ContentPart::Image { .. } => None,
             });
             let mut text = texts.collect::<Vec<_>>().join("\n");
-            let images = output.parts.iter().filter(|part| matches!(part, Part::Image { .. }));
-            let before = pictures.len();
-            pictures.extend(images.cloned());
-            if pictures.len() > before && text.is_empty() {
-                text = SEE_BELOW.into();
+            let before = images.len();
+            images.extend(output.parts.iter().filter(|part| matches!(part, ContentPart::Image { .. })).cloned());
+            if images.len() > before && text.is_empty() {
+                text = IMAGE_FOLLOWS.into();
             }
             self.list.push(json!({ "role": "tool", "tool_call_id": self.call_id(&output.id), "content": text }));
         }
-        if !pictures.is_empty() {
-            self.user(&pictures);
+        if !images.is_empty() {
+            self.user(&images);
         }
     }
 
-    /// The id of a call as this provider takes it. The same id always becomes the same.
+    /// Maps a call id to one that the provider accepts. Deterministic, so calls and outputs stay matched.
     fn call_id(&self, id: &str) -> String {
         match self.quirks.call_ids {
             CallIds::Common => common_id(id, MAX_CALL_ID),

@@ -1,5 +1,4 @@
-//! One chunk of an answer, as far as it is read. Fields that servers fill with something else than expected
-//! are as good as missing.
+//! One chunk of a Chat Completions stream, as far as it is read. A field of an unexpected type counts as missing.
 
 use loomd_protocol::JsonValue;
 use serde::{Deserialize, Deserializer};
@@ -21,7 +20,7 @@ pub(super) struct Chunk {
     pub error: Option<JsonValue>,
 }
 
-/// Groq's own corner.
+/// Groq's extension object.
 #[derive(Deserialize, Debug)]
 pub(super) struct XGroq {
     #[serde(default, deserialize_with = "or_default")]
@@ -36,7 +35,7 @@ pub(super) struct Choice {
     pub delta: Delta,
     #[serde(default, deserialize_with = "or_default")]
     pub finish_reason: Option<String>,
-    /// Some servers tell an error here.
+    /// Some servers report errors here.
     pub error: Option<JsonValue>,
 }
 
@@ -47,13 +46,13 @@ pub(super) struct Delta {
     pub content: JsonValue,
     #[serde(deserialize_with = "or_default")]
     pub refusal: Option<String>,
-    /// DeepSeek, llama.cpp, LM Studio, vLLM.
+    /// Sent by DeepSeek, llama.cpp, LM Studio, vLLM.
     #[serde(deserialize_with = "or_default")]
     pub reasoning_content: Option<String>,
-    /// OpenRouter, Groq, Ollama, newer vLLM.
+    /// Sent by OpenRouter, Groq, Ollama, newer vLLM.
     #[serde(deserialize_with = "or_default")]
     pub reasoning: Option<String>,
-    /// OpenRouter.
+    /// Sent by OpenRouter.
     #[serde(deserialize_with = "or_default")]
     pub reasoning_details: Vec<JsonValue>,
     #[serde(deserialize_with = "or_default")]
@@ -74,7 +73,7 @@ pub(super) struct CallDelta {
 pub(super) struct FunctionDelta {
     #[serde(default, deserialize_with = "or_default")]
     pub name: Option<String>,
-    /// Text, but some servers send the object itself.
+    /// A JSON text, but some servers send the object itself.
     #[serde(default)]
     pub arguments: JsonValue,
 }
@@ -91,7 +90,7 @@ pub(super) struct Usage {
     prompt_tokens_details: PromptDetails,
     #[serde(default, deserialize_with = "or_default")]
     completion_tokens_details: CompletionDetails,
-    /// DeepSeek.
+    /// Sent by DeepSeek.
     #[serde(default, deserialize_with = "or_default")]
     prompt_cache_hit_tokens: i64,
 }
@@ -120,7 +119,7 @@ impl From<Usage> for TokenUsage {
     }
 }
 
-/// Null, and what has another type than expected, is the default.
+/// Decodes null, and a value of another type than expected, as the default.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,5 +1,5 @@
-//! From chunks to events. Text and reasoning are passed on as they come; calls are put together and passed on
-//! when the model has stopped, because their pieces may come in any order.
+//! Decodes chunks to events. Text and reasoning are emitted as they arrive; tool calls are assembled and emitted at the
+//! end, because their fragments may arrive in any order.
 
 use std::collections::HashSet;
 
@@ -7,29 +7,29 @@ use loomd_protocol::JsonValue;
 
 use super::chunk::{CallDelta, Choice, Chunk};
 use super::refusal;
-use super::think::{Said, Think};
-use crate::compose::{Composer, Place, fresh};
+use super::think::{Segment, ThinkSplitter};
+use crate::compose::{Composer, ReasoningKind, new_id};
 use crate::stream::Decode;
-use crate::transcript::{Names, Seal};
+use crate::transcript::{ReasoningOrigin, ToolNames};
 use crate::{ModelError, TokenUsage};
 
 const REASONING_CONTENT: &str = "reasoning_content";
 const REASONING: &str = "reasoning";
-/// Stands for no field at all: the reasoning came between the text.
+/// The origin of reasoning that arrived within the text, not in a field of its own.
 const IN_TEXT: &str = "text";
 
 pub(super) struct Decoder {
-    names: Names,
-    /// The ids that calls have had in this conversation.
-    taken: HashSet<String>,
+    names: ToolNames,
+    /// The call ids that this conversation has used.
+    used_ids: HashSet<String>,
     id: Option<String>,
     calls: Vec<PartialCall>,
     details: Vec<JsonValue>,
-    think: Think,
+    think: ThinkSplitter,
     usage: Option<TokenUsage>,
     finish: Option<String>,
-    /// Something came that a model said.
-    begun: bool,
+    /// Whether any text, reasoning or call has arrived.
+    has_output: bool,
     completed: bool,
 }
 
@@ -41,49 +41,49 @@ struct PartialCall {
 }
 
 impl Decoder {
-    pub fn new(names: Names, taken: HashSet<String>) -> Self {
+    pub fn new(names: ToolNames, used_ids: HashSet<String>) -> Self {
         Self {
             names,
-            taken,
+            used_ids,
             id: None,
             calls: Vec::new(),
             details: Vec::new(),
-            think: Think::default(),
+            think: ThinkSplitter::default(),
             usage: None,
             finish: None,
-            begun: false,
+            has_output: false,
             completed: false,
         }
     }
 
-    fn choice(&mut self, choice: Choice, to: &mut Composer) -> Result<(), ModelError> {
+    fn read_choice(&mut self, choice: Choice, to: &mut Composer) -> Result<(), ModelError> {
         let delta = choice.delta;
-        // Some servers say the same in two fields.
+        // Some servers send the same reasoning in both fields.
         match (delta.reasoning_content.filter(|text| !text.is_empty()), delta.reasoning) {
-            (Some(text), _) => self.reason(text, REASONING_CONTENT, to),
-            (None, Some(text)) => self.reason(text, REASONING, to),
+            (Some(text), _) => self.push_reasoning(text, REASONING_CONTENT, to),
+            (None, Some(text)) => self.push_reasoning(text, REASONING, to),
             (None, None) => {}
         }
         if !delta.reasoning_details.is_empty() {
-            self.detail(delta.reasoning_details, to);
+            self.push_details(delta.reasoning_details, to);
         }
         match delta.content {
-            JsonValue::String(text) => self.say(&text, to),
+            JsonValue::String(text) => self.push_content(&text, to),
             JsonValue::Array(parts) => {
                 for part in parts {
-                    self.part(&part, to);
+                    self.push_part(&part, to);
                 }
             }
             _ => {}
         }
         if let Some(refusal) = delta.refusal {
-            self.say(&refusal, to);
+            self.push_content(&refusal, to);
         }
         for call in delta.tool_calls {
-            self.call(call);
+            self.push_call(call);
         }
         if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-            return Err(refusal::in_stream(&error));
+            return Err(refusal::stream_error(&error));
         }
         if choice.finish_reason.is_some() {
             self.finish = choice.finish_reason;
@@ -91,17 +91,17 @@ impl Decoder {
         Ok(())
     }
 
-    fn reason(&mut self, text: String, field: &str, to: &mut Composer) {
-        self.begun |= !text.is_empty();
-        to.reasoning(text, Place::Content);
-        // Details say it better, so they stay.
+    fn push_reasoning(&mut self, text: String, field: &str, to: &mut Composer) {
+        self.has_output |= !text.is_empty();
+        to.reasoning(text, ReasoningKind::Content);
+        // `reasoning_details` carry more than the field name, so they remain the origin.
         if self.details.is_empty() {
-            to.seal(Seal::Field(field.into()));
+            to.set_origin(ReasoningOrigin::Field(field.into()));
         }
     }
 
-    /// Pieces of the same detail are joined: they go back as if they had come whole.
-    fn detail(&mut self, details: Vec<JsonValue>, to: &mut Composer) {
+    /// Joins fragments of the same detail: details are sent back whole.
+    fn push_details(&mut self, details: Vec<JsonValue>, to: &mut Composer) {
         for detail in details {
             let same = |known: &&mut JsonValue| {
                 known["index"] == detail["index"] && known["type"] == detail["type"] && !detail["index"].is_null()
@@ -111,40 +111,40 @@ impl Decoder {
                 None => self.details.push(detail),
             }
         }
-        self.begun = true;
-        to.begin_reasoning(Place::Content);
-        to.seal(Seal::Details(self.details.clone().into()));
+        self.has_output = true;
+        to.begin_reasoning(ReasoningKind::Content);
+        to.set_origin(ReasoningOrigin::Details(self.details.clone().into()));
     }
 
-    fn say(&mut self, text: &str, to: &mut Composer) {
-        self.begun |= !text.is_empty();
-        for said in self.think.push(text) {
-            self.said(said, to);
+    fn push_content(&mut self, text: &str, to: &mut Composer) {
+        self.has_output |= !text.is_empty();
+        for segment in self.think.push(text) {
+            self.push_segment(segment, to);
         }
     }
 
-    fn said(&mut self, said: Said, to: &mut Composer) {
-        match said {
-            Said::Thought(text) => self.reason(text, IN_TEXT, to),
-            Said::Text(text) => to.text(text),
+    fn push_segment(&mut self, segment: Segment, to: &mut Composer) {
+        match segment {
+            Segment::Reasoning(text) => self.push_reasoning(text, IN_TEXT, to),
+            Segment::Text(text) => to.text(text),
         }
     }
 
-    /// A part of a content that is a list: text, or thoughts that are lists of texts.
-    fn part(&mut self, part: &JsonValue, to: &mut Composer) {
+    /// Reads one part of a content list: text, or thinking as a list of texts.
+    fn push_part(&mut self, part: &JsonValue, to: &mut Composer) {
         match part["type"].as_str() {
             Some("thinking") => {
                 let thoughts = part["thinking"].as_array().into_iter().flatten();
                 for text in thoughts.filter_map(|thought| thought["text"].as_str()) {
-                    self.reason(text.into(), IN_TEXT, to);
+                    self.push_reasoning(text.into(), IN_TEXT, to);
                 }
             }
-            _ => self.say(part["text"].as_str().unwrap_or_default(), to),
+            _ => self.push_content(part["text"].as_str().unwrap_or_default(), to),
         }
     }
 
-    fn call(&mut self, delta: CallDelta) {
-        self.begun = true;
+    fn push_call(&mut self, delta: CallDelta) {
+        self.has_output = true;
         let id = delta.id.unwrap_or_default();
         let name = delta.function.name.unwrap_or_default();
         let arguments = match delta.function.arguments {
@@ -152,7 +152,7 @@ impl Decoder {
             JsonValue::Null => String::new(),
             object => object.to_string(),
         };
-        // Whoever sends no index, or always the same, tells calls apart by their id.
+        // Servers that send no index, or the same one for all calls, distinguish calls by id.
         let known = match delta.index {
             Some(_) => self.calls.iter().rposition(|call| call.index == delta.index),
             None => self.calls.len().checked_sub(1),
@@ -163,7 +163,7 @@ impl Decoder {
                 if call.id.is_empty() {
                     call.id = id;
                 }
-                // The name may come again with every piece.
+                // Some servers repeat the name with every fragment.
                 if call.name != name {
                     call.name.push_str(&name);
                 }
@@ -174,8 +174,8 @@ impl Decoder {
     }
 
     fn complete(&mut self, to: &mut Composer) -> Result<(), ModelError> {
-        if let Some(said) = self.think.finish() {
-            self.said(said, to);
+        if let Some(segment) = self.think.finish() {
+            self.push_segment(segment, to);
         }
         match self.finish.as_deref() {
             Some("length") => return Err(ModelError::incomplete("max_output_tokens", self.usage.take())),
@@ -185,8 +185,8 @@ impl Decoder {
         }
         self.calls.sort_by_key(|call| call.index);
         for PartialCall { id, name, arguments, .. } in std::mem::take(&mut self.calls) {
-            let id = if id.is_empty() || self.taken.contains(&id) { fresh("call") } else { id };
-            self.taken.insert(id.clone());
+            let id = if id.is_empty() || self.used_ids.contains(&id) { new_id("call") } else { id };
+            self.used_ids.insert(id.clone());
             let arguments = if arguments.trim().is_empty() { "{}".into() } else { arguments };
             to.item(self.names.call(&name, arguments, id));
         }
@@ -199,15 +199,15 @@ impl Decoder {
 impl Decode for Decoder {
     fn read(&mut self, data: &str, to: &mut Composer) -> Result<(), ModelError> {
         if matches!(data.trim(), "[DONE]" | "\"[DONE]\"") {
-            // Some servers never say why they stop.
-            return if self.begun { self.complete(to) } else { self.end(to) };
+            // Some servers never send a `finish_reason`.
+            return if self.has_output { self.complete(to) } else { self.end(to) };
         }
         let Ok(chunk) = serde_json::from_str::<Chunk>(data) else { return Ok(()) };
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(refusal::in_stream(&error));
+            return Err(refusal::stream_error(&error));
         }
         if chunk.object.as_deref() == Some("error") {
-            return Err(refusal::in_stream(&serde_json::from_str(data).unwrap_or_default()));
+            return Err(refusal::stream_error(&serde_json::from_str(data).unwrap_or_default()));
         }
         self.id = self.id.take().or(chunk.id);
         if let Some(usage) = chunk.usage {
@@ -219,8 +219,8 @@ impl Decode for Decoder {
             }
             self.usage = self.usage.take().or(own.usage.map(Into::into));
         }
-        // Only one answer was asked for.
-        chunk.choices.into_iter().next().map_or(Ok(()), |choice| self.choice(choice, to))
+        // Requests ask for one choice.
+        chunk.choices.into_iter().next().map_or(Ok(()), |choice| self.read_choice(choice, to))
     }
 
     fn end(&mut self, to: &mut Composer) -> Result<(), ModelError> {
@@ -231,8 +231,8 @@ impl Decode for Decoder {
         }
     }
 
-    /// A whole answer is a chunk that has a message in place of a piece of one.
-    fn events_of(&self, mut body: JsonValue) -> Vec<JsonValue> {
+    /// A non-streaming body is a chunk with `message` in place of `delta`.
+    fn to_events(&self, mut body: JsonValue) -> Vec<JsonValue> {
         if let Some(choice) = body.pointer_mut("/choices/0").and_then(JsonValue::as_object_mut)
             && let Some(mut message) = choice.remove("message")
         {
@@ -251,7 +251,7 @@ fn is_error(body: &JsonValue) -> bool {
     !body["error"].is_null() || body["object"] == "error"
 }
 
-/// Texts grow; anything else is what was said last.
+/// Merges a fragment into a detail: `text`, `summary` and `data` are appended, other members replaced.
 fn join(known: &mut JsonValue, piece: JsonValue) {
     let (Some(known), JsonValue::Object(piece)) = (known.as_object_mut(), piece) else { return };
     for (name, value) in piece {
@@ -313,8 +313,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_provider_sends_the_events_are_well_formed(chunks in proptest::collection::vec(chunk(), 0..12)) {
-            decode(Decoder::new(Names::default(), HashSet::new()), &chunks);
+        fn any_chunk_sequence_decodes_to_well_formed_events(chunks in proptest::collection::vec(chunk(), 0..12)) {
+            decode(Decoder::new(ToolNames::default(), HashSet::new()), &chunks);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Chat Completions: the language of most providers and local servers. One request, one stream of chunks; what
-//! they do differently stands in the table of [`quirks`].
+//! Chat Completions, the API of most providers and local servers. One request gets one stream of chunks; what differs
+//! between providers is in the table of [`quirks`].
 
 mod body;
 mod chunk;
@@ -14,12 +14,12 @@ use self::decode::Decoder;
 use self::quirks::Quirks;
 use crate::call::{Call, Caller};
 use crate::stream::StreamEvents;
-use crate::transcript::{Names, Transcript};
+use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
 
 const ROUTE: &str = "/chat/completions";
 
-/// One thread's way to its model.
+/// The Chat Completions API as one thread calls it.
 pub(crate) struct Chat {
     caller: Caller,
     quirks: &'static Quirks,
@@ -32,7 +32,7 @@ impl Chat {
     }
 
     pub async fn stream(&self, request: &Request) -> Result<Events, ModelError> {
-        let names = Names::new(&request.tools);
+        let names = ToolNames::new(&request.tools);
         let transcript = Transcript::new(&request.input);
         let body = body::body(request, &transcript, &names, self.quirks).to_string().into();
         let call = Call {
@@ -41,7 +41,7 @@ impl Chat {
             accept: "text/event-stream",
             headers: HeaderMap::new(),
             body,
-            refused: refusal::meaning,
+            to_error: refusal::to_error,
         };
         let called = self.caller.call(&call).await?;
         let decoder = Decoder::new(names, transcript.call_ids);

@@ -1,38 +1,37 @@
-//! What providers of Chat Completions do differently, as data. A provider that is not in the table gets
-//! [`COMMON`]: what almost all understand, and nothing that some refuse.
+//! What differs between providers of Chat Completions, as data. A provider that is not in the table gets [`COMMON`]:
+//! what almost all accept, and nothing that some reject.
 
-/// How one provider wants to be spoken to.
+/// How requests to one provider are built.
 #[derive(Debug, PartialEq)]
 pub(super) struct Quirks {
-    /// Knows the role `developer`, anywhere in a conversation. Others get one `system` message, the first.
+    /// Accepts the role `developer` anywhere in a conversation. Others get one `system` message, the first.
     pub developer: bool,
-    /// `stream_options.include_usage` has to be set to be told what a call took.
+    /// Reports usage only with `stream_options.include_usage`.
     pub stream_options: bool,
-    pub reasoning: Reasoning,
-    /// What efforts are called here, where that is another name.
+    pub reasoning: ReasoningReturn,
+    /// The provider's names for efforts, where they differ.
     pub efforts: &'static [(&'static str, &'static str)],
-    /// An answer can be made to follow a schema. Others can only be asked for JSON.
+    /// Supports `json_schema` as response format. Others get `json_object` and the schema as text.
     pub schemas: bool,
-    /// `prompt_cache_key` is understood.
+    /// Accepts `prompt_cache_key`.
     pub cache_key: bool,
-    /// `verbosity` and `service_tier` are understood.
+    /// Accepts `verbosity` and `service_tier`.
     pub openai_fields: bool,
     pub call_ids: CallIds,
 }
 
-/// What becomes of past reasoning.
+/// How past reasoning is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reasoning {
-    /// It is not sent back.
-    Forgotten,
-    /// Its text goes back in the field that it came in, as long as the user has said nothing new: models that
-    /// reason between calls need it.
+pub(super) enum ReasoningReturn {
+    /// Not at all.
+    Dropped,
+    /// Its text in the field that it came in, until the next user message: models that reason between calls need it.
     Field,
-    /// As [`Reasoning::Field`], or all `reasoning_details` where there are any.
+    /// As [`ReasoningReturn::Field`], but as `reasoning_details` where those came.
     Details,
 }
 
-/// What the id of a call may look like.
+/// The format of call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallIds {
     /// Up to 40 letters, digits, `_` and `-`.
@@ -44,7 +43,7 @@ pub(super) enum CallIds {
 const COMMON: Quirks = Quirks {
     developer: false,
     stream_options: true,
-    reasoning: Reasoning::Field,
+    reasoning: ReasoningReturn::Field,
     efforts: &[],
     schemas: true,
     cache_key: false,
@@ -53,33 +52,33 @@ const COMMON: Quirks = Quirks {
 };
 
 const OPENAI: Quirks =
-    Quirks { developer: true, reasoning: Reasoning::Forgotten, cache_key: true, openai_fields: true, ..COMMON };
+    Quirks { developer: true, reasoning: ReasoningReturn::Dropped, cache_key: true, openai_fields: true, ..COMMON };
 
-/// Three efforts and no more.
+/// For providers that know three efforts only.
 const LOW_TO_HIGH: &[(&str, &str)] = &[("minimal", "low"), ("xhigh", "high"), ("max", "high")];
 
-/// By id of the provider, or the end of its host's name.
+/// Looked up by provider id, or by suffix of the host name.
 const TABLE: &[(&str, &str, Quirks)] = &[
     ("openai-api", "api.openai.com", OPENAI),
     ("azure", ".openai.azure.com", OPENAI),
-    ("openrouter", "openrouter.ai", Quirks { reasoning: Reasoning::Details, ..COMMON }),
-    // Only JSON as such; the schema is told in words.
+    ("openrouter", "openrouter.ai", Quirks { reasoning: ReasoningReturn::Details, ..COMMON }),
+    // Supports JSON mode only; the schema is sent as text.
     ("deepseek", "api.deepseek.com", Quirks { schemas: false, efforts: LOW_TO_HIGH, ..COMMON }),
-    // Usage comes unasked, and fields that it does not know are refused.
+    // Reports usage without being asked, and rejects unknown fields.
     (
         "mistral",
         "api.mistral.ai",
         Quirks {
             stream_options: false,
-            reasoning: Reasoning::Forgotten,
+            reasoning: ReasoningReturn::Dropped,
             cache_key: true,
             call_ids: CallIds::Nine,
             ..COMMON
         },
     ),
-    ("groq", "api.groq.com", Quirks { reasoning: Reasoning::Forgotten, efforts: LOW_TO_HIGH, ..COMMON }),
-    ("xai", "api.x.ai", Quirks { reasoning: Reasoning::Forgotten, efforts: LOW_TO_HIGH, ..COMMON }),
-    ("gemini", "generativelanguage.googleapis.com", Quirks { reasoning: Reasoning::Forgotten, ..COMMON }),
+    ("groq", "api.groq.com", Quirks { reasoning: ReasoningReturn::Dropped, efforts: LOW_TO_HIGH, ..COMMON }),
+    ("xai", "api.x.ai", Quirks { reasoning: ReasoningReturn::Dropped, efforts: LOW_TO_HIGH, ..COMMON }),
+    ("gemini", "generativelanguage.googleapis.com", Quirks { reasoning: ReasoningReturn::Dropped, ..COMMON }),
 ];
 
 impl Quirks {
@@ -88,7 +87,7 @@ impl Quirks {
         TABLE.iter().find(fits).map_or(&COMMON, |(_, _, quirks)| quirks)
     }
 
-    /// The provider's own word for an effort.
+    /// Maps an effort to the provider's name for it.
     pub fn effort<'a>(&self, effort: &'a str) -> &'a str {
         self.efforts.iter().find(|(ours, _)| *ours == effort).map_or(effort, |(_, theirs)| theirs)
     }
@@ -99,21 +98,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_is_known_by_its_id_or_its_host() {
+    fn providers_are_matched_by_id_or_host() {
         for (id, host, expected) in [
-            ("openrouter", None, Reasoning::Details),
-            ("mine", Some("openrouter.ai"), Reasoning::Details),
-            ("mine", Some("api.openai.com"), Reasoning::Forgotten),
-            ("mine", Some("team.openai.azure.com"), Reasoning::Forgotten),
-            ("mine", Some("localhost"), Reasoning::Field),
-            ("mine", None, Reasoning::Field),
+            ("openrouter", None, ReasoningReturn::Details),
+            ("mine", Some("openrouter.ai"), ReasoningReturn::Details),
+            ("mine", Some("api.openai.com"), ReasoningReturn::Dropped),
+            ("mine", Some("team.openai.azure.com"), ReasoningReturn::Dropped),
+            ("mine", Some("localhost"), ReasoningReturn::Field),
+            ("mine", None, ReasoningReturn::Field),
         ] {
             assert_eq!(Quirks::of(id, host).reasoning, expected, "{id} {host:?}");
         }
     }
 
     #[test]
-    fn efforts_are_translated_where_that_is_needed() {
+    fn efforts_map_to_the_providers_names() {
         assert_eq!(Quirks::of("groq", None).effort("xhigh"), "high");
         assert_eq!(Quirks::of("groq", None).effort("none"), "none");
         assert_eq!(Quirks::of("openai-api", None).effort("xhigh"), "xhigh");

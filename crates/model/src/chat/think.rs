@@ -1,18 +1,18 @@
-//! Thoughts in tags: a server that does not tell the reasoning of a local model apart sends it as the
-//! beginning of the text, between `<think>` and `</think>`.
+//! `<think>` tags: a server that does not separate the reasoning of a local model sends it at the start of the text,
+//! between `<think>` and `</think>`.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Tells the parts of one text apart. A tag may be cut anywhere, so what may be one is held back.
+/// Splits one text into reasoning and answer. A tag may be cut between pieces, so a possible start of one is held back.
 #[derive(Default)]
-pub(super) struct Think {
-    state: State,
+pub(super) struct ThinkSplitter {
+    state: TagState,
     held: String,
 }
 
 #[derive(Default, PartialEq)]
-enum State {
+enum TagState {
     #[default]
     Beginning,
     Inside,
@@ -20,56 +20,56 @@ enum State {
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
-    Thought(String),
+pub(super) enum Segment {
+    Reasoning(String),
     Text(String),
 }
 
-impl Think {
-    pub fn push(&mut self, piece: &str) -> Vec<Said> {
-        let mut said = Vec::new();
-        if self.state == State::Outside {
-            said.push(Said::Text(piece.into()));
-            return said;
+impl ThinkSplitter {
+    pub fn push(&mut self, piece: &str) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.state == TagState::Outside {
+            segments.push(Segment::Text(piece.into()));
+            return segments;
         }
         self.held.push_str(piece);
-        if self.state == State::Beginning {
+        if self.state == TagState::Beginning {
             let text = self.held.trim_start();
             if text.is_empty() || (text.len() < OPEN.len() && OPEN.starts_with(text)) {
-                return said;
+                return segments;
             }
             match text.strip_prefix(OPEN) {
-                Some(rest) => (self.state, self.held) = (State::Inside, rest.into()),
-                None => self.state = State::Outside,
+                Some(rest) => (self.state, self.held) = (TagState::Inside, rest.into()),
+                None => self.state = TagState::Outside,
             }
         }
-        if self.state == State::Inside {
+        if self.state == TagState::Inside {
             match self.held.find(CLOSE) {
                 Some(at) => {
-                    self.state = State::Outside;
-                    said.push(Said::Thought(self.held[..at].into()));
+                    self.state = TagState::Outside;
+                    segments.push(Segment::Reasoning(self.held[..at].into()));
                     self.held = self.held[at + CLOSE.len()..].trim_start().into();
                 }
                 None => {
                     let keep = (1..CLOSE.len()).rev().find(|n| self.held.ends_with(&CLOSE[..*n])).unwrap_or(0);
                     let thought: String = self.held.drain(..self.held.len() - keep).collect();
-                    said.push(Said::Thought(thought));
+                    segments.push(Segment::Reasoning(thought));
                 }
             }
         }
-        if self.state == State::Outside {
-            said.push(Said::Text(std::mem::take(&mut self.held)));
+        if self.state == TagState::Outside {
+            segments.push(Segment::Text(std::mem::take(&mut self.held)));
         }
-        said
+        segments
     }
 
-    /// What was held back.
-    pub fn finish(&mut self) -> Option<Said> {
+    /// Returns the text that was held back.
+    pub fn finish(&mut self) -> Option<Segment> {
         let held = std::mem::take(&mut self.held);
         match self.state {
             _ if held.is_empty() => None,
-            State::Inside => Some(Said::Thought(held)),
-            State::Beginning | State::Outside => Some(Said::Text(held)),
+            TagState::Inside => Some(Segment::Reasoning(held)),
+            TagState::Beginning | TagState::Outside => Some(Segment::Text(held)),
         }
     }
 }
@@ -81,21 +81,21 @@ mod tests {
     use super::*;
 
     fn split(pieces: &[&str]) -> (String, String) {
-        let mut think = Think::default();
-        let mut said: Vec<_> = pieces.iter().flat_map(|piece| think.push(piece)).collect();
-        said.extend(think.finish());
+        let mut think = ThinkSplitter::default();
+        let mut segments: Vec<_> = pieces.iter().flat_map(|piece| think.push(piece)).collect();
+        segments.extend(think.finish());
         let (mut thought, mut text) = (String::new(), String::new());
-        for said in said {
-            match said {
-                Said::Thought(piece) => thought += &piece,
-                Said::Text(piece) => text += &piece,
+        for segment in segments {
+            match segment {
+                Segment::Reasoning(piece) => thought += &piece,
+                Segment::Text(piece) => text += &piece,
             }
         }
         (thought, text)
     }
 
     #[test]
-    fn only_a_tag_at_the_beginning_counts() {
+    fn only_a_tag_at_the_start_of_the_text_is_reasoning() {
         for (whole, thought, text) in [
             ("plain", "", "plain"),
             ("\n<think>a\nb</think>\n\nc", "a\nb", "c"),
@@ -112,10 +112,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same(text in "(<think>)?(a|\n|<|</think>|</thi|é){0,12}", at in any::<prop::sample::Index>()) {
+        fn the_split_does_not_depend_on_where_pieces_are_cut(text in "(<think>)?(a|\n|<|</think>|</thi|é){0,12}", at in any::<prop::sample::Index>()) {
             let at = text.floor_char_boundary(at.index(text.len() + 1));
             let (whole, cut) = (split(&[&text]), split(&[&text[..at], &text[at..]]));
-            // White space right behind the tag may come on its own.
+            // White space right behind the closing tag is kept when it arrives in a piece of its own.
             prop_assert_eq!((whole.0, whole.1.trim_start()), (cut.0, cut.1.trim_start()));
         }
     }

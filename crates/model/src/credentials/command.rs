@@ -1,4 +1,4 @@
-//! A program of the user that prints a bearer token. Its last token is used for a while, by all threads.
+//! Bearer tokens that a program of the user prints. A token is cached, for all threads of the provider.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -12,20 +12,21 @@ use tokio::sync::Mutex;
 use super::{Bearer, BoxFuture, Credentials};
 use crate::ModelError;
 
-/// The most that is read of what the program prints. Tokens have a few kilobytes.
+/// How much of the program's output is read. Tokens have a few kilobytes.
 const MAX_OUTPUT: u64 = 64 * 1024;
 
-pub(crate) struct Command {
+pub(crate) struct CommandCredentials {
     config: ProviderAuth,
     last: Mutex<Option<(Bearer, Instant)>>,
 }
 
-impl Command {
+impl CommandCredentials {
     pub fn new(config: ProviderAuth) -> Self {
         Self { config, last: Mutex::new(None) }
     }
 
-    /// Runs the program, unless its last token is one that `usable` accepts. One run serves all who wait.
+    /// Returns the cached token if `usable` accepts it, else runs the program. Holds the lock meanwhile, so concurrent
+    /// callers share one run.
     async fn token(&self, usable: impl Fn(&Bearer, Instant) -> bool) -> Result<Bearer, ModelError> {
         let mut last = self.last.lock().await;
         if let Some((bearer, since)) = &*last
@@ -49,10 +50,10 @@ impl Command {
             Ok(Ok(output)) => output,
         };
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.trim();
-            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-            return Err(format!("exited with status {}{said}", output.status));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let stderr = stderr.trim();
+            let stderr = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+            return Err(format!("exited with status {}{stderr}", output.status));
         }
         let token = String::from_utf8(output.stdout).map_err(|_| "wrote non-UTF-8 data to stdout")?;
         match token.trim() {
@@ -61,7 +62,7 @@ impl Command {
         }
     }
 
-    /// A path is relative to the working directory that the program gets.
+    /// A relative path with a directory is resolved against the program's working directory.
     fn program(&self) -> PathBuf {
         let program = Path::new(&self.config.command);
         match &self.config.cwd {
@@ -71,7 +72,7 @@ impl Command {
     }
 }
 
-impl Credentials for Command {
+impl Credentials for CommandCredentials {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
         let fresh = |_: &Bearer, since: Instant| since.elapsed() < self.config.refresh_interval();
         Box::pin(async move { self.token(fresh).await.map(Some) })
@@ -82,14 +83,14 @@ impl Credentials for Command {
             if refusals > 1 {
                 return Ok(false);
             }
-            // Another thread may have had the same refusal a moment ago.
+            // Another thread may have refreshed the token after the same 401.
             self.token(|bearer, _| bearer != refused).await?;
             Ok(true)
         })
     }
 }
 
-/// The program dies with the future.
+/// Runs the program. Dropping the future kills it.
 async fn run(config: &ProviderAuth, program: &Path) -> std::io::Result<Output> {
     let mut command = tokio::process::Command::new(program);
     command.args(&config.args).kill_on_drop(true);
@@ -106,7 +107,7 @@ async fn run(config: &ProviderAuth, program: &Path) -> std::io::Result<Output> {
 async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What cannot be read is missing, and then the token is wrong, which says enough.
+        // An unreadable pipe yields an empty token, which is reported as such.
         let _ = pipe.take(MAX_OUTPUT).read_to_end(&mut bytes).await;
     }
     bytes
@@ -116,8 +117,8 @@ async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn command(script: &str) -> Command {
-        Command::new(ProviderAuth {
+    fn command(script: &str) -> CommandCredentials {
+        CommandCredentials::new(ProviderAuth {
             command: "sh".into(),
             args: vec!["-c".into(), script.into()],
             timeout_ms: Some(20_000),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_trimmed_and_kept() {
+    async fn a_token_is_trimmed_and_cached_until_it_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let runs = home.path().join("runs");
         let command = command(&format!("echo x >> {0}; echo \"  token-$(wc -l < {0} | tr -d ' ')  \"", runs.display()));
@@ -139,15 +140,15 @@ mod tests {
             assert_eq!(command.bearer().await, Ok(Some(key("token-1"))));
         }
         assert_eq!(command.recover(&key("token-0"), 1).await, Ok(true));
-        assert_eq!(command.bearer().await, Ok(Some(key("token-1"))), "somebody else has run it since");
+        assert_eq!(command.bearer().await, Ok(Some(key("token-1"))), "another caller has run it since");
         assert_eq!(command.recover(&key("token-1"), 1).await, Ok(true));
         assert_eq!(command.bearer().await, Ok(Some(key("token-2"))));
         assert_eq!(command.recover(&key("token-2"), 2).await, Ok(false));
     }
 
     #[tokio::test]
-    async fn a_failure_says_what_happened() {
-        let check = async |command: Command, expected: &str| {
+    async fn a_failed_command_is_reported_with_its_cause() {
+        let check = async |command: CommandCredentials, expected: &str| {
             let message = command.bearer().await.unwrap_err().to_string();
             assert_eq!(message, format!("provider auth command `{}` {expected}", command.config.command));
         };
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_starts_at_the_working_directory() {
+    fn a_relative_program_is_resolved_against_the_working_directory() {
         let mut command = command("");
         command.config.cwd = loomd_protocol::AbsolutePathBuf::new("/home/x");
         for (program, expected) in [("./tok.sh", "/home/x/./tok.sh"), ("tok", "tok"), ("/bin/tok", "/bin/tok")] {

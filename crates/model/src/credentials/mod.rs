@@ -1,5 +1,5 @@
-//! What a call is authenticated with. A provider has one source of it; whether a refused call is worth
-//! another try is the source's to say.
+//! Credentials of model calls. A provider has one source of them, which also decides whether a call is retried after a
+//! 401.
 
 mod command;
 
@@ -7,19 +7,19 @@ use std::pin::Pin;
 
 use loomd_protocol::Secret;
 
-pub(crate) use command::Command;
+pub(crate) use command::CommandCredentials;
 
 use crate::ModelError;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where bearer tokens come from. Shared by all threads that use it.
+/// A source of bearer tokens, shared by all threads of a provider.
 pub trait Credentials: Send + Sync {
-    /// The token to use now; `None` to call without one.
+    /// Returns the token for the next call; `None` to call without one.
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>>;
 
-    /// A call with this token was answered 401, for the `refusals`th time, counted from 1. True if another
-    /// try may go better.
+    /// Called after a call with `refused` got a 401, for the `refusals`th time, counted from 1. Returns whether to try
+    /// again, with the token that [`bearer`](Self::bearer) returns then.
     fn recover<'a>(&'a self, refused: &'a Bearer, refusals: u32) -> BoxFuture<'a, Result<bool, ModelError>>;
 }
 
@@ -32,7 +32,7 @@ pub struct Bearer {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BearerKind {
     Key,
-    /// A sign-in with ChatGPT, which has its own address.
+    /// A ChatGPT sign-in, which is served by a URL of its own.
     Chatgpt {
         account_id: Option<String>,
     },
@@ -48,10 +48,10 @@ impl Bearer {
     }
 }
 
-/// A token that never changes, or nothing, or why there is nothing.
-pub(crate) struct Fixed(pub Result<Option<Bearer>, ModelError>);
+/// Credentials that never change: a token, none, or the error that explains why there are none.
+pub(crate) struct FixedCredentials(pub Result<Option<Bearer>, ModelError>);
 
-impl Credentials for Fixed {
+impl Credentials for FixedCredentials {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
         Box::pin(std::future::ready(self.0.clone()))
     }

@@ -1,4 +1,4 @@
-//! Opening a connection: directly or through a proxy, with TLS where the address says so.
+//! Opens connections: directly or through a proxy, with TLS for `https` and `wss`.
 
 use std::fs;
 use std::future::Future;
@@ -21,63 +21,63 @@ use tokio::net::TcpStream;
 
 use super::{HttpError, Stream};
 
-/// For one connection, handshakes included.
+/// The limit for one connection, TLS and proxy handshakes included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// What one address of a host gets before the next is tried beside it. A route that is dead says nothing.
+/// How long one address of a host is tried before the next one is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 pub(super) struct Connector {
     proxies: Option<Matcher>,
-    /// More certificates to trust.
+    /// The path of additional root certificates.
     ca_bundle: Option<String>,
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
-/// A connection, and what requests on it must know about it.
-pub(super) struct Opened {
+/// An open connection, and the proxy that it leads to.
+pub(super) struct RawConnection {
     pub stream: Stream,
-    /// It leads to a proxy that wants whole addresses, and perhaps a password.
+    /// Set for a proxy that forwards plain HTTP: requests then carry absolute URIs, and possibly credentials.
     pub proxy: Option<Intercept>,
 }
 
 impl Connector {
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| set(env, &[name]));
+        let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| non_blank(env, &[name]));
         Self { proxies: proxies(env), ca_bundle, tls: OnceLock::new() }
     }
 
-    /// Connects to the host of the address. `tunnel` is for what is not HTTP: it must not meet a proxy that
-    /// reads it.
-    pub async fn connect(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+    /// Connects to the host of `uri`. `tunnel` requires a `CONNECT` tunnel through a proxy even for plain text, for
+    /// protocols other than HTTP.
+    pub async fn connect(&self, uri: &Uri, tunnel: bool) -> Result<RawConnection, HttpError> {
         match tokio::time::timeout(CONNECT_TIMEOUT, self.open(uri, tunnel)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::Connect(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
         }
     }
 
-    async fn open(&self, uri: &Uri, tunnel: bool) -> Result<Opened, HttpError> {
+    async fn open(&self, uri: &Uri, tunnel: bool) -> Result<RawConnection, HttpError> {
         let secure = is_secure(uri);
         let (host, port) = (host(uri)?, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }));
         let (tcp, proxy) = match self.proxy(uri, secure)? {
             None => (dial(host, port).await?, None),
             Some(proxy) => {
                 let tcp = dial(self::host(proxy.uri())?, proxy.uri().port_u16().unwrap_or(80)).await?;
-                if secure || tunnel { (through(tcp, &proxy, host, port).await?, None) } else { (tcp, Some(proxy)) }
+                if secure || tunnel { (open_tunnel(tcp, &proxy, host, port).await?, None) } else { (tcp, Some(proxy)) }
             }
         };
         if !secure {
-            return Ok(Opened { stream: Stream::Plain(tcp), proxy });
+            return Ok(RawConnection { stream: Stream::Plain(tcp), proxy });
         }
         let name = ServerName::try_from(host.to_owned()).map_err(unreachable)?;
         let stream = self.tls()?.connect(name, tcp).await.map_err(|error| match error.kind() {
-            // Its certificate or its protocol is not accepted; it will not be the next time either.
+            // The certificate or the protocol version is not accepted, which a retry does not change.
             ErrorKind::InvalidData => unreachable(error),
             _ => failed(error),
         })?;
-        Ok(Opened { stream: Stream::Tls(Box::new(stream)), proxy })
+        Ok(RawConnection { stream: Stream::Tls(Box::new(stream)), proxy })
     }
 
-    /// The proxy for an address. A websocket goes the way that HTTP would go.
+    /// Returns the proxy for a URI. `ws` and `wss` use the proxies of `http` and `https`.
     fn proxy(&self, uri: &Uri, secure: bool) -> Result<Option<Intercept>, HttpError> {
         let Some(proxies) = &self.proxies else { return Ok(None) };
         let mut parts = uri.clone().into_parts();
@@ -89,7 +89,7 @@ impl Connector {
         }
     }
 
-    /// Reading the certificates of the system takes milliseconds, so only who needs them waits for that.
+    /// Loads the root certificates on first use: it takes milliseconds that plain HTTP need not spend.
     fn tls(&self) -> Result<&TlsConnector, HttpError> {
         let tls = self.tls.get_or_init(|| tls(self.ca_bundle.as_deref()).map_err(|error| error.to_string()));
         tls.as_ref().map_err(|error| HttpError::Unreachable(error.clone()))
@@ -100,13 +100,13 @@ fn is_secure(uri: &Uri) -> bool {
     matches!(uri.scheme_str(), Some("https" | "wss"))
 }
 
-/// Without the brackets of an IPv6 address.
+/// The host without the brackets of an IPv6 address.
 fn host(uri: &Uri) -> Result<&str, HttpError> {
     let host = uri.host().ok_or_else(|| HttpError::Unreachable("the address has no host".into()))?;
     Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
 }
 
-/// Tries the addresses of a host in their order, and does not wait long for one before it tries the next, too.
+/// Tries the addresses of a host in order, starting the next one after [`HEAD_START`] or a failure.
 async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
     let unknown = |error: io::Error| HttpError::Unreachable(format!("no address for host `{host}`: {error}"));
     let mut addresses = tokio::net::lookup_host((host, port)).await.map_err(unknown)?;
@@ -130,13 +130,13 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, HttpError> {
             () = head_start => {}
         }
     };
-    // A request is written in one piece; waiting for more would only delay it.
+    // A request is written in one piece, so Nagle's algorithm would only delay it.
     tcp.set_nodelay(true).map_err(failed)?;
     Ok(tcp)
 }
 
-/// Asks an HTTP proxy for a connection to the host.
-async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Result<TcpStream, HttpError> {
+/// Opens a `CONNECT` tunnel to the host through a proxy.
+async fn open_tunnel(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Result<TcpStream, HttpError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = Method::CONNECT;
@@ -167,7 +167,7 @@ async fn through(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -> Re
     Ok(parts.io.into_inner())
 }
 
-/// Trusts the bundle beside what is trusted anyway.
+/// Trusts the certificates of `ca_bundle` in addition to the built-in and system roots.
 fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Error>> {
     let mut roots = Roots::system();
     if let Some(path) = ca_bundle {
@@ -178,31 +178,31 @@ fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Erro
 }
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {
-    let all = set(env, &["ALL_PROXY", "all_proxy"]);
-    let http = set(env, &["HTTP_PROXY", "http_proxy"]);
-    let https = set(env, &["HTTPS_PROXY", "https_proxy"]);
+    let all = non_blank(env, &["ALL_PROXY", "all_proxy"]);
+    let http = non_blank(env, &["HTTP_PROXY", "http_proxy"]);
+    let https = non_blank(env, &["HTTPS_PROXY", "https_proxy"]);
     if all.is_none() && http.is_none() && https.is_none() {
         return None;
     }
-    let no = set(env, &["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let no = non_blank(env, &["NO_PROXY", "no_proxy"]).unwrap_or_default();
     let matcher = Matcher::builder().all(all.unwrap_or_default()).no(no);
     Some(matcher.http(http.unwrap_or_default()).https(https.unwrap_or_default()).build())
 }
 
-fn set(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
+fn non_blank(env: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| env(name).filter(|value| !value.trim().is_empty()))
 }
 
 fn failed(error: impl std::error::Error) -> HttpError {
-    HttpError::Connect(chain(&error))
+    HttpError::Connect(error_chain(&error))
 }
 
 fn unreachable(error: impl std::error::Error) -> HttpError {
-    HttpError::Unreachable(chain(&error))
+    HttpError::Unreachable(error_chain(&error))
 }
 
-/// An error with its causes, which HTTP errors keep to themselves.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+/// Formats an error with its sources, which the `Display` of HTTP errors omits.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

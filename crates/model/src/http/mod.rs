@@ -1,10 +1,9 @@
-//! HTTP/1.1 to providers: connections that are kept and used again, and answers that are read where they are
-//! needed. A connection has no task of its own: whoever waits for it drives it, so nothing stands between
-//! the socket and the reader.
+//! HTTP/1.1 to providers: a connection pool, and responses that are read by their consumer. A connection has no task of
+//! its own: the future that waits for it drives it, so no task hop lies between the socket and the reader.
 
-mod answer;
 mod connect;
 mod pool;
+mod response;
 mod stream;
 
 use std::sync::Arc;
@@ -14,24 +13,24 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, Uri};
 
-pub(crate) use answer::{Answer, Body};
 use connect::Connector;
-use pool::{Connection, Failed, Pool};
+use pool::{Connection, ExchangeError, Pool};
+pub(crate) use response::{HttpResponse, ResponseBody};
 pub(crate) use stream::Stream;
 
-/// Connections to providers, shared by all sessions of a process. Nothing is set up before it is used: no
-/// certificates are read until an `https` address is called.
+/// The connections to providers, shared by all sessions of a process. Set up lazily: certificates are read when the
+/// first `https` URL is called.
 pub struct Http {
     connector: Connector,
     pool: Pool,
 }
 
-/// What [`Http::fetch`] takes in. Longer answers are for streams.
+/// The largest body that [`Http::fetch`] returns.
 const MAX_FETCHED: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HttpError {
-    /// The address leads nowhere: nobody listens, the name is unknown, or TLS does not accept the peer.
+    /// Connection refused, unknown host, or a TLS peer that is not accepted. Not worth many retries.
     #[error("{0}")]
     Unreachable(String),
     #[error("{0}")]
@@ -43,12 +42,12 @@ pub enum HttpError {
 }
 
 impl Http {
-    /// Takes the settings of proxies and certificates from the environment.
+    /// Reads the settings of proxies and certificates from the environment.
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
         Arc::new(Self { connector: Connector::new(env), pool: Pool::default() })
     }
 
-    /// A request and its whole answer, for short ones. Takes no longer than this.
+    /// Sends a request and returns the response with its whole body, within `limit`.
     pub async fn fetch(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
@@ -68,34 +67,34 @@ impl Http {
         tokio::time::timeout(limit, fetch).await.unwrap_or(Err(HttpError::Timeout(limit)))
     }
 
-    /// Sends a request and waits for the head of the answer, at most so long.
+    /// Sends a request and returns once the response head has arrived, within `limit`.
     pub(crate) async fn send(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
         limit: Duration,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         match tokio::time::timeout(limit, self.exchange(request)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::Timeout(limit)),
         }
     }
 
-    /// A connection for something other than HTTP.
+    /// Opens a connection for a protocol other than HTTP.
     pub(crate) async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
         Ok(self.connector.connect(uri, true).await?.stream)
     }
 
-    /// A request that breaks on a kept connection is sent again on a new one only if it cannot take effect twice:
-    /// nothing of it was written, or its method is safe.
-    async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<Answer, HttpError> {
+    /// Sends a request on a pooled connection or a new one. If a pooled connection breaks, the request is repeated on a
+    /// new one only if it cannot take effect twice: nothing of it was written, or its method is safe.
+    async fn exchange(self: &Arc<Self>, request: Request<Full<Bytes>>) -> Result<HttpResponse, HttpError> {
         let origin = origin(request.uri());
         let mut request = request;
         if let Some(connection) = self.pool.take(&origin).await {
             let safe = request.method().is_safe().then(|| request.clone());
             match connection.exchange(request, self).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failed { error, unsent }) => {
-                    tracing::debug!(%error, unsent = unsent.is_some(), "a kept connection broke before the answer");
+                Err(ExchangeError { error, unsent }) => {
+                    tracing::debug!(%error, unsent = unsent.is_some(), "a pooled connection broke before the response");
                     request = unsent.or(safe).ok_or(error)?;
                 }
             }
@@ -106,7 +105,7 @@ impl Http {
     }
 }
 
-/// What connections are kept by.
+/// The key of the pool.
 fn origin(uri: &Uri) -> Arc<str> {
     format!("{}://{}", uri.scheme_str().unwrap_or("http"), uri.authority().map_or("", |it| it.as_str())).into()
 }

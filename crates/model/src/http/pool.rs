@@ -1,9 +1,9 @@
-//! Connections and where they are kept between two requests.
+//! Connections, and the pool that keeps idle ones between requests.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -14,44 +14,49 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 
-use super::connect::{Opened, chain};
-use super::{Answer, Http, HttpError, Stream};
+use super::connect::{RawConnection, error_chain};
+use super::{Http, HttpError, HttpResponse, Stream};
 
-/// Servers close what is idle for about a minute.
-const MAX_IDLE: Duration = Duration::from_secs(60);
+/// Servers close connections that are idle for about a minute.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 /// Each costs a file descriptor, and more calls than this rarely end at once.
-const MAX_KEPT: usize = 16;
+const MAX_IDLE_CONNECTIONS: usize = 16;
 
 type Driver = http1::Connection<TokioIo<Stream>, Full<Bytes>>;
 
-/// An open connection to one origin. It moves only while it is driven.
+/// An open connection to one origin. Makes progress only while it is polled.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Pin<Box<Driver>>,
-    over: bool,
+    closed: bool,
     origin: Arc<str>,
     proxy: Option<Intercept>,
 }
 
 impl Connection {
-    pub async fn open(opened: Opened, origin: Arc<str>) -> Result<Self, HttpError> {
+    pub async fn open(opened: RawConnection, origin: Arc<str>) -> Result<Self, HttpError> {
         let (sender, driver) = http1::handshake(TokioIo::new(opened.stream)).await.map_err(broken)?;
-        Ok(Self { sender, driver: Box::pin(driver), over: false, origin, proxy: opened.proxy })
+        Ok(Self { sender, driver: Box::pin(driver), closed: false, origin, proxy: opened.proxy })
     }
 
-    /// Sends a request and waits for the head of the answer. A request of which nothing was written comes back
-    /// with the error.
-    pub async fn exchange(mut self, mut request: Request<Full<Bytes>>, http: &Arc<Http>) -> Result<Answer, Failed> {
+    /// Sends a request and returns once the response head has arrived. The error returns a request of which nothing was
+    /// written.
+    pub async fn exchange(
+        mut self,
+        mut request: Request<Full<Bytes>>,
+        http: &Arc<Http>,
+    ) -> Result<HttpResponse, ExchangeError> {
         let uri = request.uri().clone();
         self.address(&mut request);
         let mut answer = Box::pin(self.sender.try_send_request(request));
-        let (driver, over) = (&mut self.driver, &mut self.over);
+        let (driver, closed) = (&mut self.driver, &mut self.closed);
         let response = poll_fn(|cx| {
-            let driven = if *over { Poll::Ready(Ok(())) } else { driver.as_mut().poll(cx) };
-            *over = driven.is_ready();
+            let driven = if *closed { Poll::Ready(Ok(())) } else { driver.as_mut().poll(cx) };
+            *closed = driven.is_ready();
             match (answer.as_mut().poll(cx), driven) {
-                (Poll::Ready(response), _) => Poll::Ready(response.map_err(|mut failed| Failed {
+                (Poll::Ready(response), _) => Poll::Ready(response.map_err(|mut failed| ExchangeError {
                     unsent: failed.take_message(),
                     error: broken(failed.into_error()),
                 })),
@@ -70,16 +75,16 @@ impl Connection {
             failed
         })?;
         drop(answer);
-        Ok(Answer::new(response, self, Arc::clone(http)))
+        Ok(HttpResponse::new(response, self, Arc::clone(http)))
     }
 
-    /// Moves bytes. True when the connection is over.
+    /// Polls the connection. Returns true once it is closed.
     pub fn drive(&mut self, cx: &mut std::task::Context<'_>) -> bool {
-        self.over = self.over || self.driver.as_mut().poll(cx).is_ready();
-        self.over
+        self.closed = self.closed || self.driver.as_mut().poll(cx).is_ready();
+        self.closed
     }
 
-    /// A request names its path only, unless a proxy has to know where it goes.
+    /// Sets `Host`, and reduces the URI to its path unless a proxy needs it whole.
     fn address(&self, request: &mut Request<Full<Bytes>>) {
         if let Some(authority) = request.uri().authority()
             && let Ok(host) = HeaderValue::try_from(authority.as_str())
@@ -101,36 +106,36 @@ impl Connection {
     }
 }
 
-/// An exchange without an answer.
-pub(super) struct Failed {
+/// An exchange that failed before the response head.
+pub(super) struct ExchangeError {
     pub error: HttpError,
-    /// The request, if nothing of it was written to the connection.
+    /// The request, if nothing of it was written.
     pub unsent: Option<Request<Full<Bytes>>>,
 }
 
-impl From<HttpError> for Failed {
+impl From<HttpError> for ExchangeError {
     fn from(error: HttpError) -> Self {
         Self { error, unsent: None }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<Kept>>>);
+pub(super) struct Pool(Mutex<HashMap<Arc<str>, Vec<IdleConnection>>>);
 
-struct Kept {
+struct IdleConnection {
     connection: Connection,
     since: Instant,
 }
 
 impl Pool {
-    /// The connection that was used last, if it still is one.
+    /// Returns the most recently used idle connection that is still open.
     pub async fn take(&self, origin: &Arc<str>) -> Option<Connection> {
         loop {
             let mut connection = self.pop(origin)?;
-            // Lets the runtime take note of what happened to the socket meanwhile.
+            // Lets the runtime process pending events of the socket.
             tokio::task::yield_now().await;
-            let over = poll_fn(|cx| Poll::Ready(connection.drive(cx))).await;
-            if !over && connection.sender.is_ready() {
+            let closed = poll_fn(|cx| Poll::Ready(connection.drive(cx))).await;
+            if !closed && connection.sender.is_ready() {
                 return Some(connection);
             }
         }
@@ -140,25 +145,25 @@ impl Pool {
         if connection.sender.is_closed() {
             return;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let total: usize = kept.values().map(Vec::len).sum();
-        if total < MAX_KEPT {
+        let mut idle = self.0.lock();
+        let total: usize = idle.values().map(Vec::len).sum();
+        if total < MAX_IDLE_CONNECTIONS {
             let origin = Arc::clone(&connection.origin);
-            kept.entry(origin).or_default().push(Kept { connection, since: Instant::now() });
+            idle.entry(origin).or_default().push(IdleConnection { connection, since: Instant::now() });
         }
     }
 
-    /// Also forgets what has been idle for too long, whatever its origin.
+    /// Also drops all connections that have been idle for too long.
     fn pop(&self, origin: &Arc<str>) -> Option<Connection> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, connections| {
-            connections.retain(|kept| kept.since.elapsed() < MAX_IDLE);
+        let mut idle = self.0.lock();
+        idle.retain(|_, connections| {
+            connections.retain(|idle| idle.since.elapsed() < MAX_IDLE_TIME);
             !connections.is_empty()
         });
-        kept.get_mut(origin)?.pop().map(|kept| kept.connection)
+        idle.get_mut(origin)?.pop().map(|idle| idle.connection)
     }
 }
 
 pub(super) fn broken(error: hyper::Error) -> HttpError {
-    HttpError::Broken(chain(&error))
+    HttpError::Broken(error_chain(&error))
 }

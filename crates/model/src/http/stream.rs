@@ -1,4 +1,4 @@
-//! A byte stream to a provider, plain or encrypted.
+//! A byte stream to a provider, with or without TLS.
 
 use std::io;
 use std::pin::Pin;

@@ -1,23 +1,22 @@
-//! A prompt, cut into clauses. What stands in backticks, in double quotes or in a fenced block is one piece,
-//! whatever it holds.
+//! Splits a prompt into clauses. Text in backticks, double quotes or fenced blocks is never split.
 
-/// Words that say nothing at the beginning of a clause. Some clients write who speaks before what was said.
+/// Words that are skipped at the start of a clause. Some clients prefix the role.
 const FILLERS: &[&str] = &["please", "now", "first", "finally", "next", "and", "then", "-", "*", "user:", "human:"];
-/// Words that put a call beside the one before it.
+/// Words that make a call parallel to the one before it.
 const ALSO: &[&str] = &["also", "at the same time"];
 
-/// Where a clause ends, outside of quotes.
+/// Separators of clauses, outside of quotes.
 const ENDS: &[&str] = &["\n", "; ", ";", ". ", "! ", ", then ", " and then ", " then "];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Clause {
-    /// Without what says nothing at its beginning and end.
+    /// Trimmed, without leading fillers.
     pub text: String,
-    /// What ended the clause before it.
+    /// The separator before the clause.
     pub before: String,
-    /// It goes with the clause before it.
+    /// Parallel to the clause before it.
     pub also: bool,
-    /// A fenced block that follows it.
+    /// The fenced block that follows.
     block: Option<String>,
 }
 
@@ -41,7 +40,7 @@ pub(super) fn clauses(prompt: &str) -> Vec<Clause> {
     clauses
 }
 
-/// A block between lines of three backticks, and what follows it.
+/// Returns the content of a fenced block at the start of `text`, and the rest.
 fn fenced(text: &str) -> Option<(&str, &str)> {
     let (_, body) = text.strip_prefix("```")?.split_once('\n')?;
     let end = body.find("\n```").map(|at| (at, at + 4)).or(body.starts_with("```").then_some((0, 3)));
@@ -50,7 +49,7 @@ fn fenced(text: &str) -> Option<(&str, &str)> {
     Some((&body[..end], after.split_once('\n').map_or("", |(_, rest)| rest)))
 }
 
-/// The next clause, what ends it, and the rest.
+/// Returns the next clause, its separator, and the rest.
 fn next(text: &str) -> (&str, &str, &str) {
     let mut at = 0;
     while at < text.len() {
@@ -63,7 +62,7 @@ fn next(text: &str) -> (&str, &str, &str) {
     (text, "", "")
 }
 
-/// The length of what stands in quotes here.
+/// Returns the length of a quoted text at the start of `text`.
 fn quote(text: &str) -> Option<usize> {
     let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '"'))?;
     let inner = &text[1..];
@@ -84,7 +83,7 @@ fn quote(text: &str) -> Option<usize> {
     Some(end + 2)
 }
 
-/// The length of what stands in braces here: JSON is one piece.
+/// Returns the length of a JSON object at the start of `text`.
 fn braces(text: &str) -> Option<usize> {
     if !text.starts_with('{') {
         return None;
@@ -95,7 +94,7 @@ fn braces(text: &str) -> Option<usize> {
 }
 
 impl Clause {
-    /// `None` when it says nothing.
+    /// Returns `None` when only fillers are left.
     fn new(text: &str, before: &str) -> Option<Self> {
         let (mut text, mut also) = (numbered(text.trim()), false);
         loop {
@@ -115,7 +114,7 @@ impl Clause {
         (!text.is_empty()).then(|| Self { text: text.into(), before: before.into(), also, block: None })
     }
 
-    /// What a step is about: the block behind the clause, what stands in quotes, or the words as they are.
+    /// Returns the argument of a step: the fenced block, the quoted text, or the words as they are.
     pub fn argument(&self, text: &str) -> String {
         let text = text.trim().trim_end_matches([',', ':']).trim();
         if let Some(block) = &self.block
@@ -132,14 +131,14 @@ impl Clause {
         }
     }
 
-    /// As [`Clause::argument`], without the full stop of a sentence.
+    /// As [`Clause::argument`], without a trailing full stop.
     pub fn word(&self, text: &str) -> String {
         let text = text.trim();
         let stop = text.strip_suffix('.').filter(|rest| rest.ends_with(|char: char| char.is_alphanumeric()));
         self.argument(stop.unwrap_or(text))
     }
 
-    /// Two arguments with one of these words between them; the block is the second.
+    /// Returns two arguments that one of the separators divides; a fenced block is the second.
     pub fn pair(&self, text: &str, between: &[&str]) -> Option<(String, String)> {
         let bare = Self { block: None, ..self.clone() };
         for words in between {
@@ -151,7 +150,7 @@ impl Clause {
         Some((bare.word(text), self.block.clone()?))
     }
 
-    /// The text before and after these words, outside of quotes.
+    /// Splits `text` at `words`, outside of quotes.
     pub fn split<'a>(&self, text: &'a str, words: &str) -> Option<(&'a str, &'a str)> {
         let mut at = 0;
         while at < text.len() {
@@ -164,12 +163,12 @@ impl Clause {
         None
     }
 
-    /// The text without what stands in quotes at its beginning.
+    /// Returns the text behind a leading quoted text.
     pub fn outside<'a>(&self, text: &'a str) -> &'a str {
         text[quote(text).unwrap_or(0)..].trim_end_matches('.').trim_end()
     }
 
-    /// A part of the clause, with its block.
+    /// Appends the fenced block to a part of the clause.
     pub fn whole(&self, text: &str) -> String {
         match &self.block {
             Some(block) => format!("{text}\n```\n{block}\n```"),
@@ -178,7 +177,7 @@ impl Clause {
     }
 }
 
-/// Without the number of an item in a list.
+/// Strips the number of a list item.
 fn numbered(text: &str) -> &str {
     let digits = text.len() - text.trim_start_matches(|char: char| char.is_ascii_digit()).len();
     match text[digits..].strip_prefix(['.', ')']) {

@@ -1,10 +1,10 @@
-//! Failures by the names that people give them.
+//! Failures by the names that prompts use.
 
 use serde_json::json;
 
-use crate::{ModelError, tape};
+use crate::{ModelError, event_json};
 
-/// What people may call it, and what it is called in scenarios. Only letters and digits count.
+/// Names in prompts (letters and digits only, lower case) and kinds in scenarios.
 const NAMES: &[(&str, &str)] = &[
     ("badrequest", "bad_request"),
     ("invalidimage", "invalid_image"),
@@ -45,12 +45,12 @@ const NAMES: &[(&str, &str)] = &[
     ("other", "unsupported"),
 ];
 
-/// The failure of this name; a number is a status.
-pub(super) fn named(words: &str) -> Option<ModelError> {
+/// Returns the failure of this name; a number is an HTTP status.
+pub(super) fn by_name(words: &str) -> Option<ModelError> {
     let name: String =
         words.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect();
     let name = ["an", "a", "the"].iter().fold(name.as_str(), |name, article| {
-        // "overloaded" begins with no article.
+        // An article counts only as a word of its own.
         if words.to_ascii_lowercase().starts_with(&format!("{article} ")) { &name[article.len()..] } else { name }
     });
     let name = name.strip_suffix("error").filter(|rest| NAMES.iter().any(|(known, _)| known == rest)).unwrap_or(name);
@@ -59,17 +59,17 @@ pub(super) fn named(words: &str) -> Option<ModelError> {
         && (100..600).contains(&status)
     {
         return Some(match status {
-            400 => tape::read_error(&json!({ "kind": "bad_request" }))?,
-            429 => tape::read_error(&json!({ "kind": "too_many_requests" }))?,
-            500 => tape::read_error(&json!({ "kind": "high_demand" }))?,
-            status => tape::read_error(&json!({ "kind": "status", "status": status }))?,
+            400 => event_json::read_error(&json!({ "kind": "bad_request" }))?,
+            429 => event_json::read_error(&json!({ "kind": "too_many_requests" }))?,
+            500 => event_json::read_error(&json!({ "kind": "high_demand" }))?,
+            status => event_json::read_error(&json!({ "kind": "status", "status": status }))?,
         });
     }
     let (_, kind) = NAMES.iter().find(|(known, _)| *known == name)?;
-    tape::read_error(&json!({ "kind": kind }))
+    event_json::read_error(&json!({ "kind": kind }))
 }
 
-/// How often, if that is said: "once", "twice", "3 times".
+/// Splits off a trailing count: "once", "twice", "3 times".
 pub(super) fn times(words: &str) -> (&str, Option<u32>) {
     let words = words.trim();
     for (end, times) in [("once", 1), ("twice", 2)] {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_have_many_names() {
+    fn failures_are_found_by_name_or_status() {
         for (words, expected) in [
             ("rate limit", Some(429)),
             ("a rate limit error", Some(429)),
@@ -103,21 +103,21 @@ mod tests {
             ("contextWindowExceeded", None),
             ("an overloaded error", None),
         ] {
-            let error = named(words).unwrap_or_else(|| panic!("no failure is called {words}"));
+            let error = by_name(words).unwrap_or_else(|| panic!("no failure is called {words}"));
             assert_eq!(error.http_status(), expected, "{words}");
         }
-        assert_eq!(named("joy"), None);
+        assert_eq!(by_name("joy"), None);
     }
 
     #[test]
-    fn every_name_means_something() {
+    fn every_listed_name_resolves_to_a_failure() {
         for (name, _) in NAMES {
-            assert!(named(name).is_some(), "{name}");
+            assert!(by_name(name).is_some(), "{name}");
         }
     }
 
     #[test]
-    fn it_may_be_said_how_often() {
+    fn a_trailing_count_is_split_off() {
         for (words, expected) in [
             ("overloaded", ("overloaded", None)),
             ("disconnect twice", ("disconnect", Some(2))),

@@ -1,12 +1,11 @@
-//! The rehearsal: a model that needs no key and no network. It does what plain words in the last message of
-//! the user say, or plays a scenario, and is a stand-in that says so. The same conversation always leads to
-//! the same answer, ids included.
+//! The rehearsal: a built-in model that needs neither key nor network. It follows plain commands in the last user
+//! message, or replays a scenario. Deterministic: the same conversation gets the same response, ids included.
 //!
-//! It keeps no notes about where it is: the calls that have been made since the user spoke say that.
+//! It keeps no position in a prompt: the number of calls since the last user message gives it.
 
+mod builder;
 mod clauses;
 mod failures;
-mod perform;
 mod scenario;
 mod schema;
 mod source;
@@ -19,19 +18,19 @@ use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem};
 
-use self::perform::Performance;
+use self::builder::ResponseBuilder;
 pub use self::scenario::Scenario;
-use self::source::Played;
+use self::source::ScriptedEvents;
 use self::step::Step;
-use crate::input::NOT_SAID;
+use crate::input::CONTEXT_PREFIXES;
 use crate::{Events, InputItem, ModelError, ModelEvent, Request};
 
-/// One thread's rehearsal.
+/// The rehearsal of one thread.
 pub(crate) struct Rehearsal {
     scenario: Option<Arc<Scenario>>,
-    /// How many answers there have been, so that no two have the same ids.
+    /// The number of responses so far, which makes ids unique.
     answers: u64,
-    /// The length of the last conversation, and how often it has been answered.
+    /// The length of the last conversation, and how often it has been answered before.
     attempts: (usize, u32),
 }
 
@@ -46,16 +45,16 @@ impl Rehearsal {
             (length, attempts) if length == request.input.len() => (length, attempts + 1),
             _ => (request.input.len(), 0),
         };
-        let past = Past::new(&request.input);
-        let (steps, last) = self.steps(request, &past)?;
+        let state = ConversationState::new(&request.input);
+        let (steps, last) = self.steps(request, &state)?;
         let prefix = format!("{}_{}", self.answers, request.input.len());
-        let performance = Performance::new(request, &past.outputs, self.attempts.1, prefix);
-        Ok(Events::new(Played::new(performance.perform(&steps, last))))
+        let builder = ResponseBuilder::new(request, &state.outputs, self.attempts.1, prefix);
+        Ok(Events::new(ScriptedEvents::new(builder.build(&steps, last))))
     }
 
-    /// The items that stand for a long conversation, where a scenario has them.
+    /// Returns the items of the scenario's next response in place of a compacted conversation.
     pub fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
-        let missing = || ModelError::Unsupported("the rehearsal cannot shorten a conversation".into());
+        let missing = || ModelError::Unsupported("the rehearsal does not support compaction without a scenario".into());
         let scenario = self.scenario.as_ref().ok_or_else(missing)?;
         let answer = scenario.next(&request.headers.session_id)?.ok_or_else(missing)?;
         let item = |step: Step| match step {
@@ -69,35 +68,35 @@ impl Rehearsal {
         Ok(answer.into_iter().filter_map(item).collect())
     }
 
-    /// The steps of this answer, and whether they are the last.
-    fn steps(&self, request: &Request, past: &Past) -> Result<(Vec<Step>, bool), ModelError> {
+    /// Returns the steps of this response, and whether the prompt ends with them.
+    fn steps(&self, request: &Request, state: &ConversationState) -> Result<(Vec<Step>, bool), ModelError> {
         if let Some(scenario) = &self.scenario
             && let Some(answer) = scenario.next(&request.headers.session_id)?
         {
             return Ok((answer, false));
         }
-        // Nothing to work with: the conversation is to be summarised.
+        // Requests without tools ask for a summary.
         if request.tools.specs().is_empty() {
             let summary = format!("The conversation had {} items. {}", request.input.len(), texts::SUMMARY);
             return Ok((vec![Step::say(summary)], false));
         }
-        let said = past.said.as_deref().unwrap_or_default();
-        if said.ends_with(texts::SUMMARY) {
+        let user_text = state.user_text.as_deref().unwrap_or_default();
+        if user_text.ends_with(texts::SUMMARY) {
             return Ok((Vec::new(), true));
         }
-        let steps = words::parse(said);
+        let steps = words::parse(user_text);
         if steps.is_empty() {
             let review = request.headers.subagent.as_deref() == Some("review");
             let answer = if review { texts::REVIEW } else { texts::INTRODUCTION };
             let structured = request.output_schema.is_some();
             return Ok((if structured { Vec::new() } else { vec![Step::say(answer)] }, structured));
         }
-        Ok(answer(&steps, past.calls))
+        Ok(next_steps(&steps, state.calls))
     }
 }
 
-/// The steps between the calls that have been made and the next ones, and whether nothing follows.
-fn answer(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
+/// Returns the steps behind the calls made so far, up to the next calls, and whether the prompt ends with them.
+fn next_steps(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
     let mut calls = 0;
     let start = if made == 0 {
         0
@@ -120,39 +119,39 @@ fn answer(steps: &[Step], made: usize) -> (Vec<Step>, bool) {
     }
 }
 
-/// What matters of a conversation.
-struct Past {
-    /// What the user said last.
-    said: Option<String>,
-    /// How many calls have been made since.
+/// What the rehearsal needs of a conversation.
+struct ConversationState {
+    /// The last input of the user.
+    user_text: Option<String>,
+    /// The number of calls since then.
     calls: usize,
-    /// What tools have answered, all of them.
+    /// All tool outputs, oldest first.
     outputs: Vec<String>,
 }
 
-impl Past {
+impl ConversationState {
     fn new(input: &[InputItem]) -> Self {
-        let mut past = Self { said: None, calls: 0, outputs: Vec::new() };
+        let mut state = Self { user_text: None, calls: 0, outputs: Vec::new() };
         for item in input.iter().filter_map(InputItem::decode) {
             match item {
                 ResponseItem::Message { role, content, .. } if role == "user" => {
                     let text = text_of(&content);
-                    if !NOT_SAID.iter().any(|start| text.starts_with(start)) {
-                        (past.said, past.calls) = (Some(text), 0);
+                    if !CONTEXT_PREFIXES.iter().any(|start| text.starts_with(start)) {
+                        (state.user_text, state.calls) = (Some(text), 0);
                     }
                 }
                 ResponseItem::FunctionCall { .. }
                 | ResponseItem::CustomToolCall { .. }
-                | ResponseItem::LocalShellCall { .. } => past.calls += 1,
+                | ResponseItem::LocalShellCall { .. } => state.calls += 1,
                 ResponseItem::FunctionCallOutput { output, .. } | ResponseItem::CustomToolCallOutput { output, .. } => {
                     if let loomd_protocol::FunctionCallOutputBody::Text(text) = output {
-                        past.outputs.push(text);
+                        state.outputs.push(text);
                     }
                 }
                 _ => {}
             }
         }
-        past
+        state
     }
 }
 

@@ -1,84 +1,85 @@
-//! Scenario files: JSON lines, one answer of the model after the other.
+//! Scenario files: JSON lines with the responses of a model, in order.
 //!
-//! A line `{"answer": {}}` begins an answer; the lines behind it are its steps. Lines that are empty or begin
-//! with `#` mean nothing. Answers may be of several threads, `{"answer": {"thread": "a"}}`: the first thread
-//! that asks gets those of the first name, the second those of the second. Where there are no more names, and
-//! in files without any, every thread gets the first, from the beginning.
+//! A line `{"answer": {}}` begins a response; the lines behind it are its steps. Empty lines and lines that begin with
+//! `#` are ignored. Responses may belong to named threads, `{"answer": {"thread": "a"}}`: the first thread that calls
+//! gets those of the first name, the second those of the second, and so on. Further threads, and all threads of a file
+//! without names, get the first ones, from the start.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use loomd_protocol::JsonValue;
+use parking_lot::Mutex;
 
 use super::step::Step;
 use crate::ModelError;
 
-/// Recordings of long threads have a few megabytes. What is longer is no scenario.
+/// Recordings of long threads have a few megabytes.
 const MAX_SCENARIO: u64 = 256 * 1024 * 1024;
 
-/// The steps of one answer.
-pub(crate) type Answer = Vec<Step>;
+/// The steps of one response.
+pub(crate) type ResponseSteps = Vec<Step>;
 
-/// A scenario, and how far each thread is in it. Shared by all sessions of a provider.
+/// A scenario, and the position of each thread in it. Shared by all sessions of a provider.
 pub struct Scenario {
     path: PathBuf,
-    threads: OnceLock<Result<Vec<Vec<Answer>>, ModelError>>,
-    places: Mutex<HashMap<String, Place>>,
-    /// Nothing but what is written down is ever answered.
+    threads: OnceLock<Result<Vec<Vec<ResponseSteps>>, ModelError>>,
+    cursors: Mutex<HashMap<String, Cursor>>,
+    /// Fail at the end of the scenario, and do not fall back to prompts.
     strict: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Cursor {
     thread: usize,
     answer: usize,
 }
 
 impl Scenario {
-    /// The file is read when it is first needed.
+    /// The file is read on first use.
     pub(crate) fn new(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, threads: OnceLock::new(), places: Mutex::default(), strict: false })
+        Arc::new(Self { path, threads: OnceLock::new(), cursors: Mutex::default(), strict: false })
     }
 
-    /// The answers to one thread, all there are: those of this name, else the first. Fails with what is wrong
-    /// with the text, and where.
+    /// Returns a strict scenario with the responses to the thread `name`, or to the first thread. The error names the
+    /// line and the problem.
     pub fn of_thread(text: &str, name: &str) -> Result<Arc<Self>, String> {
         let mut threads = parse(text)?;
         let at = threads.iter().position(|(known, _)| known == name).unwrap_or(0);
         let answers = if threads.is_empty() { Vec::new() } else { threads.swap_remove(at).1 };
         let threads = OnceLock::from(Ok(vec![answers]));
-        Ok(Arc::new(Self { path: PathBuf::new(), threads, places: Mutex::default(), strict: true }))
+        Ok(Arc::new(Self { path: PathBuf::new(), threads, cursors: Mutex::default(), strict: true }))
     }
 
-    /// The next answer to this thread; `None` when there are no more.
-    pub(crate) fn next(&self, thread: &str) -> Result<Option<Answer>, ModelError> {
+    /// Returns the next response for a thread; `None` when there are no more.
+    pub(crate) fn next(&self, thread: &str) -> Result<Option<ResponseSteps>, ModelError> {
         let threads = self.threads.get_or_init(|| load(&self.path)).as_ref().map_err(Clone::clone)?;
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = places.len();
-        let place = places
+        let mut cursors = self.cursors.lock();
+        let known = cursors.len();
+        let cursor = cursors
             .entry(thread.to_owned())
-            .or_insert(Place { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
-        let answer = threads.get(place.thread).and_then(|answers| answers.get(place.answer)).cloned();
-        place.answer += 1;
+            .or_insert(Cursor { thread: if known < threads.len() { known } else { 0 }, answer: 0 });
+        let answer = threads.get(cursor.thread).and_then(|answers| answers.get(cursor.answer)).cloned();
+        cursor.answer += 1;
         if answer.is_none() && self.strict {
-            return Err(ModelError::Unsupported("no more answers were recorded".into()));
+            return Err(ModelError::Unsupported("the recording has no more responses".into()));
         }
         Ok(answer)
     }
 }
 
-/// The answers of each thread in a file.
-pub(crate) fn load(path: &Path) -> Result<Vec<Vec<Answer>>, ModelError> {
+/// Reads the responses of each thread in a file.
+pub(crate) fn load(path: &Path) -> Result<Vec<Vec<ResponseSteps>>, ModelError> {
     let unusable = |problem: String| ModelError::Unsupported(format!("scenario {}: {problem}", path.display()));
     let text = loomd_regular::read_to_string(path, MAX_SCENARIO).map_err(|error| unusable(error.to_string()))?;
     let threads = parse(&text).map_err(unusable)?;
     Ok(threads.into_iter().map(|(_, answers)| answers).collect())
 }
 
-/// The threads of a text, by name.
-fn parse(text: &str) -> Result<Vec<(String, Vec<Answer>)>, String> {
-    let mut threads: Vec<(String, Vec<Answer>)> = Vec::new();
+/// Parses the responses of each thread, in order of appearance.
+fn parse(text: &str) -> Result<Vec<(String, Vec<ResponseSteps>)>, String> {
+    let mut threads: Vec<(String, Vec<ResponseSteps>)> = Vec::new();
     let mut current = 0;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -118,12 +119,12 @@ mod tests {
         (folder, Scenario::new(path))
     }
 
-    fn say(text: &str) -> Result<Option<Answer>, ModelError> {
+    fn say(text: &str) -> Result<Option<ResponseSteps>, ModelError> {
         Ok(Some(vec![Step::say(text)]))
     }
 
     #[test]
-    fn every_thread_plays_the_same_when_none_is_named() {
+    fn without_names_every_thread_gets_the_same_responses() {
         let (_folder, scenario) = scenario("# hello\n\n{\"say\":\"a\"}\n{\"answer\":{}}\n{\"say\":\"b\"}\n");
         for thread in ["x", "y"] {
             assert_eq!([scenario.next(thread), scenario.next(thread)], [say("a"), say("b")]);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_get_their_own_answers_in_the_order_in_which_they_ask() {
+    fn named_threads_are_assigned_in_the_order_of_their_first_call() {
         let (_folder, scenario) = scenario(
             "{\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"a\"}\n{\"answer\":{\"thread\":\"n\"}}\n{\"say\":\"b\"}\n\
              {\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"c\"}\n",
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_to_one_thread_are_all_there_are() {
+    fn a_scenario_of_one_thread_fails_at_its_end() {
         let text =
             "{\"answer\":{\"thread\":\"m\"}}\n{\"say\":\"a\"}\n{\"answer\":{\"thread\":\"n\"}}\n{\"say\":\"b\"}\n";
         for (name, said) in [("m", "a"), ("n", "b"), ("other", "a")] {
@@ -153,12 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_makes_no_sense_says_where() {
+    fn errors_in_a_scenario_name_the_line() {
         for (text, problem) in [
-            ("{\"say\":\"a\"}\n{\"shout\":\"b\"}", "line 2: nobody knows what `shout` is"),
-            ("{\"say\":5}", "line 1: `say` has to be a text"),
-            ("{\"fail\":\"x\"}", "line 1: there is no failure called `x`"),
-            ("[]", "line 1: a line has to be a JSON object"),
+            ("{\"say\":\"a\"}\n{\"shout\":\"b\"}", "line 2: unknown step `shout`"),
+            ("{\"say\":5}", "line 1: invalid value for `say`: expected a string"),
+            ("{\"fail\":\"x\"}", "line 1: unknown failure `x`"),
+            ("[]", "line 1: expected a JSON object"),
         ] {
             let (_folder, scenario) = scenario(text);
             let error = scenario.next("x").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A value that follows a JSON Schema: the plainest one that does.
+//! Generates the simplest value that conforms to a JSON Schema.
 
 use loomd_protocol::{JsonObject, JsonValue};
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plainest_value_that_fits() {
+    fn generated_values_conform_to_the_schema() {
         for (schema, expected) in [
             (json!({ "type": "string" }), json!("rehearsal")),
             (json!({ "enum": ["a", "b"] }), json!("a")),

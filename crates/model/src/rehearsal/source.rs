@@ -1,4 +1,4 @@
-//! Events that are known beforehand, told at their times.
+//! A source of prepared events, each with a delay.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use tokio::time::Sleep;
 use crate::event::EventSource;
 use crate::{ModelError, ModelEvent};
 
-/// An event, and how long it lets itself be waited for.
-pub(super) type Timed = (Duration, Result<ModelEvent, ModelError>);
+/// An event, and the delay before it.
+pub(super) type TimedEvent = (Duration, Result<ModelEvent, ModelError>);
 
-pub(super) struct Played {
-    events: VecDeque<Timed>,
+pub(super) struct ScriptedEvents {
+    events: VecDeque<TimedEvent>,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
-impl Played {
-    pub fn new(events: Vec<Timed>) -> Self {
+impl ScriptedEvents {
+    pub fn new(events: Vec<TimedEvent>) -> Self {
         Self { events: events.into(), wait: None }
     }
 
@@ -33,7 +33,7 @@ impl Played {
     }
 }
 
-impl EventSource for Played {
+impl EventSource for ScriptedEvents {
     fn buffered(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         let (delay, _) = self.events.front()?;
         if delay.is_zero() { self.take() } else { None }

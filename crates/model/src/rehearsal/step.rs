@@ -1,52 +1,52 @@
-//! What the rehearsal can do, step by step, and the lines of a scenario that say so.
+//! The steps of the rehearsal, and the lines of a scenario that spell them.
 
 use std::time::Duration;
 
 use loomd_protocol::{JsonObject, JsonValue, MessagePhase, ResponseItem};
 use serde::Deserialize;
 
-use crate::{ModelError, ModelEvent, TokenUsage, tape};
+use crate::{ModelError, ModelEvent, TokenUsage, event_json};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// A message, in pieces.
+    /// A message, streamed.
     Say {
         text: String,
         phase: Option<MessagePhase>,
     },
-    /// A summary of reasoning, in pieces.
+    /// A reasoning summary, streamed.
     Think(String),
-    /// Reasoning itself, in pieces.
+    /// Reasoning itself, streamed.
     Reason(String),
-    Call(Doing),
-    /// The next call belongs to the same answer as the one before.
+    Call(ToolAction),
+    /// The next call belongs to the same response as the one before.
     Also,
-    /// An item that comes whole.
+    /// A complete item.
     Item(Box<ResponseItem>),
-    /// Something that no other step can say.
+    /// An event that no other step can express.
     Event(Box<Result<ModelEvent, ModelError>>),
-    /// Fails; only so many times, if that is said.
+    /// Fails; with `times`, only the first attempts.
     Fail {
         error: Box<ModelError>,
         times: Option<u32>,
     },
-    /// From here on pieces come with this much time between them.
+    /// Sets the delay between fragments from here on.
     Pace(Duration),
     Wait(Duration),
     Usage(TokenUsage),
-    /// The answer is over, even though nothing was called.
+    /// Ends the response even without a call.
     Break,
 }
 
-/// A tool call, by what it is for: which tool that takes depends on what is offered.
+/// A tool call by purpose; the tool depends on which ones the request offers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Doing {
+pub(crate) enum ToolAction {
     Run {
         command: String,
         background: bool,
         escalated: bool,
     },
-    /// Text for a command that runs in the background.
+    /// Input for a command in the background.
     Type(String),
     Patch(String),
     Function {
@@ -69,33 +69,38 @@ impl Step {
     }
 
     pub fn call(name: &str, arguments: JsonValue) -> Self {
-        Self::Call(Doing::Function { name: name.into(), arguments })
+        Self::Call(ToolAction::Function { name: name.into(), arguments })
     }
 
-    /// What a line of a scenario says, or why it says nothing.
+    /// Parses a line of a scenario.
     pub fn read(line: &JsonValue) -> Result<Vec<Self>, String> {
         if line.get("type").is_some() {
-            // Events that mean nothing to us are fine: they may come from a real provider.
-            return Ok(tape::read(line).map(|event| Self::Event(Box::new(event))).into_iter().collect());
+            // Events without a meaning here are skipped: they may come from a recorded provider.
+            return Ok(event_json::read(line).map(|event| Self::Event(Box::new(event))).into_iter().collect());
         }
-        let object = line.as_object().ok_or("a line has to be a JSON object")?;
-        let (name, value) = object.iter().next().ok_or("a line has to say something")?;
-        let text = || value.as_str().map(str::to_owned).ok_or(format!("`{name}` has to be a text"));
-        let millis = || value.as_u64().map(Duration::from_millis).ok_or(format!("`{name}` has to be a number"));
+        let object = line.as_object().ok_or("expected a JSON object")?;
+        let (name, value) = object.iter().next().ok_or("expected a step, got an empty object")?;
+        let text = || value.as_str().map(str::to_owned).ok_or(format!("invalid value for `{name}`: expected a string"));
+        let millis = || {
+            value
+                .as_u64()
+                .map(Duration::from_millis)
+                .ok_or(format!("invalid value for `{name}`: expected a number of milliseconds"))
+        };
         Ok(match name.as_str() {
             "say" => vec![Self::Say { text: text()?, phase: phase(object)? }],
             "think" => vec![Self::Think(text()?)],
             "reason" => vec![Self::Reason(text()?)],
-            "run" => vec![Self::Call(Doing::Run {
+            "run" => vec![Self::Call(ToolAction::Run {
                 command: text()?,
                 background: flag(object, "background"),
                 escalated: flag(object, "escalated"),
             })],
-            "patch" => vec![Self::Call(Doing::Patch(text()?))],
+            "patch" => vec![Self::Call(ToolAction::Patch(text()?))],
             "call" => vec![Self::call(&text()?, object.get("arguments").cloned().unwrap_or_default())],
             "custom" => {
                 let input = object.get("input").and_then(JsonValue::as_str).unwrap_or_default().to_owned();
-                vec![Self::Call(Doing::Custom { name: text()?, input })]
+                vec![Self::Call(ToolAction::Custom { name: text()?, input })]
             }
             "also" => vec![Self::Also],
             "item" => {
@@ -104,8 +109,7 @@ impl Step {
             "fail" => {
                 let mut line = JsonObject::from_iter([("kind".to_owned(), text()?.into())]);
                 line.extend(object.iter().skip(1).map(|(name, value)| (name.clone(), value.clone())));
-                let error =
-                    tape::read_error(&line.into()).ok_or(format!("there is no failure called `{}`", text()?))?;
+                let error = event_json::read_error(&line.into()).ok_or(format!("unknown failure `{}`", text()?))?;
                 let times = object.get("times").and_then(JsonValue::as_u64).and_then(|times| u32::try_from(times).ok());
                 vec![Self::Fail { error: Box::new(error), times }]
             }
@@ -113,7 +117,7 @@ impl Step {
             "wait_ms" => vec![Self::Wait(millis()?)],
             "usage" => vec![Self::Usage(usage(value)?)],
             "do" => super::words::parse(&text()?),
-            other => return Err(format!("nobody knows what `{other}` is")),
+            other => return Err(format!("unknown step `{other}`")),
         })
     }
 }
@@ -131,13 +135,13 @@ fn usage(value: &JsonValue) -> Result<TokenUsage, String> {
     #[derive(Deserialize)]
     #[serde(default, deny_unknown_fields)]
     #[derive(Default)]
-    struct Said {
+    struct UsageStep {
         input: i64,
         cached: i64,
         output: i64,
         reasoning: i64,
     }
-    let Said { input, cached, output, reasoning } =
+    let UsageStep { input, cached, output, reasoning } =
         serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
     Ok(tokens(input, cached, output, reasoning))
 }

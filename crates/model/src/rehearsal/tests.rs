@@ -1,4 +1,4 @@
-//! Conversations with the rehearsal, answer by answer.
+//! Conversations with the rehearsal, response by response.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn item(item: serde_json::Value) -> InputItem {
     InputItem::new(&serde_json::from_value(item).unwrap()).unwrap()
 }
 
-/// All events of an answer, at once.
+/// Collects all events of a response, with paused time.
 fn events(rehearsal: &mut Rehearsal, request: &Request) -> Vec<Result<ModelEvent, ModelError>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -48,7 +48,7 @@ fn events(rehearsal: &mut Rehearsal, request: &Request) -> Vec<Result<ModelEvent
     })
 }
 
-/// What it does, answer by answer, until it stops calling tools.
+/// Plays a turn and returns the items of each response, until one makes no calls.
 fn turn(prompt: &str) -> Vec<Vec<String>> {
     let (mut rehearsal, mut request) = (Rehearsal::new(None), request(prompt));
     let mut answers = Vec::new();
@@ -83,13 +83,13 @@ fn turn(prompt: &str) -> Vec<Vec<String>> {
         }
         assert!(answers.len() < 50, "{prompt:?} never ends");
         request.input.extend(outputs.into_iter().map(item));
-        // Something that stands in the user's name and was not said.
+        // Context in a user message, which is not input of the user.
         request.input.push(item(json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "<environment_context>x" }] })));
     }
 }
 
 #[test]
-fn a_script_goes_on_when_outputs_come_back() {
+fn a_prompt_continues_after_each_tool_output() {
     assert_eq!(
         turn("comment First. run `a`; also run `b`\nwrite f with x\nsay All done"),
         [
@@ -104,14 +104,14 @@ fn a_script_goes_on_when_outputs_come_back() {
 }
 
 #[test]
-fn a_failure_may_pass() {
+fn a_failure_with_a_count_passes_after_it() {
     let (mut rehearsal, request) = (Rehearsal::new(None), request("fail with disconnect twice; say ok"));
     let failed: Vec<_> = (0..4).map(|_| events(&mut rehearsal, &request).iter().any(Result::is_err)).collect();
     assert_eq!(failed, [true, true, false, false]);
 }
 
 #[test]
-fn an_answer_follows_the_schema() {
+fn the_answer_conforms_to_the_output_schema() {
     let schema = Some(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
     for prompt in ["hello", "think hard"] {
         let request = Request { output_schema: schema.clone(), ..request(prompt) };
@@ -124,7 +124,7 @@ fn an_answer_follows_the_schema() {
 }
 
 #[test]
-fn a_summary_ends_the_script() {
+fn a_summary_ends_the_prompt() {
     let mut rehearsal = Rehearsal::new(None);
     let asked = Request { tools: Arc::new(Tools::default()), ..request("run `a`; summarise") };
     let all = events(&mut rehearsal, &asked);
@@ -136,7 +136,7 @@ fn a_summary_ends_the_script() {
 }
 
 #[test]
-fn the_demo_shows_a_bit_of_everything() {
+fn the_demo_reasons_plans_runs_and_patches() {
     let answers = turn("demo");
     let all = answers.concat();
     for what in ["think", "update_plan", "exec_command", "apply_patch", "say I looked around"] {
@@ -145,7 +145,7 @@ fn the_demo_shows_a_bit_of_everything() {
 }
 
 #[test]
-fn what_the_documentation_shows_is_understood() {
+fn the_examples_in_the_documentation_parse() {
     const DOCS: &str = include_str!("../../../../docs/rehearsal.md");
     let block = |fence: &str, end: &str| {
         let start = DOCS.find(fence).unwrap() + fence.len();
@@ -166,34 +166,36 @@ fn what_the_documentation_shows_is_understood() {
     }
 }
 
-/// What every stream owes its reader.
+/// Checks the order of events that every stream guarantees.
 fn check_stream(all: &[Result<ModelEvent, ModelError>]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     for (index, event) in all.iter().enumerate() {
         let last = index + 1 == all.len();
         match event {
             Ok(ModelEvent::Headers(_)) if index == 0 => {}
-            _ if index == 0 => return Err("it does not begin with headers".into()),
+            _ if index == 0 => return Err("the first event is not `Headers`".into()),
             Ok(ModelEvent::ItemAdded { id: Some(id), .. }) => open.push(id.clone()),
             Ok(ModelEvent::ItemDone { id, .. }) => open.retain(|open| Some(open) != id.as_ref()),
             Ok(ModelEvent::TextDelta { item_id: Some(id), .. }) if !open.contains(id) => {
-                return Err("a stray piece".into());
+                return Err("a delta without an open item".into());
             }
             Ok(ModelEvent::Completed { .. }) if last && open.is_empty() => return Ok(()),
-            Ok(ModelEvent::Completed { .. }) => return Err("it completes too early".into()),
+            Ok(ModelEvent::Completed { .. }) => {
+                return Err("`Completed` is not the last event, or an item is open".into());
+            }
             Err(_) if last => return Ok(()),
-            Err(_) => return Err("something follows an error".into()),
+            Err(_) => return Err("an event follows an error".into()),
             Ok(_) => {}
         }
     }
-    Err("it has no end".into())
+    Err("the stream has no last event".into())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_prompt_gives_a_stream_that_ends(
+    fn any_prompt_gives_a_well_formed_deterministic_stream(
         prompt in "(run|say|think|reason|write|patch|replace|ask|plan|repeat 3 times:|fail with|call|also|wait|slowly|use|limit|play|item|event|spawn|draw|search|with|in|to|then|[;.:`\"{}\n ]|```\n|ls|a\\.txt|5|overloaded|ä|😀){0,25}",
     ) {
         let mut request = request(&prompt);
@@ -207,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_prompt(prompt in "\\PC*") {
+    fn any_text_gives_a_well_formed_stream(prompt in "\\PC*") {
         let all = events(&mut Rehearsal::new(None), &request(&prompt));
         prop_assert_eq!(check_stream(&all), Ok(()));
     }

@@ -1,6 +1,6 @@
-//! What the rehearsal says of itself.
+//! The texts of the rehearsal.
 
-/// The answer to a prompt that asks for nothing.
+/// The answer to a prompt without commands.
 pub(super) const INTRODUCTION: &str = "I am the rehearsal model: no real one, but I need no key and no network, and I do \
 what plain words say. Try `demo` to see a whole turn, or `help` for what I understand.";
 
@@ -16,7 +16,7 @@ pub(super) const HELP: &str = "I follow plain words, one step per line or senten
 - slowly; quickly; wait 2 s; repeat 3 times: STEP; also STEP\n\
 - use 1000 tokens; limit 80%; pretend to be MODEL; play FILE\n";
 
-/// A whole turn with a bit of everything.
+/// A whole turn with every common kind of item.
 pub(super) const DEMO: &str = "think I show what a turn looks like: a plan, a command, a change and an answer.\n\
 plan Look around, Write a note, Tell what happened\n\
 comment Let me look around.\n\
@@ -25,13 +25,13 @@ write rehearsal.txt with \"This note was written by the rehearsal model.\\nNothi
 call update_plan with {\"plan\":[{\"step\":\"Look around\",\"status\":\"completed\"},{\"step\":\"Write a note\",\"status\":\"completed\"},{\"step\":\"Tell what happened\",\"status\":\"completed\"}]}\n\
 say I looked around with `ls` and wrote `rehearsal.txt`. This was a rehearsal: set `model` and `model_provider` to work with a real model.";
 
-/// The end of every summary, by which it is known again.
+/// The last sentence of every summary, by which a summary is recognised.
 pub(super) const SUMMARY: &str = "(This is a rehearsal: everything that was asked for so far has been done.)";
 
-/// A plan in the form that clients in plan mode look for.
+/// A plan in the form that clients recognise in plan mode.
 pub(super) fn proposed_plan(plan: &str) -> String {
     format!("<proposed_plan>\n{plan}\n</proposed_plan>\n")
 }
 
-/// What a reviewer finds: nothing, in the form that it is asked for.
+/// An empty review in the format that reviews require.
 pub(super) const REVIEW: &str = r#"{"findings":[],"overall_correctness":"patch is correct","overall_explanation":"This is a rehearsal: nobody has really looked.","overall_confidence_score":0.5}"#;

@@ -1,20 +1,20 @@
-//! Which tool a step takes: the one that is offered for it. What was found out by earlier calls, such as the
-//! id of an agent, is looked up in their outputs.
+//! Chooses the tool for a step among those that the request offers. Ids of sessions and agents are taken from earlier
+//! tool outputs.
 
 use loomd_protocol::{JsonValue, ResponseItem};
 use serde_json::json;
 
-use super::step::Doing;
+use super::step::ToolAction;
 use crate::{ToolSpec, Tools};
 
-/// How long a command that goes to the background is waited for.
+/// How long a command in the background is waited for.
 const YIELD_MS: u64 = 250;
 
-/// The item of a call.
-pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
+/// Returns the item of a call.
+pub(super) fn call(action: &ToolAction, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
     let offered = |name: &str| tools.specs().iter().find(|spec| spec.name() == name);
-    match doing {
-        Doing::Run { command, background, escalated } => {
+    match action {
+        ToolAction::Run { command, background, escalated } => {
             let (name, mut arguments) = if offered("exec_command").is_some() {
                 let mut arguments = json!({ "cmd": command });
                 if *background {
@@ -33,7 +33,7 @@ pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: St
             }
             function(name, &arguments, call_id)
         }
-        Doing::Type(text) => {
+        ToolAction::Type(text) => {
             let session: u64 = last(outputs, |text| {
                 let at = text.find("session ID ")? + "session ID ".len();
                 let digits: String = text[at..].chars().take_while(char::is_ascii_digit).collect();
@@ -42,17 +42,17 @@ pub(super) fn call(doing: &Doing, tools: &Tools, outputs: &[String], call_id: St
             .unwrap_or(0);
             function("write_stdin", &json!({ "session_id": session, "chars": text }), call_id)
         }
-        Doing::Patch(text) => match offered("apply_patch") {
+        ToolAction::Patch(text) => match offered("apply_patch") {
             Some(ToolSpec::Function { .. }) => function("apply_patch", &json!({ "input": text }), call_id),
             _ => custom("apply_patch", text, call_id),
         },
-        Doing::Function { name, arguments } => function(name, arguments, call_id),
-        Doing::Custom { name, input } => custom(name, input, call_id),
-        Doing::SendAgent(message) => {
+        ToolAction::Function { name, arguments } => function(name, arguments, call_id),
+        ToolAction::Custom { name, input } => custom(name, input, call_id),
+        ToolAction::SendAgent(message) => {
             function("send_input", &json!({ "target": agent(outputs), "message": message }), call_id)
         }
-        Doing::WaitAgents => function("wait_agent", &json!({ "targets": agents(outputs) }), call_id),
-        Doing::CloseAgent => function("close_agent", &json!({ "target": agent(outputs) }), call_id),
+        ToolAction::WaitAgents => function("wait_agent", &json!({ "targets": agents(outputs) }), call_id),
+        ToolAction::CloseAgent => function("close_agent", &json!({ "target": agent(outputs) }), call_id),
     }
 }
 
@@ -69,7 +69,7 @@ fn custom(name: &str, input: &str, call_id: String) -> ResponseItem {
     ResponseItem::CustomToolCall { status: None, call_id, name: name.into(), input: input.into(), id: None }
 }
 
-/// Every agent that was spawned.
+/// Returns the ids of all spawned agents.
 fn agents(outputs: &[String]) -> Vec<String> {
     outputs.iter().filter_map(|text| agent_id(text)).collect()
 }

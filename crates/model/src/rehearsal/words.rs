@@ -1,6 +1,6 @@
-//! Plain words, read as steps. A prompt is cut into clauses, at the ends of lines and sentences, at `;` and at
-//! "then", but never inside of quotes, backticks or fenced blocks. A clause that begins with a verb of the
-//! table is a step; one that does not belongs to the text before it, or means nothing.
+//! Parses prompts into steps. A prompt is split into clauses: at line ends, at ends of sentences, at `;` and at "then",
+//! but never inside of quotes, backticks or fenced blocks. A clause that begins with a verb of the table is a step; any
+//! other clause continues the text before it, or is ignored.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use serde_json::json;
 
 use super::clauses::{Clause, clauses};
 use super::failures;
-use super::step::{Doing, Step, tokens};
+use super::step::{Step, ToolAction, tokens};
 use super::texts;
-use crate::{ModelEvent, tape};
+use crate::{ModelEvent, event_json};
 
-/// More steps than this are no prompt.
+/// The limit on the steps of a prompt.
 const MAX_STEPS: usize = 1000;
-/// The most that "repeat" repeats.
+/// The limit of "repeat".
 const MAX_REPEATS: usize = 100;
-/// The longest that a prompt can make it wait, each time.
+/// The limit of one "wait".
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// The time between two pieces when they come slowly.
+/// The delay between fragments after "slowly".
 const SLOW: Duration = Duration::from_millis(50);
 
-/// One pixel.
+/// A PNG image of one pixel.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The steps that a prompt asks for; none when it asks for nothing.
+/// Returns the steps of a prompt; none if it contains no command.
 pub(crate) fn parse(prompt: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for clause in clauses(prompt) {
@@ -40,15 +40,15 @@ pub(crate) fn parse(prompt: &str) -> Vec<Step> {
                 }
                 steps.extend(read);
             }
-            None => go_on(&mut steps, &clause),
+            None => continue_text(&mut steps, &clause),
         }
     }
     steps.truncate(MAX_STEPS);
     steps
 }
 
-/// What is no step belongs to the text before it.
-fn go_on(steps: &mut [Step], clause: &Clause) {
+/// Appends a clause that is no step to the text of the step before it.
+fn continue_text(steps: &mut [Step], clause: &Clause) {
     if let Some(Step::Say { text, .. } | Step::Think(text) | Step::Reason(text)) = steps.last_mut() {
         text.push_str(&clause.before);
         text.push_str(&clause.text);
@@ -57,12 +57,12 @@ fn go_on(steps: &mut [Step], clause: &Clause) {
 
 type Verb = fn(&Clause, &str) -> Option<Vec<Step>>;
 
-/// By the words that a clause begins with. Of two that fit, the first one counts.
+/// Matched against the start of a clause; the first match counts.
 const VERBS: &[(&str, Verb)] = &[
     ("run", |clause, rest| Some(vec![run(clause, rest)])),
     ("execute", |clause, rest| Some(vec![run(clause, rest)])),
-    ("write stdin", |clause, rest| Some(vec![Step::Call(Doing::Type(clause.argument(rest)))])),
-    ("type", |clause, rest| Some(vec![Step::Call(Doing::Type(format!("{}\n", clause.argument(rest))))])),
+    ("write stdin", |clause, rest| Some(vec![Step::Call(ToolAction::Type(clause.argument(rest)))])),
+    ("type", |clause, rest| Some(vec![Step::Call(ToolAction::Type(format!("{}\n", clause.argument(rest))))])),
     ("write", write),
     ("create", write),
     ("apply patch", |clause, rest| Some(vec![patch(&clause.argument(rest))])),
@@ -95,12 +95,12 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("draw", |clause, rest| Some(vec![draw(&clause.argument(rest))])),
     ("spawn", spawn),
-    ("send agent", |clause, rest| Some(vec![Step::Call(Doing::SendAgent(clause.argument(rest)))])),
-    ("wait for agents", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("wait for agent", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("wait for the agent", |_, _| Some(vec![Step::Call(Doing::WaitAgents)])),
-    ("close agent", |_, _| Some(vec![Step::Call(Doing::CloseAgent)])),
-    ("close the agent", |_, _| Some(vec![Step::Call(Doing::CloseAgent)])),
+    ("send agent", |clause, rest| Some(vec![Step::Call(ToolAction::SendAgent(clause.argument(rest)))])),
+    ("wait for agents", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("wait for agent", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("wait for the agent", |_, _| Some(vec![Step::Call(ToolAction::WaitAgents)])),
+    ("close agent", |_, _| Some(vec![Step::Call(ToolAction::CloseAgent)])),
+    ("close the agent", |_, _| Some(vec![Step::Call(ToolAction::CloseAgent)])),
     ("call custom", custom),
     ("call", call),
     ("item", |clause, rest| {
@@ -109,7 +109,7 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("event", |clause, rest| {
         let line: JsonValue = serde_json::from_str(&clause.argument(rest)).ok()?;
-        Some(vec![Step::Event(Box::new(tape::read(&line)?))])
+        Some(vec![Step::Event(Box::new(event_json::read(&line)?))])
     }),
     ("fail", fail),
     ("slowly", |_, _| Some(vec![Step::Pace(SLOW)])),
@@ -151,11 +151,11 @@ fn run(clause: &Clause, rest: &str) -> Step {
     let escalated = lower.ends_with("without the sandbox") || lower.ends_with("with escalation");
     let cut = ["in the background", "without the sandbox", "with escalation"];
     let command = clause.word(before(rest, &cut));
-    Step::Call(Doing::Run { command, background, escalated })
+    Step::Call(ToolAction::Run { command, background, escalated })
 }
 
 fn shell(command: &str) -> Step {
-    Step::Call(Doing::Run { command: command.into(), background: false, escalated: false })
+    Step::Call(ToolAction::Run { command: command.into(), background: false, escalated: false })
 }
 
 fn write(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
@@ -188,7 +188,7 @@ fn edit(body: &str) -> Step {
 }
 
 fn patch(text: &str) -> Step {
-    Step::Call(Doing::Patch(text.into()))
+    Step::Call(ToolAction::Patch(text.into()))
 }
 
 fn path(clause: &Clause, rest: &str) -> String {
@@ -213,7 +213,7 @@ fn plan(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     if steps.is_empty() {
         return None;
     }
-    // The first step is what happens now.
+    // The first step of a plan is in progress.
     let status = |index: usize| if index == 0 { "in_progress" } else { "pending" };
     let steps: Vec<_> =
         steps.iter().enumerate().map(|(index, step)| json!({ "step": step, "status": status(index) })).collect();
@@ -251,7 +251,7 @@ fn call(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let arguments = match serde_json::from_str(&arguments) {
         Ok(value) => value,
         Err(_) if arguments.is_empty() => json!({}),
-        // Wrong on purpose, perhaps.
+        // Invalid JSON may be intended.
         Err(_) => JsonValue::String(arguments),
     };
     Some(vec![Step::call(&name, arguments)])
@@ -259,13 +259,13 @@ fn call(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
 
 fn custom(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let (name, input) = clause.pair(rest, &[" with ", ": ", ":"])?;
-    Some(vec![Step::Call(Doing::Custom { name, input })])
+    Some(vec![Step::Call(ToolAction::Custom { name, input })])
 }
 
 fn fail(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let words = clause.word(after(rest, &["with", "as", "by"]));
     let (words, times) = failures::times(&words);
-    let error = failures::named(words)?;
+    let error = failures::by_name(words)?;
     Some(vec![Step::Fail { error: Box::new(error), times }])
 }
 
@@ -295,12 +295,12 @@ fn limit(_: &Clause, rest: &str) -> Option<Vec<Step>> {
         window_duration_mins: Some(300),
         resets_at: None,
     };
-    let mut limits = tape::no_limits();
+    let mut limits = event_json::no_limits();
     (limits.limit_id, limits.primary) = (Some("codex".into()), Some(window));
     Some(vec![Step::Event(Box::new(Ok(ModelEvent::RateLimits(limits))))])
 }
 
-/// The first turn of a scenario.
+/// Returns the responses of the first thread of a scenario.
 fn play(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     let file = clause.word(after(rest, &["the scenario", "scenario", "the file", "file"]));
     Some(match super::scenario::load(std::path::Path::new(&file)) {
@@ -312,7 +312,7 @@ fn play(clause: &Clause, rest: &str) -> Option<Vec<Step>> {
     })
 }
 
-/// What stands behind one of these words, or all of it.
+/// Strips one of these words from the start.
 fn after<'a>(text: &'a str, words: &[&str]) -> &'a str {
     let text = text.trim_start();
     for word in words {
@@ -326,7 +326,7 @@ fn after<'a>(text: &'a str, words: &[&str]) -> &'a str {
     text
 }
 
-/// What stands before these words, if it ends with them.
+/// Strips one of these phrases from the end.
 fn before<'a>(text: &'a str, words: &[&str]) -> &'a str {
     let text = text.trim_end();
     for word in words {
@@ -338,7 +338,7 @@ fn before<'a>(text: &'a str, words: &[&str]) -> &'a str {
     text
 }
 
-/// The parts of a list: lines, else what stands between commas.
+/// Splits a list at line ends, or else at commas.
 fn list(text: &str) -> Vec<String> {
     let by_lines = text.lines().filter(|line| !line.trim().is_empty()).count() > 1;
     let parts: Vec<&str> = if by_lines { text.lines().collect() } else { text.split(',').collect() };
@@ -366,7 +366,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(duration.min(MAX_WAIT))
 }
 
-/// One word for a shell.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
     if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! The body of a request. Its big parts are JSON already and are only put together here.
+//! The body of a Responses request, concatenated from parts that are JSON already.
 
 use loomd_protocol::{JsonValue, ReasoningSummary, ServiceTier};
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde_json::{Map, json};
 
 use crate::{InputItem, Request};
 
-/// The name that the schema of an answer goes by.
+/// The name that the API requires for an output schema.
 const SCHEMA_NAME: &str = "codex_output_schema";
 
-/// What is particular to one way of sending a request.
+/// How a body is sent.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Form {
-    /// Items have ids, and the provider keeps them.
+pub(super) struct BodyOptions {
+    /// The provider stores items, so they are sent with their ids.
     pub stored: bool,
-    /// For a websocket: the type of the message comes first.
+    /// For a websocket: the message type comes first.
     pub message: bool,
 }
 
-/// Everything but the input: what stands before it and what stands after it.
+/// All members but `input`: those before it and those after it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Fields {
     before: String,
@@ -26,8 +26,8 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// The fields of a model call. The instructions come as JSON.
-    pub fn new(request: &Request, instructions: &str, form: Form) -> Self {
+    /// The members of a model call. `instructions` is JSON.
+    pub fn new(request: &Request, instructions: &str, form: BodyOptions) -> Self {
         let mut before = String::with_capacity(instructions.len() + 256);
         before.push('{');
         if form.message {
@@ -59,7 +59,7 @@ impl Fields {
         Self { before, after }
     }
 
-    /// The fields of a compaction.
+    /// The members of a compaction.
     pub fn compaction(request: &Request) -> Self {
         let mut before = String::from("{");
         push(&mut before, "model", &request.model);
@@ -78,7 +78,7 @@ impl Fields {
         Self { before, after }
     }
 
-    /// The whole body. `more` are members that stand before and after the input.
+    /// Returns the whole body. `more` are additional members before and after the input.
     pub fn with(&self, input: &[InputItem], stored: bool, more: (&str, &str)) -> String {
         let size: usize = input.iter().map(|item| item.len() + 80).sum();
         let fixed = self.before.len() + self.after.len() + more.0.len() + more.1.len() + 16;
@@ -143,7 +143,7 @@ fn service_tier(tier: &ServiceTier) -> &str {
     }
 }
 
-/// A member, with its value turned into JSON. Strings, numbers and trees of them always can be.
+/// Appends a member. Serialising strings, numbers and trees of them cannot fail.
 pub(super) fn push(json: &mut String, name: &str, value: &(impl Serialize + ?Sized)) {
     push_raw(json, name, &serde_json::to_string(value).unwrap_or_else(|_| "null".into()));
 }

@@ -1,5 +1,5 @@
-//! One event of the Responses API, from its JSON. The type is looked at first, so that what nobody needs is
-//! not parsed, and text is copied once.
+//! Decodes one event of the Responses API. Reads the type first, so that unneeded events are not parsed, and copies
+//! text once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,21 +14,21 @@ use super::failure::{error, failed, incomplete, untyped};
 use crate::rate_limits::RateLimitsEvent;
 use crate::{ModelError, ModelEvent, TokenUsage};
 
-/// What an event comes to.
+/// The result of decoding an event.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodedEvent {
     Event(ModelEvent),
-    /// The response failed, unless the stream goes on and completes.
+    /// The response failed, unless `response.completed` follows.
     Failed(ModelError),
     /// The call was refused; nothing follows.
     Refused(ModelError),
-    /// An event that means nothing to us, or is none.
+    /// Not an event, or one without a meaning here.
     Nothing,
 }
 
-/// `url` is for the message of an error.
-pub(crate) fn decode(json: &str, url: &str) -> Decoded {
-    let Some(kind) = kind(json) else { return untyped(json).map_or(Decoded::Nothing, Decoded::Failed) };
+/// Decodes one event. `url` is for error messages.
+pub(crate) fn decode(json: &str, url: &str) -> DecodedEvent {
+    let Some(kind) = kind(json) else { return untyped(json).map_or(DecodedEvent::Nothing, DecodedEvent::Failed) };
     let event = match &*kind {
         "response.output_text.delta" => delta(json, |delta, text| {
             Some(ModelEvent::TextDelta { item_id: delta.item_id.map(Text::owned), delta: text })
@@ -49,21 +49,21 @@ pub(crate) fn decode(json: &str, url: &str) -> Decoded {
             item(json).map(|(item, id, output_index)| ModelEvent::ItemDone { item, id, output_index })
         }
         "response.completed" => return completed(json),
-        "response.failed" => return Decoded::Failed(failed(json)),
-        "response.incomplete" => return Decoded::Failed(incomplete(json)),
+        "response.failed" => return DecodedEvent::Failed(failed(json)),
+        "response.incomplete" => return DecodedEvent::Failed(incomplete(json)),
         "error" => return error(json, url),
         "codex.rate_limits" => {
             serde_json::from_str::<RateLimitsEvent>(json).ok().map(|event| ModelEvent::RateLimits(event.into()))
         }
         _ => None,
     };
-    event.map_or(Decoded::Nothing, Decoded::Event)
+    event.map_or(DecodedEvent::Nothing, DecodedEvent::Event)
 }
 
-/// The model that answers, if this event says so in headers of its own.
+/// Returns the model that serves the call, if the event carries headers that name it.
 pub(super) fn server_model(json: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Said {
+    struct HeadersEvent {
         headers: Option<JsonObject>,
         response: Option<Response>,
     }
@@ -71,19 +71,19 @@ pub(super) fn server_model(json: &str) -> Option<String> {
     struct Response {
         headers: Option<JsonObject>,
     }
-    // Almost no event does, and a look is cheaper than a parse.
+    // Few events carry headers, and searching is cheaper than parsing.
     memmem::find(json.as_bytes(), b"\"headers\"")?;
-    let said: Said = serde_json::from_str(json).ok()?;
-    [said.response.and_then(|response| response.headers), said.headers].into_iter().flatten().find_map(|headers| {
+    let event: HeadersEvent = serde_json::from_str(json).ok()?;
+    [event.response.and_then(|response| response.headers), event.headers].into_iter().flatten().find_map(|headers| {
         let model = headers.iter().find(|(name, _)| {
             name.eq_ignore_ascii_case("openai-model") || name.eq_ignore_ascii_case("x-openai-model")
         })?;
-        // A header may come as a list of its values.
+        // A header may be a list of values.
         model.1.as_str().or(model.1.get(0).and_then(JsonValue::as_str)).map(Into::into)
     })
 }
 
-/// The value of `type`, which is the first member almost always.
+/// Returns the value of `type`, which is almost always the first member.
 fn kind(json: &str) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Kind<'a> {
@@ -144,12 +144,12 @@ fn item(json: &str) -> Option<(ResponseItem, Option<String>, Option<u64>)> {
     let event: Event = serde_json::from_str(json).ok()?;
     let json = event.item.get();
     let id = serde_json::from_str::<Id>(json).ok().and_then(|item| item.id).map(Text::owned);
-    let item = serde_json::from_str(json).ok().or_else(|| odd_message(json))?;
+    let item = serde_json::from_str(json).ok().or_else(|| message_with_unknown_parts(json))?;
     (item != ResponseItem::Other).then_some((item, id, event.output_index))
 }
 
-/// A message with parts that the protocol has no name for. A refusal is text, too; the rest is left out.
-fn odd_message(json: &str) -> Option<ResponseItem> {
+/// Decodes a message with content parts that the protocol does not have: refusals become text, other parts are dropped.
+fn message_with_unknown_parts(json: &str) -> Option<ResponseItem> {
     #[derive(Deserialize)]
     struct Message {
         #[serde(rename = "type")]
@@ -174,7 +174,7 @@ fn odd_message(json: &str) -> Option<ResponseItem> {
     })
 }
 
-fn completed(json: &str) -> Decoded {
+fn completed(json: &str) -> DecodedEvent {
     #[derive(Deserialize)]
     struct Event {
         response: Response,
@@ -185,14 +185,17 @@ fn completed(json: &str) -> Decoded {
         usage: Option<Usage>,
     }
     match serde_json::from_str::<Event>(json) {
-        Ok(Event { response }) => {
-            Decoded::Event(ModelEvent::Completed { response_id: response.id, usage: response.usage.map(Into::into) })
+        Ok(Event { response }) => DecodedEvent::Event(ModelEvent::Completed {
+            response_id: response.id,
+            usage: response.usage.map(Into::into),
+        }),
+        Err(error) => {
+            DecodedEvent::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}")))
         }
-        Err(error) => Decoded::Failed(ModelError::disconnected(format!("failed to parse ResponseCompleted: {error}"))),
     }
 }
 
-/// What a response took.
+/// The token usage of a response.
 #[derive(Deserialize)]
 pub(super) struct Usage {
     #[serde(default)]
@@ -267,7 +270,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: Option<ModelEvent>) {
-        assert_eq!(decode(json, "url"), expected.map_or(Decoded::Nothing, Decoded::Event), "{json}");
+        assert_eq!(decode(json, "url"), expected.map_or(DecodedEvent::Nothing, DecodedEvent::Event), "{json}");
     }
 
     fn text(item_id: Option<&str>, delta: &str) -> Option<ModelEvent> {
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_is_found_wherever_it_stands() {
+    fn the_type_may_be_any_member() {
         check(r#"{"type":"response.output_text.delta","delta":"a"}"#, text(None, "a"));
         check(" { \"type\" : \"response.output_text.delta\" , \"delta\" : \"a\" } ", text(None, "a"));
         check(r#"{"delta":"a","item_id":"m","type":"response.output_text.delta"}"#, text(Some("m"), "a"));
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_unescaped() {
+    fn escapes_in_text_are_decoded() {
         check(
             r#"{"type":"response.output_text.delta","delta":"\"\n\u00e4\ud83d\ude00","item_id":null,"logprobs":[]}"#,
             text(None, "\"\nä😀"),
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_of_reasoning_needs_its_index() {
+    fn reasoning_deltas_without_index_are_ignored() {
         let index = 2;
         check(
             r#"{"type":"response.reasoning_summary_text.delta","delta":"a","summary_index":2,"item_id":"r"}"#,
@@ -313,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn items_keep_their_id_and_place() {
+    fn items_keep_their_id_and_output_index() {
         let item = ResponseItem::Reasoning { summary: Vec::new(), content: None, encrypted_content: None };
         check(
             r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"reasoning","id":"rs","summary":[]}}"#,
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_may_be_missing_in_whole_or_part() {
+    fn missing_usage_counts_as_absent_or_zero() {
         let completed = |usage| Some(ModelEvent::Completed { response_id: "r".into(), usage });
         let usage = |input, output, total| TokenUsage {
             total_tokens: total,
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answering_model_is_found_in_headers() {
+    fn the_serving_model_is_read_from_headers() {
         for (json, expected) in [
             (r#"{"type":"x","headers":{"OpenAI-Model":"a"}}"#, Some("a")),
             (r#"{"type":"x","headers":{"x-openai-model":["a","b"]}}"#, Some("a")),
@@ -364,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_provider_sends_can_hurt(
+        fn malformed_events_do_not_panic(
             kind in "response\\.(output_text\\.delta|output_item\\.(added|done)|completed|failed|incomplete)|error|codex\\.rate_limits",
             rest in r#"(,"(item|delta|response|error|status|headers|rate_limits)":(null|7|"x"|\[\]|\{"id":1\}|\{"type":"message"\}|\{"error":\{"code":\[\]\}\}|\{)){0,4}"#,
         ) {
@@ -374,9 +377,9 @@ mod tests {
         }
 
         #[test]
-        fn any_text_arrives_as_it_was(delta in ".*") {
+        fn any_text_round_trips(delta in ".*") {
             let json = serde_json::json!({ "type": "response.output_text.delta", "delta": delta }).to_string();
-            prop_assert_eq!(decode(&json, "url"), Decoded::Event(ModelEvent::TextDelta { item_id: None, delta }));
+            prop_assert_eq!(decode(&json, "url"), DecodedEvent::Event(ModelEvent::TextDelta { item_id: None, delta }));
         }
     }
 }

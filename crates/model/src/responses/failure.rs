@@ -1,11 +1,11 @@
-//! How a response says that it failed, in the middle of a stream that began well.
+//! Failures that a response reports within its stream.
 
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use loomd_protocol::{JsonObject, JsonValue};
 use serde::Deserialize;
 
-use super::decode::{Decoded, Usage};
+use super::decode::{DecodedEvent, Usage};
 use super::refusal;
 use crate::refusal::{Refusal, is_too_long};
 use crate::{ModelError, retry};
@@ -31,8 +31,9 @@ pub(super) fn incomplete(json: &str) -> ModelError {
     ModelError::incomplete(reason, usage.map(Into::into))
 }
 
-/// `error`, which is outside of a response: with a status it stands for an HTTP answer, else for a failed response.
-pub(super) fn error(json: &str, url: &str) -> Decoded {
+/// `error`, which is outside of a response: with a status it stands for an HTTP error response, else for
+/// `response.failed`.
+pub(super) fn error(json: &str, url: &str) -> DecodedEvent {
     #[derive(Deserialize)]
     struct Event {
         status: Option<u16>,
@@ -41,17 +42,17 @@ pub(super) fn error(json: &str, url: &str) -> Decoded {
         #[serde(flatten)]
         plain: Failure,
     }
-    let Ok(event) = serde_json::from_str::<Event>(json) else { return Decoded::Nothing };
+    let Ok(event) = serde_json::from_str::<Event>(json) else { return DecodedEvent::Nothing };
     let status = event.status.and_then(|status| StatusCode::from_u16(status).ok());
     match (status, event.error) {
         (_, Some(failure)) if failure.code() == Some("websocket_connection_limit_reached") => {
-            Decoded::Refused(failure.into())
+            DecodedEvent::Refused(failure.into())
         }
         (Some(status), _) => {
             let headers = header_map(event.headers.unwrap_or_default());
-            Decoded::Refused(refusal::meaning(&Refusal { status, headers: &headers, body: json, url }))
+            DecodedEvent::Refused(refusal::to_error(&Refusal { status, headers: &headers, body: json, url }))
         }
-        (None, failure) => Decoded::Failed(failure.unwrap_or(event.plain).into()),
+        (None, failure) => DecodedEvent::Failed(failure.unwrap_or(event.plain).into()),
     }
 }
 
@@ -66,9 +67,9 @@ fn header_map(headers: JsonObject) -> HeaderMap {
     headers.into_iter().filter_map(header).collect()
 }
 
-/// An error that stands alone, as proxies send it: `{"error": {…}}` without a type.
+/// Returns the error in an event without a `type`, `{"error": {…}}`, as proxies send it.
 pub(super) fn untyped(json: &str) -> Option<ModelError> {
-    // Few events have no type, so it costs nothing that it is parsed twice.
+    // Such events are rare, so parsing them twice does not matter.
     let mut event: JsonValue = serde_json::from_str(json).ok()?;
     let failure = match event.get_mut("error").map(JsonValue::take)? {
         JsonValue::String(message) => Failure { message: Some(message), ..Failure::default() },
@@ -78,7 +79,7 @@ pub(super) fn untyped(json: &str) -> Option<ModelError> {
     Some(failure.into())
 }
 
-/// What `response.failed` and its like say.
+/// The error object of `response.failed` and similar events.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
 struct Failure {
@@ -93,7 +94,7 @@ impl Failure {
         self.code.as_ref().and_then(JsonValue::as_str)
     }
 
-    /// The code, the type and the words say it in many ways.
+    /// Servers report an exceeded context window in the code, the type or the message.
     fn is_too_long(&self) -> bool {
         let kind = self.kind.as_ref().and_then(JsonValue::as_str);
         [self.code(), kind, self.message.as_deref()].into_iter().flatten().any(is_too_long)
@@ -102,17 +103,20 @@ impl Failure {
 
 impl From<Failure> for ModelError {
     fn from(failure: Failure) -> Self {
-        let said = failure.message.clone().filter(|message| !message.trim().is_empty());
+        let provider_message = failure.message.clone().filter(|message| !message.trim().is_empty());
         match failure.code() {
-            _ if failure.is_too_long() => Self::ContextWindowExceeded { said },
-            Some("insufficient_quota") => Self::QuotaExceeded { said },
+            _ if failure.is_too_long() => Self::ContextWindowExceeded { provider_message },
+            Some("insufficient_quota") => Self::QuotaExceeded { provider_message },
             Some("usage_not_included") => Self::UsageNotIncluded,
-            Some("invalid_prompt") => Self::InvalidPrompt(said.unwrap_or_else(|| "Invalid request.".into())),
-            Some("server_is_overloaded" | "slow_down") => Self::Overloaded { said },
+            Some("invalid_prompt") => {
+                Self::InvalidPrompt(provider_message.unwrap_or_else(|| "Invalid request.".into()))
+            }
+            Some("server_is_overloaded" | "slow_down") => Self::Overloaded { provider_message },
             code => {
                 let limited = code == Some("rate_limit_exceeded");
-                let retry_after = said.as_deref().filter(|_| limited).and_then(retry::asked_by_message);
-                let message = said.unwrap_or_else(|| "response.failed event received".into());
+                let retry_after =
+                    provider_message.as_deref().filter(|_| limited).and_then(retry::retry_after_in_message);
+                let message = provider_message.unwrap_or_else(|| "response.failed event received".into());
                 Self::Disconnected { message, retry_after }
             }
         }

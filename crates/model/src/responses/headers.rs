@@ -1,4 +1,4 @@
-//! What is said beside the body of a request. A websocket is opened with the same headers.
+//! The headers of a Responses request, also for the handshake of a websocket.
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
@@ -6,7 +6,7 @@ use hyper::header::HeaderName;
 use crate::CallHeaders;
 use crate::call::{Caller, insert};
 
-/// All but the credentials.
+/// All headers but the credentials.
 pub(super) fn headers(caller: &Caller, call: &CallHeaders) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let name = HeaderName::from_static;

@@ -1,64 +1,65 @@
-//! The Responses API: over HTTP with server-sent events, and over a websocket where a provider has one.
+//! The Responses API: over HTTP with server-sent events, and over a websocket where the provider supports it.
 
-mod answer;
 mod body;
 mod decode;
 mod failure;
 mod headers;
-mod reading;
+mod http_events;
 mod refusal;
 mod socket;
+mod stream_state;
 mod usage_limit;
 mod whole;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
 use loomd_protocol::ResponseItem;
+use parking_lot::Mutex;
 use serde::Deserialize;
 
-use self::answer::AnswerEvents;
-use self::body::{Fields, Form};
-pub(crate) use self::decode::{Decoded, decode};
+use self::body::{BodyOptions, Fields};
+pub(crate) use self::decode::{DecodedEvent, decode};
 use self::headers::headers;
-use self::socket::{NoSocket, Slot};
+use self::http_events::HttpEvents;
+use self::socket::{ConnectionSlot, SocketError};
 use crate::call::{Call, Caller};
 use crate::sse::MAX_EVENT;
 use crate::{CallHeaders, Events, InputItem, ModelError, Request};
 
 const ROUTE: &str = "/responses";
 
-/// One thread's way to its model.
+/// The Responses API as one thread calls it.
 pub(crate) struct Responses {
     caller: Caller,
-    /// `None` where there is no websocket, or none that works.
-    socket: Option<Slot>,
-    /// The instructions that were sent last, and their JSON. They are long and rarely change.
+    /// `None` without websocket support, or once the websocket was given up.
+    socket: Option<ConnectionSlot>,
+    /// The last instructions and their JSON, cached because they are long and rarely change.
     instructions: Mutex<Option<(Arc<str>, Arc<str>)>>,
 }
 
 impl Responses {
     pub fn new(caller: Caller) -> Self {
-        let socket = caller.provider.websockets().then(Slot::default);
+        let socket = caller.provider.websockets().then(ConnectionSlot::default);
         Self { caller, socket, instructions: Mutex::default() }
     }
 
     pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
-        let request = &*own(request);
+        let request = &*without_foreign_reasoning(request);
         if let Some(slot) = &self.socket {
             match self.stream_over_socket(slot, request).await {
                 Ok(events) => return Ok(events),
-                Err(NoSocket::Failed(error)) => return Err(error),
-                Err(NoSocket::Unavailable) => self.socket = None,
+                Err(SocketError::Failed(error)) => return Err(error),
+                Err(SocketError::Unavailable) => self.socket = None,
             }
         }
         let stored = self.caller.provider.stores_items();
-        let fields = Fields::new(request, &self.instructions(request), Form { stored, message: false });
+        let fields = Fields::new(request, &self.instructions(request), BodyOptions { stored, message: false });
         let body = fields.with(&request.input, stored, ("", "")).into();
         let called = self.caller.call(&self.post(ROUTE, "text/event-stream", &request.headers, body)).await?;
-        Ok(Events::new(AnswerEvents::new(called, self.caller.provider.stream_idle_timeout())))
+        Ok(Events::new(HttpEvents::new(called, self.caller.provider.stream_idle_timeout())))
     }
 
     pub async fn compact(&self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
@@ -66,13 +67,13 @@ impl Responses {
         struct Compacted {
             output: Vec<ResponseItem>,
         }
-        let request = &*own(request);
+        let request = &*without_foreign_reasoning(request);
         let body =
             Fields::compaction(request).with(&request.input, self.caller.provider.stores_items(), ("", "")).into();
         let call = self.post("/responses/compact", "application/json", &request.headers, body);
         let called = self.caller.call(&call).await?;
-        let reading = called.answer.body.read(MAX_EVENT);
-        let body = match tokio::time::timeout(self.caller.provider.stream_idle_timeout(), reading).await {
+        let state = called.answer.body.read(MAX_EVENT);
+        let body = match tokio::time::timeout(self.caller.provider.stream_idle_timeout(), state).await {
             Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the answer")),
             Ok(body) => body.map_err(|error| ModelError::unanswered(called.url, error))?,
         };
@@ -83,16 +84,16 @@ impl Responses {
 
     fn post(&self, route: &'static str, accept: &'static str, call: &CallHeaders, body: Bytes) -> Call {
         let (method, headers) = (Method::POST, headers(&self.caller, call));
-        Call { method, route, accept, headers, body, refused: refusal::meaning }
+        Call { method, route, accept, headers, body, to_error: refusal::to_error }
     }
 
     pub async fn warm_up(&mut self, request: &Request) {
         let Some(slot) = &self.socket else { return };
         match self.warm_socket(slot, request).await {
             Ok(()) => {}
-            Err(NoSocket::Unavailable) => self.socket = None,
-            // The first call will meet the same problem, and somebody will see it then.
-            Err(NoSocket::Failed(error)) => tracing::debug!(%error, "a websocket could not be prepared"),
+            Err(SocketError::Unavailable) => self.socket = None,
+            // The first call meets the same problem and reports it.
+            Err(SocketError::Failed(error)) => tracing::debug!(%error, "a websocket could not be prepared"),
         }
     }
 
@@ -101,7 +102,7 @@ impl Responses {
     }
 
     fn instructions(&self, request: &Request) -> Arc<str> {
-        let mut last = self.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.instructions.lock();
         match &*last {
             Some((text, json)) if *text == request.instructions => Arc::clone(json),
             _ => {
@@ -113,8 +114,8 @@ impl Responses {
     }
 }
 
-/// The request without what only other wires understand.
-fn own(request: &Request) -> Cow<'_, Request> {
+/// Returns the request without reasoning that only other wires can take back.
+fn without_foreign_reasoning(request: &Request) -> Cow<'_, Request> {
     if !request.input.iter().any(InputItem::is_foreign) {
         return Cow::Borrowed(request);
     }

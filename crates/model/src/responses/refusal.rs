@@ -1,4 +1,4 @@
-//! What a refusal of the Responses API means.
+//! Maps error responses of the Responses API to [`ModelError`].
 
 use jiff::Zoned;
 
@@ -6,19 +6,25 @@ use super::usage_limit::UsageLimit;
 use crate::refusal::{ErrorDetail, Refusal, is_bad_image, is_too_long};
 use crate::{ModelError, rate_limits};
 
-pub(super) fn meaning(refusal: &Refusal<'_>) -> ModelError {
+pub(super) fn to_error(refusal: &Refusal<'_>) -> ModelError {
     let error = ErrorDetail::parse_any(refusal.body);
-    let said = || refusal.said(&error);
+    let provider_message = || refusal.provider_message(&error);
     match (refusal.status.as_u16(), error.kind.as_deref(), error.code.as_deref()) {
-        (400 | 413 | 422 | 500, ..) if is_too_long(refusal.body) => ModelError::ContextWindowExceeded { said: said() },
+        (400 | 413 | 422 | 500, ..) if is_too_long(refusal.body) => {
+            ModelError::ContextWindowExceeded { provider_message: provider_message() }
+        }
         (400 | 422, ..) if is_bad_image(refusal.body) => ModelError::InvalidImage,
         (400 | 413 | 422, ..) => refusal.bad_request(&error),
         (429, Some("usage_limit_reached"), _) => usage_limit(refusal, &error),
         (429, Some("usage_not_included"), _) => ModelError::UsageNotIncluded,
-        (402, ..) | (429, _, Some("insufficient_quota")) => ModelError::QuotaExceeded { said: said() },
+        (402, ..) | (429, _, Some("insufficient_quota")) => {
+            ModelError::QuotaExceeded { provider_message: provider_message() }
+        }
         (429, ..) => refusal.too_many_requests(&error),
         (500, ..) => refusal.high_demand(&error),
-        (503, _, Some("server_is_overloaded" | "slow_down")) => ModelError::Overloaded { said: said() },
+        (503, _, Some("server_is_overloaded" | "slow_down")) => {
+            ModelError::Overloaded { provider_message: provider_message() }
+        }
         _ => refusal.unexpected(&error),
     }
 }

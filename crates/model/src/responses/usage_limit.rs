@@ -1,22 +1,22 @@
-//! The words for "you have used up your plan", which depend on the plan and on when it opens again.
+//! The messages about a reached usage limit, which depend on the plan and on the time of the reset.
 
 use jiff::{Timestamp, Zoned};
 use loomd_protocol::PlanType;
 
 const USAGE_PAGE: &str = "https://chatgpt.com/codex/settings/usage";
 
-/// What is known about the limit that was hit.
+/// What is known about the reached limit.
 #[derive(Debug, Default)]
 pub(super) struct UsageLimit<'a> {
     pub plan: Option<PlanType>,
     pub resets_at: Option<i64>,
-    /// The limit, when it is not the main one.
+    /// The name of a limit other than the main one.
     pub limit_name: Option<&'a str>,
     pub promo: Option<&'a str>,
 }
 
 impl UsageLimit<'_> {
-    /// What the user is told. `now` gives the time zone, too.
+    /// Returns the message for the user. `now` also gives the time zone.
     pub fn message(&self, now: &Zoned) -> String {
         let start = "You've hit your usage limit";
         let when = self.resets_at.and_then(|seconds| local_time(seconds, now));
@@ -52,7 +52,7 @@ impl UsageLimit<'_> {
     }
 }
 
-/// The time of day, with the date when it is not today.
+/// Formats the time of day, with the date if it is not today.
 fn local_time(seconds: i64, now: &Zoned) -> Option<String> {
     let time = Timestamp::from_second(seconds).ok()?.to_zoned(now.time_zone().clone());
     let clock = time.strftime("%-I:%M %p");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_plan_has_its_advice() {
+    fn the_message_advises_by_plan() {
         let credits = "https://chatgpt.com/codex/settings/usage to purchase more credits or try again later.";
         check(plan("plus"), &format!(". Upgrade to Pro (https://chatgpt.com/explore/pro), visit {credits}"));
         check(plan("pro"), &format!(". Visit {credits}"));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_limit_comes_before_the_promo_and_that_before_the_plan() {
+    fn a_limit_name_takes_precedence_over_a_promo_and_that_over_the_plan() {
         let promo = UsageLimit { promo: Some("Get two for one"), ..plan("plus") };
         check(promo, ". Get two for one, or try again later.");
         let named = UsageLimit { limit_name: Some("Big"), promo: Some("Get two for one"), ..plan("plus") };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_local_and_has_a_date_when_it_is_another_day() {
+    fn the_reset_time_is_local_with_a_date_on_other_days() {
         let at = |seconds| UsageLimit { resets_at: Some(seconds), ..UsageLimit::default() };
         check(at(1_767_276_420), ". Try again at 3:07 PM.");
         check(at(1_893_452_400), ". Try again at Jan 1st, 2030 12:00 AM.");

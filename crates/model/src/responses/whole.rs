@@ -1,10 +1,10 @@
-//! An answer that comes as one JSON object, from servers that do not stream.
+//! Non-streaming responses, from servers that ignore `stream`.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
 
-/// The events that would have said the same; none if it is no answer and no error.
-pub(super) fn events_of(mut body: JsonValue) -> Vec<JsonValue> {
+/// Returns the equivalent events; none if the body is neither a response nor an error.
+pub(super) fn to_events(mut body: JsonValue) -> Vec<JsonValue> {
     let Some(output) = body.get_mut("output").and_then(JsonValue::as_array_mut).map(std::mem::take) else {
         return if body["error"].is_null() { Vec::new() } else { vec![body] };
     };

@@ -1,25 +1,25 @@
-//! History across providers: a conversation as wires other than Responses can take it. A thread may have run
-//! on any provider before; what another one cannot take is mapped or left out, by these rules:
+//! Conversations in the form of wires other than Responses. A thread may have run on any provider before; items that
+//! another one does not accept are mapped or dropped:
 //!
 //! | item | becomes |
 //! |---|---|
-//! | message of the user | what the user says; neighbours are joined |
-//! | message of a developer or the system | part of the instructions while nothing else was said yet, else said in the user's place, or as a developer where the wire has that |
-//! | message of the assistant | what the model said; it stands in one turn with the reasoning and the calls around it |
-//! | reasoning | goes back only to the wire that it came from, with its [`Seal`]; others never see it |
-//! | `function_call` | a call; a namespace becomes the beginning of the name; arguments that are no JSON object become the member `arguments` of one |
+//! | user message | a user message; adjacent ones are joined |
+//! | developer or system message | part of the instructions at the start of the conversation; later a user message, or a developer message where the wire has those |
+//! | assistant message | part of an assistant message, together with adjacent reasoning and calls |
+//! | reasoning | sent only to the wire that it came from, with its [`ReasoningOrigin`] |
+//! | `function_call` | a call; a namespace becomes a prefix of the name; arguments that are not a JSON object become the member `arguments` of one |
 //! | `custom_tool_call` | a call of a function with one argument, `input` |
 //! | `local_shell_call` | a call of the function `shell` |
-//! | `tool_search_call` of the client | a call of the function `tool_search`, and its output as JSON |
-//! | outputs | right behind the turn that made the calls, in the order of the calls; one that nobody called for is left out, a missing one reads `aborted` |
-//! | pictures in an output | stay there, or follow in the user's place, as the wire can |
-//! | `compaction` | a note that something is missing: nobody but its provider can read it |
-//! | `web_search_call`, `image_generation_call`, searches of the provider | left out; what came of them is in the text around them |
+//! | `tool_search_call` of the client | a call of the function `tool_search`, with its output as JSON |
+//! | outputs | placed right after the assistant message with their calls, in the order of the calls; one without a call is dropped, a missing one reads `aborted` |
+//! | images in an output | stay there, or follow in a user message, depending on the wire |
+//! | `compaction` | a note that a part is missing: only its provider can read it |
+//! | `web_search_call`, `image_generation_call`, tool searches of the provider | dropped; their results are in the text around them |
 //!
-//! The Responses wire takes every item as it is, except reasoning that has a seal of another wire.
+//! The Responses wire takes every item as it is, except reasoning from another wire.
 
 mod names;
-mod seal;
+mod origin;
 
 use std::collections::HashSet;
 
@@ -29,62 +29,62 @@ use loomd_protocol::{
 };
 use serde_json::json;
 
-pub(crate) use names::{Names, WireTool, common_id, digest};
-pub(crate) use seal::{REHEARSED, Seal};
+pub(crate) use names::{ToolNames, WireTool, common_id, digest};
+pub(crate) use origin::{REHEARSAL_ORIGIN, ReasoningOrigin};
 
 use crate::InputItem;
 
-/// Stands for what a compaction holds.
+/// The text in place of a compaction.
 const UNREADABLE: &str =
     "(Earlier parts of this conversation were summarised in a form that cannot be read here. They are missing.)";
 
-/// Stands for the output of a call that has none.
+/// The output of a call that has none.
 const ABORTED: &str = "aborted";
 
-/// A conversation, turn by turn.
+/// A conversation as a list of messages.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Transcript {
-    /// What developers said before anything else.
+    /// Developer and system messages at the start of the conversation.
     pub preamble: Vec<String>,
-    pub turns: Vec<Turn>,
-    /// The ids that calls have had.
+    pub messages: Vec<RoleMessage>,
+    /// All call ids.
     pub call_ids: HashSet<String>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Turn {
-    User(Vec<Part>),
+pub(crate) enum RoleMessage {
+    User(Vec<ContentPart>),
     Developer(String),
-    Assistant(Vec<Block>),
-    /// Of all calls of the assistant's turn before.
-    Outputs(Vec<Output>),
+    Assistant(Vec<AssistantBlock>),
+    /// The outputs of all calls in the assistant message before.
+    Outputs(Vec<ToolOutput>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum ContentPart {
     Text(String),
     Image { url: String },
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Block {
-    Reasoning { text: String, seal: Option<Seal> },
+pub(crate) enum AssistantBlock {
+    Reasoning { text: String, origin: Option<ReasoningOrigin> },
     Text(String),
-    Call(PastCall),
+    Call(ToolCall),
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct PastCall {
+pub(crate) struct ToolCall {
     pub id: String,
-    /// As the wire says it.
+    /// In the form that the wire allows.
     pub name: String,
     pub arguments: JsonObject,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Output {
+pub(crate) struct ToolOutput {
     pub id: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<ContentPart>,
 }
 
 impl Transcript {
@@ -98,99 +98,104 @@ impl Transcript {
                 ResponseItem::Message { role, content, .. } if role == "assistant" => {
                     let text = text_of(&content);
                     if !text.trim().is_empty() {
-                        blocks.push((index, Block::Text(text)));
+                        blocks.push((index, AssistantBlock::Text(text)));
                     }
                 }
                 ResponseItem::Reasoning { summary, content, encrypted_content } => {
-                    let seal = encrypted_content.as_deref().and_then(Seal::parse);
-                    blocks.push((index, Block::Reasoning { text: reasoning_text(&summary, content.as_deref()), seal }));
+                    let origin = encrypted_content.as_deref().and_then(ReasoningOrigin::parse);
+                    blocks.push((
+                        index,
+                        AssistantBlock::Reasoning { text: reasoning_text(&summary, content.as_deref()), origin },
+                    ));
                 }
                 ResponseItem::Message { role, content, .. } => {
-                    transcript.end_turn(&mut blocks, &mut items);
-                    transcript.said(&role, content);
+                    transcript.end_assistant(&mut blocks, &mut items);
+                    transcript.push_message(&role, content);
                 }
                 ResponseItem::Compaction { .. } => {
-                    transcript.end_turn(&mut blocks, &mut items);
-                    transcript.push_user(vec![Part::Text(UNREADABLE.into())]);
+                    transcript.end_assistant(&mut blocks, &mut items);
+                    transcript.push_user(vec![ContentPart::Text(UNREADABLE.into())]);
                 }
-                // It ends the turn that called for it, and is found from there. One that is still here has no call.
+                // Ends the assistant message with its call, from where it is looked up. One that is still here has no
+                // call.
                 item if output_id(&item).is_some() => {
                     items[index] = Some(item);
-                    transcript.end_turn(&mut blocks, &mut items);
+                    transcript.end_assistant(&mut blocks, &mut items);
                 }
-                item => blocks.extend(call(item).map(|call| (index, Block::Call(call)))),
+                item => blocks.extend(call(item).map(|call| (index, AssistantBlock::Call(call)))),
             }
         }
-        transcript.end_turn(&mut blocks, &mut items);
+        transcript.end_assistant(&mut blocks, &mut items);
         transcript
     }
 
-    /// Ends a turn of the assistant and puts the outputs of its calls behind it.
-    fn end_turn(&mut self, blocks: &mut Vec<(usize, Block)>, items: &mut [Option<ResponseItem>]) {
+    /// Ends an assistant message and appends the outputs of its calls.
+    fn end_assistant(&mut self, blocks: &mut Vec<(usize, AssistantBlock)>, items: &mut [Option<ResponseItem>]) {
         if blocks.is_empty() {
             return;
         }
         let mut outputs = Vec::new();
         for (index, block) in blocks.iter() {
-            if let Block::Call(call) = block {
+            if let AssistantBlock::Call(call) = block {
                 self.call_ids.insert(call.id.clone());
                 let found = items[*index..]
                     .iter_mut()
                     .find(|item| item.as_ref().and_then(output_id).is_some_and(|id| id == call.id));
-                let parts = found.and_then(Option::take).map_or_else(|| vec![Part::Text(ABORTED.into())], output_parts);
-                outputs.push(Output { id: call.id.clone(), parts });
+                let parts =
+                    found.and_then(Option::take).map_or_else(|| vec![ContentPart::Text(ABORTED.into())], output_parts);
+                outputs.push(ToolOutput { id: call.id.clone(), parts });
             }
         }
-        self.turns.push(Turn::Assistant(blocks.drain(..).map(|(_, block)| block).collect()));
+        self.messages.push(RoleMessage::Assistant(blocks.drain(..).map(|(_, block)| block).collect()));
         if !outputs.is_empty() {
-            self.turns.push(Turn::Outputs(outputs));
+            self.messages.push(RoleMessage::Outputs(outputs));
         }
     }
 
-    fn said(&mut self, role: &str, content: Vec<ContentItem>) {
+    fn push_message(&mut self, role: &str, content: Vec<ContentItem>) {
         if !matches!(role, "developer" | "system") {
             self.push_user(content.into_iter().filter_map(part).collect());
             return;
         }
         let text = text_of(&content);
-        match self.turns.is_empty() {
+        match self.messages.is_empty() {
             _ if text.trim().is_empty() => {}
             true => self.preamble.push(text),
-            false => self.turns.push(Turn::Developer(text)),
+            false => self.messages.push(RoleMessage::Developer(text)),
         }
     }
 
-    fn push_user(&mut self, parts: Vec<Part>) {
-        match self.turns.last_mut() {
+    fn push_user(&mut self, parts: Vec<ContentPart>) {
+        match self.messages.last_mut() {
             _ if parts.is_empty() => {}
-            Some(Turn::User(said)) => said.extend(parts),
-            _ => self.turns.push(Turn::User(parts)),
+            Some(RoleMessage::User(known)) => known.extend(parts),
+            _ => self.messages.push(RoleMessage::User(parts)),
         }
     }
 }
 
-/// The call that an item is, if it is one that can be told.
-fn call(item: ResponseItem) -> Option<PastCall> {
+/// Returns the call that an item makes, if other wires can express it.
+fn call(item: ResponseItem) -> Option<ToolCall> {
     Some(match item {
         ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => {
-            PastCall { id: call_id, name: names::join(namespace.as_deref(), &name), arguments: object(&arguments) }
+            ToolCall { id: call_id, name: names::join(namespace.as_deref(), &name), arguments: object(&arguments) }
         }
         ResponseItem::CustomToolCall { name, input, call_id, .. } => {
-            PastCall { id: call_id, name: names::plain(&name), arguments: member("input", input.into()) }
+            ToolCall { id: call_id, name: names::plain(&name), arguments: member("input", input.into()) }
         }
         ResponseItem::LocalShellCall { call_id: Some(id), action, .. } => {
             let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
             let mut arguments = member("command", json!(command));
             arguments.extend(timeout_ms.map(|ms| ("timeout_ms".to_owned(), ms.into())));
             arguments.extend(working_directory.map(|folder| ("workdir".to_owned(), folder.into())));
-            PastCall { id, name: "shell".into(), arguments }
+            ToolCall { id, name: "shell".into(), arguments }
         }
         ResponseItem::ToolSearchCall { call_id: Some(id), execution, arguments, .. } if execution == "client" => {
             let arguments = match arguments {
                 JsonValue::Object(object) => object,
                 other => member("arguments", other),
             };
-            PastCall { id, name: "tool_search".into(), arguments }
+            ToolCall { id, name: "tool_search".into(), arguments }
         }
         _ => return None,
     })
@@ -206,31 +211,33 @@ fn output_id(item: &ResponseItem) -> Option<&str> {
     }
 }
 
-fn output_parts(item: ResponseItem) -> Vec<Part> {
+fn output_parts(item: ResponseItem) -> Vec<ContentPart> {
     match item {
         ResponseItem::FunctionCallOutput { output, .. } | ResponseItem::CustomToolCallOutput { output, .. } => {
             match output {
-                FunctionCallOutputBody::Text(text) => vec![Part::Text(text)],
+                FunctionCallOutputBody::Text(text) => vec![ContentPart::Text(text)],
                 FunctionCallOutputBody::Items(items) => items
                     .into_iter()
                     .map(|item| match item {
-                        FunctionCallOutputContentItem::InputText { text } => Part::Text(text),
-                        FunctionCallOutputContentItem::InputImage { image_url, .. } => Part::Image { url: image_url },
+                        FunctionCallOutputContentItem::InputText { text } => ContentPart::Text(text),
+                        FunctionCallOutputContentItem::InputImage { image_url, .. } => {
+                            ContentPart::Image { url: image_url }
+                        }
                     })
                     .collect(),
             }
         }
-        ResponseItem::ToolSearchOutput { tools, .. } => vec![Part::Text(JsonValue::Array(tools).to_string())],
+        ResponseItem::ToolSearchOutput { tools, .. } => vec![ContentPart::Text(JsonValue::Array(tools).to_string())],
         _ => Vec::new(),
     }
 }
 
-fn part(item: ContentItem) -> Option<Part> {
+fn part(item: ContentItem) -> Option<ContentPart> {
     match item {
         ContentItem::InputText { text } | ContentItem::OutputText { text } => {
-            (!text.trim().is_empty()).then_some(Part::Text(text))
+            (!text.trim().is_empty()).then_some(ContentPart::Text(text))
         }
-        ContentItem::InputImage { image_url } => Some(Part::Image { url: image_url }),
+        ContentItem::InputImage { image_url } => Some(ContentPart::Image { url: image_url }),
     }
 }
 
@@ -242,7 +249,7 @@ fn text_of(content: &[ContentItem]) -> String {
     texts.collect()
 }
 
-/// Wires that return reasoning put it into the one place or the other, in one piece.
+/// Joins the text of both places: other wires use only one of them.
 fn reasoning_text(summary: &[ReasoningItemReasoningSummary], content: Option<&[ReasoningItemContent]>) -> String {
     let summary = summary.iter().map(|ReasoningItemReasoningSummary::SummaryText { text }| text.as_str());
     let content = content.into_iter().flatten().map(|part| match part {
@@ -251,7 +258,7 @@ fn reasoning_text(summary: &[ReasoningItemReasoningSummary], content: Option<&[R
     summary.chain(content).collect()
 }
 
-/// Arguments as an object, whatever the model wrote.
+/// Returns arguments as an object, whatever the model wrote.
 pub(crate) fn object(arguments: &str) -> JsonObject {
     match serde_json::from_str(arguments) {
         Ok(JsonValue::Object(object)) => object,

@@ -1,8 +1,8 @@
-//! Tools under the names that other wires allow, and the way back from such a name to the tool.
+//! Tools under names that other wires accept, and the mapping back from such a name to the tool.
 //!
-//! Functions keep their names as far as letters, digits, `_` and `-` go; those of a namespace get its name in
-//! front. A tool that takes free text becomes a function with one argument, `input`. Tools that the provider
-//! would have to run itself are not offered: another one does not have them.
+//! Function names are reduced to letters, digits, `_` and `-`; a namespace becomes a prefix. A tool with free text
+//! becomes a function with one argument, `input`. Tools that the provider runs are left out: other providers do not
+//! have them.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::{ToolSpec, Tools};
 
-/// The longest name that every provider takes.
+/// The longest name that every provider accepts.
 const MAX_NAME: usize = 64;
 
-/// A function that a model can be offered.
+/// A function as it is offered to the model.
 #[derive(Debug, PartialEq)]
 pub(crate) struct WireTool {
     pub name: String,
@@ -23,7 +23,7 @@ pub(crate) struct WireTool {
     pub parameters: JsonValue,
 }
 
-/// What a call under a wire's name is a call of.
+/// The tool behind a wire name.
 #[derive(Clone, Debug, PartialEq)]
 enum Target {
     Function { name: String, namespace: Option<String> },
@@ -32,12 +32,12 @@ enum Target {
 
 /// The tools of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ToolNames {
     pub tools: Vec<WireTool>,
     targets: HashMap<String, Target>,
 }
 
-impl Names {
+impl ToolNames {
     pub fn new(tools: &Tools) -> Self {
         let mut names = Self::default();
         for spec in tools.specs() {
@@ -53,8 +53,7 @@ impl Names {
         names
     }
 
-    /// The item that a call under this name is. A name that was not offered is passed on as it is; whoever
-    /// runs tools will say that there is none.
+    /// Returns the item of a call to this name. An unknown name is passed on unchanged; the tool registry reports it.
     pub fn call(&self, name: &str, arguments: String, call_id: String) -> ResponseItem {
         match self.targets.get(name) {
             Some(Target::Custom { name }) => ResponseItem::CustomToolCall {
@@ -77,7 +76,7 @@ impl Names {
 
     fn function(&mut self, namespace: Option<&str>, name: &str, description: &str, strict: bool, schema: &JsonValue) {
         let target = Target::Function { name: name.into(), namespace: namespace.map(Into::into) };
-        // Some providers insist on an object with properties.
+        // Some providers require an object schema with `properties`.
         let parameters = match schema {
             JsonValue::Object(object) if !object.is_empty() => schema.clone(),
             _ => json!({ "type": "object", "properties": {} }),
@@ -113,7 +112,7 @@ impl Names {
     }
 
     fn push(&mut self, name: String, target: Target, description: String, strict: bool, parameters: JsonValue) {
-        // Of two tools that come to the same name only one can be called.
+        // Of two tools with the same wire name only the first can be called.
         if name.is_empty() || self.targets.contains_key(&name) {
             return;
         }
@@ -122,7 +121,7 @@ impl Names {
     }
 }
 
-/// The text in arguments of a tool that takes free text. Models do not always wrap it.
+/// Extracts the input of a tool that takes free text. Models do not always wrap it as specified.
 fn free_text(arguments: &str) -> String {
     let wrapped: Option<JsonObject> = serde_json::from_str(arguments).ok();
     let text = |value: &JsonValue| value.as_str().map(str::to_owned);
@@ -135,7 +134,7 @@ fn free_text(arguments: &str) -> String {
     }
 }
 
-/// A name with its namespace in front.
+/// Prefixes a name with its namespace.
 pub(super) fn join(namespace: Option<&str>, name: &str) -> String {
     match namespace {
         None | Some("") => plain(name),
@@ -144,8 +143,8 @@ pub(super) fn join(namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// A name without what not every provider takes. Names that are too long keep their beginning and stay apart
-/// by a number made of all of it.
+/// Replaces characters that not every provider accepts. A name that is too long is truncated and gets a hash of the
+/// whole as suffix.
 pub(super) fn plain(name: &str) -> String {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     let plain: String = name.chars().map(|char| if allowed(char) { char } else { '_' }).collect();
@@ -155,7 +154,8 @@ pub(super) fn plain(name: &str) -> String {
     format!("{}_{:08x}", &plain[..MAX_NAME - 9], digest(name) as u32)
 }
 
-/// An id of letters, digits, `_` and `-`, no longer than this.
+/// Returns an id of letters, digits, `_` and `-`, of at most `longest` bytes: the id itself if it qualifies, else a
+/// hash of it.
 pub(crate) fn common_id(id: &str, longest: usize) -> String {
     let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     if !id.is_empty() && id.len() <= longest && id.chars().all(allowed) {
@@ -164,7 +164,7 @@ pub(crate) fn common_id(id: &str, longest: usize) -> String {
     format!("call_{:016x}", digest(id))
 }
 
-/// FNV-1a: small, and the same in every process, so that a name stays what it was.
+/// FNV-1a. Stable across processes, so mapped names and ids are, too.
 pub(crate) fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -173,8 +173,8 @@ pub(crate) fn digest(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names::new(&Tools::new(vec![
+    fn names() -> ToolNames {
+        ToolNames::new(&Tools::new(vec![
             ToolSpec::Function {
                 name: "run".into(),
                 description: "Runs.".into(),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_become_functions() {
+    fn every_kind_of_tool_becomes_a_function() {
         let names = names();
         let found: Vec<_> = names.tools.iter().map(|tool| (&*tool.name, &*tool.description, tool.strict)).collect();
         let patches = "Patches.\n\nThe input follows this lark grammar:\nstart: x";
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_find_their_tool_again() {
+    fn calls_map_back_to_their_tool() {
         let call = |name: &str, arguments: &str| {
             serde_json::to_value(names().call(name, arguments.into(), "c".into())).unwrap()
         };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stay_apart() {
+    fn long_names_stay_distinct() {
         let long = |end: &str| plain(&format!("{}{end}", "x".repeat(80)));
         assert_eq!((long("a").len(), long("a") == long("a"), long("a") == long("b")), (64, true, false));
         assert_eq!(join(Some("mcp__a__"), "b"), "mcp__a__b");

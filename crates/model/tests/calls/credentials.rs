@@ -1,4 +1,4 @@
-//! Who gets which credentials, and what a refusal of them leads to.
+//! Which providers get which credentials, and what a 401 leads to.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use loomd_config::config_toml::{ModelProvider, ProviderAuth};
 use loomd_model::{Bearer, BearerKind, BoxFuture, Credentials, ModelError};
 use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::{Recorded, message, unauthorized};
+use loomd_testkit::model::{RecordedRequest, message, unauthorized};
 
 use super::{NO_ENV, call, config, request, session_of, texts};
 
-/// An account that never changes.
+/// An account with a constant token.
 struct Account(Bearer);
 
 impl Credentials for Account {
@@ -31,12 +31,12 @@ fn signed_in() -> Option<Arc<dyn Credentials>> {
     account("at", BearerKind::Chatgpt { account_id: Some("acct".into()) })
 }
 
-fn auth(sent: &Recorded) -> (Option<&str>, Option<&str>) {
+fn auth(sent: &RecordedRequest) -> (Option<&str>, Option<&str>) {
     (sent.header("authorization"), sent.header("chatgpt-account-id"))
 }
 
 #[tokio::test]
-async fn the_account_is_for_providers_that_ask_for_it() {
+async fn the_account_is_sent_only_to_providers_with_requires_openai_auth() {
     let model = ScriptedModel::start().await;
     let asks = ModelProvider { requires_openai_auth: true, ..config(&model) };
     let token = Some(Secret::from("static".to_owned()));
@@ -58,7 +58,7 @@ async fn the_account_is_for_providers_that_ask_for_it() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_told_without_a_call() {
+async fn a_missing_key_fails_without_a_request() {
     let model = ScriptedModel::start().await;
     for (instructions, words) in [
         (Some("Ask the admin.".to_owned()), "Missing environment variable: `KEY`. Ask the admin."),
@@ -76,7 +76,7 @@ async fn a_missing_key_is_told_without_a_call() {
 }
 
 #[tokio::test]
-async fn openai_is_told_more_and_gets_compressed_bodies_after_a_sign_in() {
+async fn openai_gets_extra_headers_and_compressed_bodies_with_a_chatgpt_sign_in() {
     let model = ScriptedModel::start().await;
     let openai = ModelProvider {
         supports_websockets: false,
@@ -103,7 +103,7 @@ async fn openai_is_told_more_and_gets_compressed_bodies_after_a_sign_in() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_command_is_run_again_after_a_refusal_once() {
+async fn an_auth_command_runs_again_once_after_a_401() {
     let model = ScriptedModel::start().await;
     let home = tempfile::tempdir().unwrap();
     let script = format!("cd {}; echo x >> runs; echo token-$(wc -l < runs | tr -d ' ')", home.path().display());

@@ -1,4 +1,4 @@
-//! Every way a call can be refused or fail, and what is made of it.
+//! Every way in which a call can be refused or fail, and the resulting [`ModelError`].
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn cut() -> String {
 }
 
 #[tokio::test]
-async fn bad_requests() {
+async fn bad_requests_report_the_providers_message() {
     let raw = r#"{"error":{"code":"x","message":"bad field"}}"#;
     let error = check(refused(400, "x", "bad field"), false, "badRequest", "bad field").await;
     assert_eq!((error.details("p"), error.http_status()), (Some(raw.into()), Some(400)));
@@ -68,7 +68,7 @@ async fn bad_requests() {
 }
 
 #[tokio::test]
-async fn unexpected_statuses() {
+async fn other_statuses_report_status_and_message() {
     let unauthorized = "unexpected status 401 Unauthorized: no key, url: URL";
     let error = check(refused(401, "x", "no key"), false, "unauthorized", unauthorized).await;
     let hint = "provider `p`: the credentials were not accepted; check the key or sign in again";
@@ -91,7 +91,7 @@ async fn unexpected_statuses() {
 }
 
 #[tokio::test]
-async fn headers_of_a_refusal_are_told() {
+async fn headers_of_an_error_response_are_reported() {
     let reply = refused(401, "x", "no key")
         .header("cf-ray", "ray")
         .header("x-oai-request-id", "req")
@@ -102,7 +102,7 @@ async fn headers_of_a_refusal_are_told() {
 }
 
 #[tokio::test]
-async fn too_many_requests() {
+async fn too_many_requests_are_retryable_with_details() {
     let info = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } }).to_string();
     let words = "exceeded retry limit, last status: 429 Too Many Requests";
     let error = check(rate_limited(None), true, &info, words).await;
@@ -119,7 +119,7 @@ async fn too_many_requests() {
 }
 
 #[tokio::test]
-async fn usage_limits() {
+async fn usage_limits_report_plan_and_rate_limits() {
     let body = json!({ "error": { "type": "usage_limit_reached", "plan_type": "pro", "resets_at": 1.0e30 } });
     let reply =
         status(429, body).header("x-codex-active-limit", "codex_big").header("x-codex-big-primary-used-percent", "100");
@@ -141,7 +141,7 @@ async fn usage_limits() {
 }
 
 #[tokio::test]
-async fn broken_servers() {
+async fn server_errors_are_mapped_by_status_and_code() {
     let demand = "We're currently experiencing high demand, which may cause temporary errors.";
     let error = check(server_error(), true, "internalServerError", demand).await;
     let details = error.details("p").unwrap();
@@ -158,7 +158,7 @@ async fn broken_servers() {
 }
 
 #[tokio::test]
-async fn failed_responses() {
+async fn failed_responses_are_mapped_by_code() {
     let quota = "Quota exceeded. Check your plan and billing details.";
     check(failed("context_length_exceeded", "x"), false, "contextWindowExceeded", ROOM).await;
     check(failed("strange", "maximum context length is 8"), false, "contextWindowExceeded", ROOM).await;
@@ -191,7 +191,7 @@ async fn failed_responses() {
 }
 
 #[tokio::test]
-async fn a_response_that_completes_after_all_has_not_failed() {
+async fn a_response_that_completes_after_a_failure_succeeds() {
     let model = ScriptedModel::start().await;
     model.reply(failed("strange", "x").then(loomd_testkit::model::completed(Default::default())));
     let (events, error) = super::call(&mut super::session(&config(&model)), &super::request(&["hi"])).await;

@@ -1,4 +1,4 @@
-//! Connections that break, stall or talk nonsense.
+//! Connections that break, stall or deliver garbage.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ async fn a_stream_that_ends_early_is_an_error() {
 }
 
 #[tokio::test]
-async fn no_answer_is_an_error_that_names_the_address() {
+async fn a_closed_connection_is_an_error_that_names_the_url() {
     let sending = "stream disconnected before completion: error sending request for url (BASE/responses)";
     for reply in [hang_up(), garbage("hello\r\n\r\n"), garbage("HTTP/1.1 200 OK\r\nconte")] {
         let error = check(reply, sending).await;
@@ -46,7 +46,7 @@ async fn no_answer_is_an_error_that_names_the_address() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_final_and_names_the_address_and_what_to_do() {
+async fn a_refused_connection_is_not_retryable_and_names_address_and_remedy() {
     let model = ScriptedModel::start().await;
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let closed = ModelProvider { base_url: Some(format!("http://{nobody}/v1")), ..config(&model) };
@@ -59,7 +59,7 @@ async fn a_refused_connection_is_final_and_names_the_address_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn an_unknown_host_is_final_and_named() {
+async fn an_unknown_host_is_not_retryable_and_named() {
     let model = ScriptedModel::start().await;
     let nowhere = ModelProvider { base_url: Some("http://no-such-host.invalid/v1".into()), ..config(&model) };
     let error = error(&nowhere).await;
@@ -68,7 +68,7 @@ async fn an_unknown_host_is_final_and_named() {
 }
 
 #[tokio::test]
-async fn a_bad_address_is_not_tried_again() {
+async fn an_invalid_base_url_is_not_retried() {
     let model = ScriptedModel::start().await;
     for base in ["not a url", "http://", ""] {
         let bad = ModelProvider { base_url: Some(base.into()), ..config(&model) };
@@ -78,7 +78,7 @@ async fn a_bad_address_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn nonsense_between_events_is_ignored() {
+async fn garbage_between_events_is_ignored() {
     let model = ScriptedModel::start().await;
     let reply = Reply::new()
         .bytes(": comment\n\ndata: {\n\ndata: [1]\n\ndata: \"x\"\n\ndata: {\"type\":7}\n\ndata: {\"type\":\"new.thing\"}\n\n")
@@ -91,7 +91,7 @@ async fn nonsense_between_events_is_ignored() {
 }
 
 #[tokio::test]
-async fn bytes_may_come_one_at_a_time() {
+async fn a_response_sent_byte_by_byte_is_read() {
     let model = ScriptedModel::start().await;
     model.reply(streamed(&["sl", "öw"]).drip());
     assert_eq!(texts(&mut session(&config(&model)), &request(&["hi"])).await, ["slöw"]);
@@ -106,7 +106,7 @@ async fn the_last_event_needs_no_empty_line() {
 }
 
 #[tokio::test]
-async fn a_body_may_end_with_its_connection() {
+async fn a_body_without_length_ends_with_its_connection() {
     let model = ScriptedModel::start().await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let end = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n";
@@ -119,7 +119,7 @@ async fn a_body_may_end_with_its_connection() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_shown_as_text() {
+async fn a_refusal_part_becomes_text() {
     let model = ScriptedModel::start().await;
     let item = json!({ "type": "message", "role": "assistant", "content": [{ "type": "refusal", "refusal": "no" }, { "type": "x" }] });
     model.reply(added(item.clone()).then(loomd_testkit::model::done(item)));
@@ -132,7 +132,7 @@ async fn an_error_that_comes_with_200_is_found() {
 }
 
 #[tokio::test]
-async fn a_success_that_is_no_stream_says_what_it_is() {
+async fn a_success_without_a_stream_is_described() {
     let words = |what: &str| {
         format!(
             "stream disconnected before completion: the answer is {what}, not a stream of events, url: BASE/responses"
@@ -150,7 +150,7 @@ async fn a_success_that_is_no_stream_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_provider_that_never_answers_is_waited_for_no_longer_than_the_idle_timeout() {
+async fn waiting_for_response_headers_ends_at_the_idle_timeout() {
     let model = ScriptedModel::start().await;
     let gate = Gate::new();
     let idle = ModelProvider { stream_idle_timeout_ms: Some(30), ..config(&model) };
@@ -161,8 +161,8 @@ async fn a_provider_that_never_answers_is_waited_for_no_longer_than_the_idle_tim
     assert!(error.retryable());
 }
 
-/// Answers the first request with a message and keeps the connection; what follows on it is read and cut. Further
-/// connections are answered. Gives what was read, request by request.
+/// Answers the first request and keeps the connection open; the next request on it is read, and the connection then
+/// closed. Further connections are answered. Reports the requests that each connection read.
 async fn cuts_the_second_request(listener: TcpListener, requests: tokio::sync::mpsc::UnboundedSender<usize>) {
     let answer = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\"}}\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: ";
@@ -204,7 +204,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<()> {
 }
 
 #[tokio::test]
-async fn a_call_that_breaks_on_a_kept_connection_is_not_sent_twice() {
+async fn a_call_that_breaks_on_a_pooled_connection_is_not_sent_twice() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (seen, mut requests) = tokio::sync::mpsc::unbounded_channel();
@@ -221,7 +221,7 @@ async fn a_call_that_breaks_on_a_kept_connection_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_server_closed_is_replaced() {
+async fn a_pooled_connection_that_the_server_closed_is_replaced() {
     let model = ScriptedModel::start().await;
     let relay = Relay::start().await;
     relay.to(model.address());
@@ -235,7 +235,7 @@ async fn a_kept_connection_that_the_server_closed_is_replaced() {
 }
 
 #[tokio::test]
-async fn silence_ends_a_stream() {
+async fn an_idle_stream_times_out() {
     let model = ScriptedModel::start().await;
     let gate = Gate::new();
     let idle = ModelProvider { stream_idle_timeout_ms: Some(30), ..config(&model) };
@@ -247,7 +247,7 @@ async fn silence_ends_a_stream() {
 }
 
 #[tokio::test]
-async fn a_stream_that_failed_need_not_be_waited_for() {
+async fn a_failed_stream_ends_within_the_grace_period() {
     let model = ScriptedModel::start().await;
     let gate = Gate::new();
     model.reply(loomd_testkit::model::failed("invalid_prompt", "no").wait(&gate));
@@ -255,7 +255,7 @@ async fn a_stream_that_failed_need_not_be_waited_for() {
 }
 
 #[tokio::test]
-async fn a_broken_request_is_tried_again_in_silence() {
+async fn a_server_error_is_retried_before_the_stream_begins() {
     let model = ScriptedModel::start().await;
     let patient = ModelProvider { request_max_retries: Some(3), ..config(&model) };
     model
@@ -268,7 +268,7 @@ async fn a_broken_request_is_tried_again_in_silence() {
 }
 
 #[tokio::test]
-async fn what_the_client_did_wrong_is_not_tried_again() {
+async fn client_errors_are_not_retried() {
     let model = ScriptedModel::start().await;
     let patient = ModelProvider { request_max_retries: Some(3), ..config(&model) };
     model
@@ -281,7 +281,7 @@ async fn what_the_client_did_wrong_is_not_tried_again() {
     assert_eq!(model.calls().len(), 3);
 }
 
-/// Passes connections on, counts them, and can cut them. The first one may be answered by itself.
+/// Forwards connections, counts them and can close them. The first one may get a canned response.
 pub(super) struct Relay {
     address: SocketAddr,
     state: Arc<RelayState>,
@@ -321,7 +321,7 @@ impl Relay {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// Closes what is open.
+    /// Closes all open connections.
     pub async fn cut(&self) {
         let open = std::mem::take(&mut *self.state.open.lock().unwrap());
         for connection in open {

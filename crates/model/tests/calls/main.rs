@@ -1,4 +1,4 @@
-//! Calls of a session to a scripted provider on this machine.
+//! Calls of a session to a scripted local provider.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
 
@@ -22,7 +22,7 @@ use loomd_testkit::ScriptedModel;
 
 const NO_ENV: fn(&str) -> Option<String> = |_| None;
 
-/// A provider that is called once and no more.
+/// A provider without retries.
 fn config(model: &ScriptedModel) -> ModelProvider {
     ModelProvider {
         name: "Scripted".into(),
@@ -89,7 +89,7 @@ fn said(role: &str, content: ContentItem, id: Option<String>) -> ResponseItem {
     ResponseItem::Message { role: role.into(), content: vec![content], end_turn: None, phase: None, id }
 }
 
-/// All events but the headers, and the error if it ends with one.
+/// Returns all events but the headers, and the error at the end, if any.
 async fn call(session: &mut Session, request: &Request) -> (Vec<ModelEvent>, Option<ModelError>) {
     let mut seen = Vec::new();
     let mut events = match session.stream(request).await {
@@ -109,7 +109,7 @@ async fn call(session: &mut Session, request: &Request) -> (Vec<ModelEvent>, Opt
     (seen, None)
 }
 
-/// The texts of finished messages.
+/// Returns the texts of finished messages.
 async fn texts(session: &mut Session, request: &Request) -> Vec<String> {
     let (events, error) = call(session, request).await;
     assert_eq!(error, None);
@@ -123,7 +123,7 @@ async fn texts(session: &mut Session, request: &Request) -> Vec<String> {
     events.into_iter().filter_map(text).collect()
 }
 
-/// The error of the only call of a session.
+/// Returns the error of the only call of a session.
 async fn error(config: &ModelProvider) -> ModelError {
     let (_, error) = call(&mut session(config), &request(&["hi"])).await;
     error.expect("the call fails")

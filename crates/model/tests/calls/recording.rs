@@ -1,4 +1,4 @@
-//! What providers answer is written down, and the rehearsal says it again.
+//! Recorded responses, replayed by the rehearsal.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::wires::{WIRES, provider, reply, request_with_tools};
 use super::{NO_ENV, call, request, session, session_of};
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 
 fn absolute(path: &Path) -> Option<AbsolutePathBuf> {
     AbsolutePathBuf::new(path)
@@ -23,7 +23,7 @@ fn rehearsal(scenario: &Path) -> loomd_model::Session {
 }
 
 #[tokio::test]
-async fn a_recording_is_played_as_it_was() {
+async fn a_recording_replays_the_same_events() {
     for wire in WIRES {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("recording.jsonl");
@@ -44,7 +44,7 @@ async fn a_recording_is_played_as_it_was() {
         let mut rehearsal = rehearsal(&file);
         for (number, (events, error)) in heard.into_iter().enumerate() {
             let (mut again, failed) = call(&mut rehearsal, &request).await;
-            // The id of an item stands beside it and, where there is a place for it, inside.
+            // The id of an item is a field of the event and, where the item has one, of the item.
             assert_eq!(again.len(), events.len(), "{wire:?} {number}");
             let mut events = events;
             events.iter_mut().chain(&mut again).for_each(without_ids);
@@ -63,7 +63,7 @@ fn without_ids(event: &mut loomd_model::ModelEvent) {
 }
 
 #[tokio::test]
-async fn a_recording_holds_no_secrets() {
+async fn a_recording_contains_no_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("recording.jsonl");
     let model = ScriptedModel::start().await;
@@ -84,7 +84,7 @@ async fn a_recording_holds_no_secrets() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_short_is_recorded_as_far_as_it_came() {
+async fn a_dropped_call_is_recorded_as_far_as_it_was_read() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("recording.jsonl");
     let model = ScriptedModel::start().await;
@@ -98,15 +98,15 @@ async fn a_call_that_was_cut_short_is_recorded_as_far_as_it_came() {
 }
 
 #[tokio::test]
-async fn the_rehearsal_needs_nothing() {
+async fn the_rehearsal_needs_no_configuration() {
     let config = ModelProvider::built_in("rehearsal").unwrap();
     let mut session = session_of("rehearsal", &config, NO_ENV, None);
     assert_eq!(super::texts(&mut session, &request_with_tools()).await.len(), 1);
     let mut asked = request_with_tools();
     asked.input.push(super::user("say Hello. fail with overloaded"));
     let (events, error) = call(&mut session, &asked).await;
-    assert_eq!((events.len(), error), (3, Some(loomd_model::ModelError::Overloaded { said: None })));
-    // One that is configured is another one.
+    assert_eq!((events.len(), error), (3, Some(loomd_model::ModelError::Overloaded { provider_message: None })));
+    // A configured provider of this id is an ordinary one.
     let model = ScriptedModel::start().await;
     let mut other = session_of("rehearsal", &super::config(&model), NO_ENV, None);
     super::texts(&mut other, &request(&["hi"])).await;

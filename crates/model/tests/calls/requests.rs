@@ -1,4 +1,4 @@
-//! What a provider is sent, and how an answer reads.
+//! What a provider is sent, and how a response is decoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::{NO_ENV, assistant, call, config, request, session, session_of, texts, user};
 
 #[tokio::test]
-async fn a_plain_request_has_these_headers_and_this_body() {
+async fn a_minimal_request_has_exactly_these_headers_and_members() {
     let model = ScriptedModel::start().await;
     let mut request = request(&["hi"]);
     request.headers.turn_metadata = Some(r#"{"turn_id":"t"}"#.into());
@@ -81,7 +81,7 @@ fn elaborate() -> Request {
 }
 
 #[tokio::test]
-async fn everything_that_is_asked_for_is_sent() {
+async fn every_option_of_a_request_is_sent() {
     let model = ScriptedModel::start().await;
     texts(&mut session(&config(&model)), &elaborate()).await;
     let sent = model.call(0).await;
@@ -113,7 +113,7 @@ async fn everything_that_is_asked_for_is_sent() {
 }
 
 #[tokio::test]
-async fn a_compaction_has_its_own_route_and_answer() {
+async fn a_compaction_uses_its_own_route_and_response() {
     let model = ScriptedModel::start().await;
     model.reply(compacted(&[json!({ "type": "compaction", "encrypted_content": "E" })]));
     let items = session(&config(&model)).compact(&elaborate()).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_compaction_has_its_own_route_and_answer() {
 }
 
 #[tokio::test]
-async fn azure_keeps_items_and_is_told_their_ids() {
+async fn azure_is_sent_item_ids() {
     let model = ScriptedModel::start().await;
     let azure = ModelProvider { name: "Azure".into(), ..config(&model) };
     let mut request = request(&["hi"]);
@@ -137,7 +137,7 @@ async fn azure_keeps_items_and_is_told_their_ids() {
 }
 
 #[tokio::test]
-async fn a_provider_adds_headers_and_a_query() {
+async fn configured_headers_and_query_are_sent() {
     let model = ScriptedModel::start().await;
     let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
@@ -174,7 +174,7 @@ async fn a_provider_adds_headers_and_a_query() {
 }
 
 #[tokio::test]
-async fn a_password_in_the_address_becomes_a_header_and_shows_nowhere_else() {
+async fn a_password_in_the_url_becomes_a_header_and_appears_in_no_message() {
     let model = ScriptedModel::start().await;
     let url = model.base_url().replace("http://", "http://me:p%40ss@");
     let provider = ModelProvider { base_url: Some(url), ..config(&model) };
@@ -190,7 +190,7 @@ async fn a_password_in_the_address_becomes_a_header_and_shows_nowhere_else() {
 }
 
 #[tokio::test]
-async fn local_providers_are_where_the_environment_says() {
+async fn the_environment_overrides_the_url_of_local_providers() {
     let model = ScriptedModel::start().await;
     let check = async |base: Option<String>, port: Option<String>| {
         let env = move |name: &str| match name {
@@ -209,7 +209,7 @@ async fn local_providers_are_where_the_environment_says() {
 }
 
 #[tokio::test]
-async fn an_answer_becomes_events() {
+async fn a_response_is_decoded_to_events() {
     let model = ScriptedModel::start().await;
     let usage = Usage { input: 10, cached: 4, output: 5, reasoning: 3 };
     let reply = reasoning(&["sum"], &["raw"]).then(streamed(&["Hel", "lo \"ö\"\n"])).then(completed(usage));
@@ -261,7 +261,7 @@ async fn an_answer_becomes_events() {
 }
 
 #[tokio::test]
-async fn events_at_hand_can_be_had_without_waiting() {
+async fn buffered_events_are_returned_without_waiting() {
     let model = ScriptedModel::start().await;
     model.reply(streamed(&["a", "b", "c"]));
     let mut session = session(&config(&model));
@@ -280,7 +280,7 @@ async fn events_at_hand_can_be_had_without_waiting() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_many_calls() {
+async fn calls_reuse_one_connection() {
     let proxy = super::faults::Relay::start().await;
     let model = ScriptedModel::start().await;
     proxy.to(model.address());
@@ -291,7 +291,7 @@ async fn one_connection_serves_many_calls() {
         assert_eq!(texts(&mut session, &request(&["hi"])).await, [format!("answer {number}")]);
     }
     assert_eq!(proxy.connections(), 1);
-    // A caller that stops at the last event leaves the connection whole.
+    // Stopping at the last event leaves the connection usable.
     let mut events = session.stream(&request(&["hi"])).await.unwrap();
     while !matches!(events.next().await, Some(Ok(ModelEvent::Completed { .. }))) {}
     drop(events);
@@ -316,7 +316,7 @@ async fn a_dropped_stream_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn the_same_item_is_sent_as_it_was_decoded() {
+async fn a_decoded_item_is_sent_back_unchanged() {
     let model = ScriptedModel::start().await;
     model.reply(message("hello"));
     let mut session = session(&config(&model));
@@ -332,7 +332,7 @@ async fn the_same_item_is_sent_as_it_was_decoded() {
 }
 
 #[tokio::test]
-async fn calls_may_move_between_threads() {
+async fn sessions_can_move_between_os_threads() {
     let model = ScriptedModel::start().await;
     let mut session = session(&config(&model));
     let called = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Calls that go through TLS or a proxy.
+//! Calls through TLS or a proxy.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use super::socket::Socket;
 use super::{NO_ENV, call, config, request, session_on, texts};
 
-/// A proxy that opens every tunnel to the same place, and remembers what it was asked for.
+/// A proxy that opens every tunnel to the same address and records the requests.
 struct Proxy {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -55,14 +55,14 @@ impl Drop for Proxy {
     }
 }
 
-/// Answers with these variables only.
+/// Returns connections for an environment of these variables only.
 fn http(variables: &[(&str, String)]) -> Arc<Http> {
     let variables = variables.to_vec();
     Http::new(&move |name| variables.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone()))
 }
 
 #[tokio::test]
-async fn a_certificate_of_the_bundle_is_trusted_and_others_are_not() {
+async fn only_certificates_of_the_bundle_are_trusted() {
     let model = ScriptedModel::start().await;
     let tls = Tls::start(model.address()).await;
     let config = ModelProvider { base_url: Some(format!("https://localhost:{}/v1", tls.port())), ..config(&model) };
@@ -85,7 +85,7 @@ async fn a_certificate_of_the_bundle_is_trusted_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_the_whole_address() {
+async fn a_proxy_gets_the_absolute_uri() {
     let model = ScriptedModel::start().await;
     let config = ModelProvider { base_url: Some("http://provider.test/v1".into()), ..config(&model) };
     let proxy =
@@ -98,7 +98,7 @@ async fn a_proxy_is_told_the_whole_address() {
 }
 
 #[tokio::test]
-async fn what_is_encrypted_goes_through_a_tunnel() {
+async fn https_goes_through_a_connect_tunnel() {
     let model = ScriptedModel::start().await;
     let tls = Tls::start(model.address()).await;
     let proxy = Proxy::start(([127, 0, 0, 1], tls.port()).into()).await;
@@ -117,7 +117,7 @@ async fn what_is_encrypted_goes_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn websockets_go_through_a_tunnel_too() {
+async fn websockets_go_through_a_connect_tunnel() {
     let socket = Socket::start().await;
     let target = socket.config().base_url.unwrap().replace("http://", "").replace("/v1", "").parse().unwrap();
     let proxy = Proxy::start(target).await;
@@ -129,7 +129,7 @@ async fn websockets_go_through_a_tunnel_too() {
 }
 
 #[tokio::test]
-async fn a_proxy_of_another_kind_is_refused_with_words() {
+async fn a_proxy_with_another_scheme_is_an_error() {
     let model = ScriptedModel::start().await;
     let http = http(&[("ALL_PROXY", "socks5://127.0.0.1:1".into())]);
     let (_, error) = call(&mut session_on(http, "s", &config(&model), NO_ENV, None), &request(&["hi"])).await;

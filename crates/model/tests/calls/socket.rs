@@ -1,4 +1,4 @@
-//! Calls over a websocket, against a scripted one.
+//! Calls over a websocket, against a scripted server.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request as Opening, Resp
 use super::faults::Relay;
 use super::{assistant, call, config, request, session, session_of, texts, user};
 
-/// What the server does about one message.
+/// The server's reaction to one message.
 enum Answer {
     Events(Vec<JsonValue>),
     Close,
@@ -30,7 +30,7 @@ use Answer::{Close, Events};
 struct State {
     script: VecDeque<Answer>,
     received: Vec<JsonValue>,
-    /// The headers of each connection.
+    /// The headers of each handshake.
     opened: Vec<Vec<(String, String)>>,
 }
 
@@ -67,7 +67,7 @@ impl Socket {
         self
     }
 
-    /// The n-th message, without what is the same in all of them.
+    /// Returns the n-th message, without the members that all messages share.
     fn received(&self, index: usize) -> JsonValue {
         let mut message = self.state.lock().unwrap().received[index].clone();
         for member in ["model", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "store"] {
@@ -137,7 +137,7 @@ fn input(texts: &[&str]) -> JsonValue {
 }
 
 #[tokio::test]
-async fn later_calls_send_only_what_is_new() {
+async fn later_calls_send_only_new_items() {
     let socket = Socket::start().await;
     let mut session = socket.session();
     socket.answer(Events(vec![done("m1", "hello"), completed("r1")]));
@@ -157,7 +157,7 @@ async fn later_calls_send_only_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_changed_conversation_is_sent_whole() {
+async fn a_rewritten_conversation_is_sent_whole() {
     let socket = Socket::start().await;
     let mut session = socket.session();
     texts(&mut session, &request(&["one", "two"])).await;
@@ -175,7 +175,7 @@ async fn a_changed_conversation_is_sent_whole() {
 }
 
 #[tokio::test]
-async fn the_opening_carries_the_headers_of_the_call() {
+async fn the_handshake_carries_the_headers_of_the_call() {
     let socket = Socket::start().await;
     let config = ModelProvider { env_key: Some("KEY".into()), ..socket.config() };
     let mut session = session_of("scripted", &config, |name| (name == "KEY").then(|| "sk".into()), None);
@@ -197,7 +197,7 @@ async fn the_opening_carries_the_headers_of_the_call() {
     }
 }
 
-/// A key that the test changes.
+/// A key that the test replaces.
 struct Changing(Mutex<String>);
 
 impl Credentials for Changing {
@@ -212,7 +212,7 @@ impl Credentials for Changing {
 }
 
 #[tokio::test]
-async fn another_user_gets_another_connection() {
+async fn a_new_token_gets_a_new_connection() {
     let socket = Socket::start().await;
     let config = ModelProvider { requires_openai_auth: true, ..socket.config() };
     let account = Arc::new(Changing(Mutex::new("one".into())));
@@ -228,7 +228,7 @@ async fn another_user_gets_another_connection() {
 }
 
 #[tokio::test]
-async fn a_warm_up_is_built_upon() {
+async fn the_first_call_continues_the_warm_up() {
     let socket = Socket::start().await;
     let mut session = socket.session();
     session.warm_up(&request(&["not yet"])).await;
@@ -239,7 +239,7 @@ async fn a_warm_up_is_built_upon() {
 }
 
 #[tokio::test]
-async fn after_an_error_everything_is_sent_again_on_a_new_connection() {
+async fn after_an_error_the_whole_input_is_sent_on_a_new_connection() {
     let socket = Socket::start().await;
     let mut session = socket.session();
     texts(&mut session, &request(&["one"])).await;
@@ -266,7 +266,7 @@ async fn after_an_error_everything_is_sent_again_on_a_new_connection() {
 }
 
 #[tokio::test]
-async fn rate_limits_and_models_come_as_events() {
+async fn rate_limits_and_server_models_are_emitted() {
     let socket = Socket::start().await;
     socket.answer(Events(vec![
         json!({ "type": "response.created", "response": { "id": "r1", "headers": { "OpenAI-Model": "other" } } }),
@@ -283,7 +283,7 @@ async fn rate_limits_and_models_come_as_events() {
 }
 
 #[tokio::test]
-async fn a_provider_that_has_no_websockets_is_called_over_http_from_then_on() {
+async fn a_provider_without_websockets_is_called_over_http_from_then_on() {
     for status in ["426 Upgrade Required", "403 Forbidden", "404 Not Found", "405 Method Not Allowed"] {
         let (model, relay) = (ScriptedModel::start().await, Relay::start().await);
         relay.to(model.address());
@@ -299,7 +299,7 @@ async fn a_provider_that_has_no_websockets_is_called_over_http_from_then_on() {
 }
 
 #[tokio::test]
-async fn a_websocket_that_cannot_be_opened_is_a_failure_until_the_caller_gives_it_up() {
+async fn a_websocket_that_cannot_be_opened_fails_calls_until_fall_back_to_http() {
     let (model, relay) = (ScriptedModel::start().await, Relay::start().await);
     relay.to(model.address());
     relay.answer_first("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");

@@ -1,5 +1,5 @@
 //! Recorded streams from the source packages of official SDKs, read by this crate and by the SDKs themselves. They are
-//! downloaded when the test runs, into `target/`, so it runs only where `LOOMD_SDK_STREAMS` is set.
+//! downloaded into `target/` when the test runs, which it does only where `LOOMD_SDK_STREAMS` is set.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails may stop, and says what it skips")]
 
@@ -17,7 +17,7 @@ use loomd_testkit::model::Reply;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What an SDK made of a stream.
+/// What an SDK read from a stream.
 #[derive(Deserialize)]
 struct Expected {
     from: String,
@@ -30,7 +30,7 @@ struct Expected {
     raised: Option<String>,
 }
 
-/// How SDKs say that the model did not come to an end by itself. Here that is an error.
+/// Finish reasons of responses that stopped early, which are errors here.
 const STOPPED: &[&str] = &["refusal", "max_tokens", "length", "content_filter", "incomplete", "failed"];
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn recorded_streams_of_official_sdks_read_as_the_sdks_read_them() {
     for expected in &expected {
         let (text, calls, error) = read(expected).await;
         let stopped = expected.stop.as_deref().is_some_and(|stop| STOPPED.contains(&stop));
-        // What an SDK cannot read need not be read here either, but it must come to an end.
+        // A stream that an SDK cannot read need not be read here either, but must end.
         if expected.raised.is_some() {
             continue;
         }
@@ -55,7 +55,7 @@ async fn recorded_streams_of_official_sdks_read_as_the_sdks_read_them() {
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// `None`, with a printed line, where there is nothing to compare with.
+/// Returns `None`, with a printed line, where there is nothing to compare with.
 fn expected() -> Option<Vec<Expected>> {
     if std::env::var_os("LOOMD_SDK_STREAMS").is_none() {
         eprintln!("skipped: recorded streams of SDKs; set LOOMD_SDK_STREAMS=1 to download and compare them");
@@ -104,7 +104,7 @@ async fn read(expected: &Expected) -> (String, Vec<(String, Value)>, Option<Mode
         Err(error) => return (String::new(), Vec::new(), Some(error)),
     };
     let (mut text, mut calls) = (String::new(), Vec::new());
-    // Text that came in pieces is not counted again when its item is whole.
+    // Text that arrived in deltas is not counted again when its item is done.
     let mut pieces = false;
     while let Some(event) = events.next().await {
         match event {

@@ -1,15 +1,15 @@
-//! Plans carried out, and plans that fail midway.
+//! Applying plans, also with failing steps.
 
 use loomd_patch::{ApplyError, Disk, Step, TurnDiff};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::plan;
 
 const HUNKS: &str = "*** Update File: a\n-1\n+one\n*** Add File: deep/er/new\n+n\n*** Delete File: d\n*** Update File: m\n\
                      *** Move to: moved\n-3\n+three";
 
-fn files() -> Memory {
-    let files = Memory::new(&[("a", "1\n"), ("d", "2\n")]);
+fn files() -> MemoryFiles {
+    let files = MemoryFiles::new(&[("a", "1\n"), ("d", "2\n")]);
     files.put("m", b"3\n", 0o750);
     files
 }
@@ -26,7 +26,7 @@ fn a_plan_changes_all_its_files() {
     assert_eq!(files.mode("moved"), 0o750);
 }
 
-/// Applies a patch that cannot write to one path, and expects that nothing is different afterwards.
+/// Applies a patch that cannot write to one path, and checks that nothing has changed.
 fn check_failure(broken: &str, step: Step, message: &str) {
     let mut files = files();
     files.broken.insert(broken.into());
@@ -37,7 +37,7 @@ fn check_failure(broken: &str, step: Step, message: &str) {
 }
 
 #[test]
-fn a_failing_step_leaves_nothing_half_done() {
+fn a_failing_step_is_undone() {
     check_failure("/w/a", Step::Write, "Failed to write file a: permission denied");
     check_failure(
         "/w/deep/er",
@@ -50,7 +50,7 @@ fn a_failing_step_leaves_nothing_half_done() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_named() {
+fn paths_that_cannot_be_restored_are_named() {
     let error = ApplyError {
         step: Step::Write,
         shown: "f".into(),
@@ -64,7 +64,7 @@ fn what_cannot_be_undone_is_named() {
 }
 
 #[test]
-fn a_file_that_changed_after_the_plan_was_made_is_not_overwritten() {
+fn a_file_changed_after_planning_is_not_overwritten() {
     let files = files();
     let plan = plan(&files, HUNKS);
     files.put("a", b"mine\n", 0o644);
@@ -75,22 +75,22 @@ fn a_file_that_changed_after_the_plan_was_made_is_not_overwritten() {
 }
 
 #[test]
-fn a_file_can_make_way_for_a_folder() {
-    let files = Memory::new(&[("d", "x\n")]);
+fn a_file_can_be_replaced_by_a_folder() {
+    let files = MemoryFiles::new(&[("d", "x\n")]);
     plan(&files, "*** Update File: d\n*** Move to: d/inside\n@@\n x").apply(&files).unwrap();
     assert_eq!(files.all(), owned(&[("d/inside", "x\n")]));
 }
 
 #[test]
-fn a_file_moved_to_where_it_is_stays() {
-    let files = Memory::new(&[("f", "a\n")]);
+fn a_file_moved_onto_itself_stays() {
+    let files = MemoryFiles::new(&[("f", "a\n")]);
     plan(&files, "*** Update File: f\n*** Move to: ./f\n-a\n+b").apply(&files).unwrap();
     assert_eq!(files.all(), owned(&[("f", "b\n")]));
 }
 
 #[test]
-fn a_folder_or_file_in_the_way_is_reported() {
-    let files = Memory::new(&[("d/x", "1\n")]);
+fn a_folder_in_place_of_a_file_is_an_error() {
+    let files = MemoryFiles::new(&[("d/x", "1\n")]);
     let fail = |hunks: &str| plan(&files, hunks).apply(&files).unwrap_err().to_string();
     assert_eq!(fail("*** Add File: d\n+2"), "Failed to write file d: is a directory");
     assert_eq!(fail("*** Add File: d/x/y\n+2"), "Failed to create parent directories for d/x/y: not a directory");
@@ -98,7 +98,7 @@ fn a_folder_or_file_in_the_way_is_reported() {
 
 #[cfg(unix)]
 #[test]
-fn a_plan_works_on_a_disk_and_through_links() {
+fn a_plan_applies_on_disk_and_through_links() {
     use std::fs;
     use std::os::unix::fs::symlink;
 

@@ -1,8 +1,8 @@
-//! What is a patch, and what is said about what is not.
+//! Valid patches, and the errors of invalid ones.
 
 use loomd_patch::{Chunk, Hunk, Line, Patch, parse};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{patch, refusal};
 
 fn add(path: &str, content: &str) -> Hunk {
@@ -10,7 +10,7 @@ fn add(path: &str, content: &str) -> Hunk {
 }
 
 #[test]
-fn all_kinds_of_hunks_are_read() {
+fn all_kinds_of_hunks_parse() {
     let text = patch(
         "*** Add File: a\n+x\n+\n*** Delete File: d\n*** Update File: u\n*** Move to: v\n@@ fn f\n keep\n-old\n+new\n\n\
          *** End of File\n*** Update File: w\n-first\n@@\n-second",
@@ -47,7 +47,7 @@ fn all_kinds_of_hunks_are_read() {
 }
 
 #[test]
-fn blanks_line_endings_and_heredocs_around_a_patch_do_not_matter() {
+fn white_space_line_endings_and_heredocs_around_a_patch_are_accepted() {
     let expected = Ok(Patch { hunks: vec![add("x", "1\n")] });
     for text in [
         "*** Begin Patch\n*** Add File: x\n+1\n*** End Patch",
@@ -62,7 +62,7 @@ fn blanks_line_endings_and_heredocs_around_a_patch_do_not_matter() {
 }
 
 #[test]
-fn every_mistake_is_explained() {
+fn parse_errors_name_line_and_reason() {
     const FIRST: &str = "invalid patch: The first line of the patch must be '*** Begin Patch'";
     const LAST: &str = "invalid patch: The last line of the patch must be '*** End Patch'";
     let header = |line: usize, text: &str| {
@@ -108,11 +108,11 @@ fn every_mistake_is_explained() {
         ),
     ] {
         let expected = format!("apply_patch verification failed: {expected}");
-        assert_eq!(refusal(&Memory::new(&[("f", "a\n")]), &text), expected, "{text}");
+        assert_eq!(refusal(&MemoryFiles::new(&[("f", "a\n")]), &text), expected, "{text}");
     }
 }
 
 #[test]
 fn a_patch_without_hunks_is_refused() {
-    assert_eq!(refusal(&Memory::new(&[]), "*** Begin Patch\n*** End Patch"), "patch rejected: empty patch");
+    assert_eq!(refusal(&MemoryFiles::new(&[]), "*** Begin Patch\n*** End Patch"), "patch rejected: empty patch");
 }

@@ -1,15 +1,15 @@
-//! Which commands are patches.
+//! Commands that contain a patch.
 
-use loomd_patch::{Intercepted, intercept};
+use loomd_patch::{Interception, intercept};
 
 const PATCH: &str = "*** Begin Patch\n*** Add File: s\n+x\n*** End Patch";
 
-fn script(script: &str) -> Option<Intercepted> {
+fn script(script: &str) -> Option<Interception> {
     intercept(&["/bin/bash", "-lc", &script.replace("PATCH", PATCH)])
 }
 
-fn found(folder: Option<&str>) -> Option<Intercepted> {
-    Some(Intercepted::Patch { text: format!("{PATCH}\n"), folder: folder.map(str::to_owned) })
+fn found(folder: Option<&str>) -> Option<Interception> {
+    Some(Interception::Patch { text: format!("{PATCH}\n"), folder: folder.map(str::to_owned) })
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_single_call_with_a_heredoc_is_a_patch() {
 }
 
 #[test]
-fn everything_else_is_left_to_the_shell() {
+fn other_scripts_are_left_to_the_shell() {
     for text in [
         "apply_patch <<'EOF'\nPATCH\nEOF\necho hi",
         "apply_patch <<'EOF' && echo hi\nPATCH\nEOF",
@@ -58,7 +58,7 @@ fn everything_else_is_left_to_the_shell() {
 
 #[test]
 fn a_patch_can_be_an_argument() {
-    let patch = Some(Intercepted::Patch { text: PATCH.into(), folder: None });
+    let patch = Some(Interception::Patch { text: PATCH.into(), folder: None });
     assert_eq!(intercept(&["apply_patch", PATCH]), patch);
     assert_eq!(intercept(&["applypatch", PATCH]), patch);
     assert_eq!(intercept(&["apply_patch"]), None);
@@ -68,9 +68,9 @@ fn a_patch_can_be_an_argument() {
 }
 
 #[test]
-fn a_patch_that_nobody_calls_for_is_told_apart() {
-    assert_eq!(intercept(&[PATCH]), Some(Intercepted::NotCalled));
-    assert_eq!(intercept(&["bash", "-c", PATCH]), Some(Intercepted::NotCalled));
+fn a_patch_without_a_call_is_recognised() {
+    assert_eq!(intercept(&[PATCH]), Some(Interception::NotCalled));
+    assert_eq!(intercept(&["bash", "-c", PATCH]), Some(Interception::NotCalled));
     assert_eq!(intercept(&["fish", "-c", PATCH]), None);
     assert_eq!(intercept(&["bash", "-x", PATCH]), None);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Patches from text to files, over files in memory.
+//! Patches from text to files, on files in memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ mod turn_diff;
 use std::path::Path;
 
 use loomd_patch::Plan;
-use memory::Memory;
+use memory::MemoryFiles;
 
 const CWD: &str = "/w";
 
@@ -23,12 +23,12 @@ fn patch(hunks: &str) -> String {
     format!("*** Begin Patch\n{hunks}\n*** End Patch\n")
 }
 
-fn plan(files: &Memory, hunks: &str) -> Plan {
+fn plan(files: &MemoryFiles, hunks: &str) -> Plan {
     loomd_patch::prepare(&patch(hunks), Path::new(CWD), files).unwrap_or_else(|error| panic!("{hunks}: {error}"))
 }
 
-/// What the model is told about a patch that is not tried.
-fn refusal(files: &Memory, text: &str) -> String {
+/// The error for the model about a patch that is not applied.
+fn refusal(files: &MemoryFiles, text: &str) -> String {
     match loomd_patch::prepare(text, Path::new(CWD), files) {
         Ok(plan) => panic!("not refused: {plan:?}"),
         Err(refusal) => refusal.to_string(),

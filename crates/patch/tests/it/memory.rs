@@ -1,4 +1,4 @@
-//! Files in memory, which can be told to fail.
+//! Files in memory, with injected failures.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,16 +10,16 @@ use loomd_patch::{File, Files, FilesMut};
 use crate::CWD;
 
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct MemoryFiles {
     files: RefCell<BTreeMap<PathBuf, File>>,
     folders: RefCell<BTreeSet<PathBuf>>,
     /// Links from one path to another.
     pub links: BTreeMap<PathBuf, PathBuf>,
-    /// Changes to these paths are refused.
+    /// Paths whose changes fail.
     pub broken: BTreeSet<PathBuf>,
 }
 
-impl Memory {
+impl MemoryFiles {
     /// Files in the working folder, by name and content.
     pub fn new(files: &[(&str, &str)]) -> Self {
         let memory = Self::default();
@@ -40,7 +40,7 @@ impl Memory {
         self.files.borrow()[&Path::new(CWD).join(name)].mode
     }
 
-    /// All files and contents, relative to the working folder where they are below it.
+    /// All files and contents, with paths relative to the working directory.
     pub fn all(&self) -> Vec<(String, String)> {
         let files = self.files.borrow();
         let name = |path: &Path| path.strip_prefix(CWD).unwrap_or(path).to_string_lossy().into_owned();
@@ -56,7 +56,7 @@ impl Memory {
     }
 }
 
-impl Files for Memory {
+impl Files for MemoryFiles {
     fn read(&self, path: &Path) -> io::Result<File> {
         let path = self.resolve(path, true)?;
         if self.folders.borrow().contains(&path) {
@@ -81,7 +81,7 @@ impl Files for Memory {
     }
 }
 
-impl FilesMut for Memory {
+impl FilesMut for MemoryFiles {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         self.check(path)?;
         if self.folders.borrow().contains(path) {

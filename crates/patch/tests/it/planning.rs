@@ -1,28 +1,28 @@
-//! What a patch would do to files: where its chunks go, what is shown of it, what it would touch.
+//! Plans: positions of chunks, displayed changes, touched paths.
 
 use std::path::Path;
 
-use loomd_patch::Touched;
+use loomd_patch::TouchedPath;
 use loomd_protocol::{FileUpdateChange, PatchChangeKind};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{patch, plan, refusal};
 
-/// The content of `f` after a patch of it.
+/// Checks the content of `f` after a patch of it.
 fn check(before: &str, chunks: &str, after: &str) {
-    let files = Memory::new(&[("f", before)]);
+    let files = MemoryFiles::new(&[("f", before)]);
     plan(&files, &format!("*** Update File: f\n{chunks}")).apply(&files).unwrap();
     assert_eq!(files.all(), [("f".to_owned(), after.to_owned())], "{chunks}");
 }
 
 fn check_lost(before: &str, chunks: &str, error: &str) {
-    let files = Memory::new(&[("f", before)]);
+    let files = MemoryFiles::new(&[("f", before)]);
     let text = patch(&format!("*** Update File: f\n{chunks}"));
     assert_eq!(refusal(&files, &text), format!("apply_patch verification failed: {error}"), "{chunks}");
 }
 
 #[test]
-fn chunks_go_where_their_lines_are() {
+fn chunks_apply_at_their_lines() {
     check("a\nb\nc\n", "@@\n a\n-b\n+B", "a\nB\nc\n");
     check("a\nb\nc\n", "@@\n-a\n+A\n@@\n-c\n+C", "A\nb\nC\n");
     check("x\nm\nx\n", "@@ m\n-x\n+y", "x\nm\ny\n");
@@ -31,7 +31,7 @@ fn chunks_go_where_their_lines_are() {
 }
 
 #[test]
-fn a_chunk_that_only_adds_goes_to_the_end() {
+fn a_chunk_without_old_lines_is_appended() {
     check("a\nb\n", "@@\n+x", "a\nb\nx\n");
     check("a\nb\n", "@@ a\n+x", "a\nb\nx\n");
     check("", "@@\n+x", "x\n");
@@ -39,7 +39,7 @@ fn a_chunk_that_only_adds_goes_to_the_end() {
 }
 
 #[test]
-fn blanks_and_typography_are_forgiven_and_left_as_they_are() {
+fn differences_in_white_space_and_typography_are_tolerated_and_kept() {
     check("  x   \nrest\n", "@@\n-  x\n+y", "y\nrest\n");
     check("\t x\nrest\n", "@@\n-x\n+y", "y\nrest\n");
     check("\u{201c}a\u{201d} \u{2013} b\nc\n", "@@\n \"a\" - b\n-c\n+C", "\u{201c}a\u{201d} \u{2013} b\nC\n");
@@ -56,14 +56,14 @@ fn line_endings_and_blank_lines_of_the_file_stay() {
 }
 
 #[test]
-fn a_blank_line_too_many_at_the_end_of_a_chunk_is_forgiven() {
+fn an_extra_blank_line_at_the_end_of_a_chunk_is_tolerated() {
     check("a\nb\n", "@@\n-a\n+A\n\n@@\n-b\n+B\n", "A\nB\n");
     check("a\nb\n", "@@\n-a\n-\n+A\n+", "A\nb\n");
     check("a\nb\n", "@@\n a\n\n+x", "a\n\nx\nb\n");
 }
 
 #[test]
-fn a_chunk_without_a_place_is_explained() {
+fn a_chunk_without_position_is_an_error() {
     check_lost("a\nb\n", "@@ zz\n+x", "Failed to find context 'zz' in /w/f");
     check_lost("a\nb\nc\n", "-a\n+A\n-c\n+C", "Failed to find expected lines in /w/f:\na\nc");
     check_lost("a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "Failed to find expected lines in /w/f:\na");
@@ -73,8 +73,8 @@ fn a_chunk_without_a_place_is_explained() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
-    let files = Memory::new(&[("d/x", "")]);
+fn unreadable_files_are_named() {
+    let files = MemoryFiles::new(&[("d/x", "")]);
     files.put("binary", b"\xff\n", 0o644);
     for (hunk, error) in [
         ("*** Update File: gone\n-x", "Failed to read file to update /w/gone: No such file or directory (os error 2)"),
@@ -100,14 +100,14 @@ fn update(move_path: Option<&str>) -> PatchChangeKind {
 }
 
 fn check_changes(hunks: &str, expected: &[FileUpdateChange], summary: &str) {
-    let files = Memory::new(&[("b", "one\ntwo\nthree\nfour\n"), ("e", "bye\n"), ("f", "f\n")]);
+    let files = MemoryFiles::new(&[("b", "one\ntwo\nthree\nfour\n"), ("e", "bye\n"), ("f", "f\n")]);
     let plan = plan(&files, hunks);
     assert_eq!(plan.changes(), expected, "{hunks}");
     assert_eq!(plan.summary(), format!("Success. Updated the following files:\n{summary}"), "{hunks}");
 }
 
 #[test]
-fn changes_are_shown_sorted_and_whole() {
+fn changes_are_sorted_and_complete() {
     check_changes(
         "*** Update File: b\n*** Move to: c/d\n@@\n one\n-two\n+TWO\n three\n*** Delete File: e\n*** Add File: ./x/../a\n+x\n+y",
         &[
@@ -126,7 +126,7 @@ fn changes_are_shown_sorted_and_whole() {
 }
 
 #[test]
-fn hunks_see_what_the_hunks_before_them_did() {
+fn hunks_see_the_results_of_earlier_hunks() {
     check_changes(
         "*** Update File: f\n-f\n+g\n*** Update File: f\n-g\n+h",
         &[change("f", update(None), "@@ -1 +1 @@\n-f\n+h\n")],
@@ -166,19 +166,22 @@ fn hunks_see_what_the_hunks_before_them_did() {
 }
 
 #[test]
-fn everything_that_would_change_is_named_with_the_place_that_links_lead_to() {
-    let mut files = Memory::new(&[("f", "a\n"), ("old", "o\n")]);
+fn touched_paths_include_link_targets() {
+    let mut files = MemoryFiles::new(&[("f", "a\n"), ("old", "o\n")]);
     files.links.insert("/w/f".into(), "/elsewhere/f".into());
     files.put("/elsewhere/f", b"a\n", 0o644);
     let plan = plan(&files, "*** Update File: f\n-a\n+b\n*** Update File: old\n*** Move to: new\n-o\n+n");
     let touched: Vec<_> = plan.touched().collect();
     let expected = [("/w/f", "/elsewhere/f"), ("/w/new", "/w/new"), ("/w/old", "/w/old")];
-    assert_eq!(touched, expected.map(|(path, target)| Touched { path: Path::new(path), target: Path::new(target) }));
+    assert_eq!(
+        touched,
+        expected.map(|(path, target)| TouchedPath { path: Path::new(path), target: Path::new(target) })
+    );
 }
 
 #[test]
 fn one_file_under_two_names_is_refused() {
-    let mut files = Memory::new(&[("f", "a\n"), ("link", "a\n")]);
+    let mut files = MemoryFiles::new(&[("f", "a\n"), ("link", "a\n")]);
     files.links.insert("/w/link".into(), "/w/f".into());
     assert_eq!(
         refusal(&files, &patch("*** Update File: f\n-a\n+b\n*** Update File: link\n-a\n+c")),

@@ -1,4 +1,4 @@
-//! What holds for any patch and any file.
+//! Properties of any patch and any file.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use loomd_patch::{Chunk, Hunk, Line, Patch, intercept, parse, plan, prepare};
 use proptest::prelude::*;
 
 use crate::CWD;
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 
-/// Text of one line, with what could be taken for something else.
+/// One line of text, with characters that have a meaning in patches.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab@*+ -]{0,6}", Just("*** End Patch".to_owned()), Just("@@".to_owned()), "[^\r\n]{0,8}"]
 }
@@ -45,7 +45,7 @@ fn patch() -> impl Strategy<Value = Patch> {
     prop::collection::vec(hunk(), 0..5).prop_map(|hunks| Patch { hunks })
 }
 
-/// A few different lines, so that places are ambiguous.
+/// Few different lines, so that positions are ambiguous.
 fn file() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec("[abc]{0,1}", 0..20)
 }
@@ -54,8 +54,7 @@ fn joined(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The patch that a careful author would write: one chunk from the first difference to the last, with
-/// everything before it as context.
+/// One chunk from the first difference to the last, with everything before it as context.
 fn patch_between(before: &[String], after: &[String]) -> Patch {
     let same = before.iter().zip(after).take_while(|(one, two)| one == two).count();
     let rest = before[same..].iter().rev().zip(after[same..].iter().rev()).take_while(|(one, two)| one == two).count();
@@ -70,14 +69,14 @@ fn patch_between(before: &[String], after: &[String]) -> Patch {
 
 proptest! {
     #[test]
-    fn a_printed_patch_reads_the_same(patch in patch()) {
+    fn a_printed_patch_parses_to_the_same_patch(patch in patch()) {
         prop_assert_eq!(parse(&patch.to_string()), Ok(patch));
     }
 
     #[test]
-    fn a_patch_made_from_two_versions_leads_from_one_to_the_other(before in file(), after in file()) {
+    fn a_patch_between_two_versions_turns_one_into_the_other(before in file(), after in file()) {
         prop_assume!(!before.is_empty() || !after.is_empty());
-        let files = Memory::new(&[("f", &joined(&before))]);
+        let files = MemoryFiles::new(&[("f", &joined(&before))]);
         let patch = patch_between(&before, &after);
         let patch = parse(&patch.to_string()).unwrap();
         plan(&patch, Path::new(CWD), &files).unwrap().apply(&files).unwrap();
@@ -85,8 +84,8 @@ proptest! {
     }
 
     #[test]
-    fn any_patch_to_any_files_is_done_whole_or_refused(patch in patch(), contents in prop::collection::vec(file(), 0..4)) {
-        let files = Memory::new(&[]);
+    fn any_patch_applies_completely_or_not_at_all(patch in patch(), contents in prop::collection::vec(file(), 0..4)) {
+        let files = MemoryFiles::new(&[]);
         for (number, content) in contents.iter().enumerate() {
             files.put(["a", "b", "d/b", "c"][number], joined(content).as_bytes(), 0o644);
         }
@@ -102,8 +101,8 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in r"(\*\*\* (Begin Patch|End Patch|Add File: |Update File: |Move to: |End of File)?|@@ ?|[-+ ]|a|\n|<<'?EOF'?|apply_patch |cd |&& |\r|\PC){0,40}") {
-        let files = Memory::new(&[("a", "a\n\na\n")]);
+    fn no_text_panics(text in r"(\*\*\* (Begin Patch|End Patch|Add File: |Update File: |Move to: |End of File)?|@@ ?|[-+ ]|a|\n|<<'?EOF'?|apply_patch |cd |&& |\r|\PC){0,40}") {
+        let files = MemoryFiles::new(&[("a", "a\n\na\n")]);
         let _ = prepare(&text, Path::new(CWD), &files);
         let _ = prepare(&format!("*** Begin Patch\n*** Update File: a\n{text}\n*** End Patch"), Path::new(CWD), &files);
         intercept(&["bash", "-c", &text]);

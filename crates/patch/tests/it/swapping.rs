@@ -1,5 +1,5 @@
-//! Files that somebody replaces by links between the check of a plan and its changes, as a command in a sandbox could:
-//! the plan is carried out by a process that no sandbox holds back.
+//! Files replaced by links between the check and the application of a plan, as a sandboxed command could do: the plan
+//! is applied outside of any sandbox.
 
 use std::cell::RefCell;
 use std::fs;
@@ -11,10 +11,10 @@ use loomd_patch::{Disk, File, Files, FilesMut};
 
 use crate::patch;
 
-/// The disk, with something that happens right before the first change.
-struct Swapping<'a>(RefCell<Option<Box<dyn FnOnce() + 'a>>>);
+/// The disk, with a callback right before the first change.
+struct SwapBeforeWrite<'a>(RefCell<Option<Box<dyn FnOnce() + 'a>>>);
 
-impl Swapping<'_> {
+impl SwapBeforeWrite<'_> {
     fn now(&self) {
         if let Some(swap) = self.0.take() {
             swap();
@@ -22,7 +22,7 @@ impl Swapping<'_> {
     }
 }
 
-impl Files for Swapping<'_> {
+impl Files for SwapBeforeWrite<'_> {
     fn read(&self, path: &Path) -> io::Result<File> {
         Disk.read(path)
     }
@@ -40,7 +40,7 @@ impl Files for Swapping<'_> {
     }
 }
 
-impl FilesMut for Swapping<'_> {
+impl FilesMut for SwapBeforeWrite<'_> {
     fn write(&self, path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
         self.now();
         Disk.write(path, bytes, mode)
@@ -61,7 +61,7 @@ impl FilesMut for Swapping<'_> {
     }
 }
 
-/// Plans the hunks in a workspace with `folder/file`, swaps, applies, and expects the files outside as they were.
+/// Plans the hunks in a workspace with `folder/file`, swaps, applies, and checks that files outside are unchanged.
 fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
@@ -71,7 +71,7 @@ fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
         fs::write(folder.join("file"), "old\n").unwrap();
     }
     let plan = loomd_patch::prepare(&patch(hunks), &workspace, &Disk).unwrap();
-    let files = Swapping(RefCell::new(Some(Box::new(|| swap(&workspace, &outside)))));
+    let files = SwapBeforeWrite(RefCell::new(Some(Box::new(|| swap(&workspace, &outside)))));
     let applied = plan.apply(&files);
     assert!(files.0.borrow().is_none(), "nothing was swapped: {hunks}");
     let left: Vec<_> = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -80,7 +80,7 @@ fn check(hunks: &str, swap: impl Fn(&Path, &Path)) {
 }
 
 #[test]
-fn a_link_swapped_in_after_the_check_leads_no_change_outside() {
+fn a_link_swapped_in_after_the_check_is_not_followed() {
     let folder_for_link = |workspace: &Path, outside: &Path| {
         fs::rename(workspace.join("folder"), workspace.join("moved")).unwrap();
         symlink(outside, workspace.join("folder")).unwrap();

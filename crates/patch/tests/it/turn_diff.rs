@@ -4,11 +4,11 @@ use std::path::Path;
 
 use loomd_patch::{TurnDiff, diff_base};
 
-use crate::memory::Memory;
+use crate::memory::MemoryFiles;
 use crate::{CWD, plan};
 
 /// Applies the patches one after the other.
-fn diff(files: &Memory, patches: &[&str]) -> String {
+fn diff(files: &MemoryFiles, patches: &[&str]) -> String {
     let mut diff = TurnDiff::new(diff_base(Path::new(CWD), files));
     for hunks in patches {
         let plan = plan(files, hunks);
@@ -18,12 +18,12 @@ fn diff(files: &Memory, patches: &[&str]) -> String {
     diff.unified(files)
 }
 
-fn files() -> Memory {
-    Memory::new(&[("sub/f", "a\nb\nc\nd\n"), ("g", "g\n")])
+fn files() -> MemoryFiles {
+    MemoryFiles::new(&[("sub/f", "a\nb\nc\nd\n"), ("g", "g\n")])
 }
 
 #[test]
-fn a_changed_file_is_shown_as_git_shows_it() {
+fn a_changed_file_has_gits_format() {
     assert_eq!(
         diff(&files(), &["*** Update File: sub/f\n-a\n+A", "*** Update File: sub/f\n-c\n+C"]),
         "diff --git a/sub/f b/sub/f\n\
@@ -33,7 +33,7 @@ fn a_changed_file_is_shown_as_git_shows_it() {
 }
 
 #[test]
-fn new_and_deleted_files_are_shown_against_nothing() {
+fn new_and_deleted_files_have_dev_null_on_one_side() {
     assert_eq!(
         diff(&files(), &["*** Add File: a\n+1\n*** Delete File: g\n*** Add File: empty"]),
         "diff --git a/a b/a\nnew file mode 100644\n\
@@ -48,7 +48,7 @@ fn new_and_deleted_files_are_shown_against_nothing() {
 }
 
 #[test]
-fn a_moved_file_is_one_entry_whatever_way_it_took() {
+fn a_moved_file_is_one_entry() {
     assert_eq!(
         diff(&files(), &["*** Update File: g\n*** Move to: h\n@@\n g", "*** Update File: h\n*** Move to: i\n@@\n g"]),
         "diff --git a/g b/i\nsimilarity index 100%\nrename from g\nrename to i\n"
@@ -62,7 +62,7 @@ fn a_moved_file_is_one_entry_whatever_way_it_took() {
 }
 
 #[test]
-fn a_file_that_took_the_place_of_another_is_two_entries() {
+fn a_file_moved_over_another_is_two_entries() {
     let text = diff(&files(), &["*** Update File: g\n*** Move to: sub/f\n-g\n+G"]);
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("diff ") || line.contains(" mode ")).collect();
     assert_eq!(heads, ["diff --git a/g b/g", "deleted file mode 100644", "diff --git a/sub/f b/sub/f"]);
@@ -80,7 +80,7 @@ fn no_net_change_is_an_empty_diff() {
 }
 
 #[test]
-fn what_is_no_text_is_only_named() {
+fn binary_files_are_listed_without_lines() {
     let files = files();
     files.put("b", b"\0\xff", 0o755);
     let text = diff(&files, &["*** Add File: b\n+x"]);
@@ -89,12 +89,12 @@ fn what_is_no_text_is_only_named() {
 }
 
 #[test]
-fn paths_are_relative_to_the_repository_and_quoted_when_they_must_be() {
+fn paths_are_relative_to_the_repository_and_quoted_if_needed() {
     let files = files();
     files.put("/.git/HEAD", b"", 0o644);
     let first = |hunks: &str| diff(&files, &[hunks]).lines().next().unwrap().to_owned();
     assert_eq!(first("*** Update File: g\n-g\n+h"), "diff --git a/w/g b/w/g");
-    let outside = Memory::new(&[]);
+    let outside = MemoryFiles::new(&[]);
     let text = diff(&outside, &["*** Add File: /etc/x\n+1\n*** Add File: say \"hi\"\n+1"]);
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("diff ")).collect();
     assert_eq!(heads, ["diff --git a/etc/x b/etc/x", "diff --git \"a/say \\\"hi\\\"\" \"b/say \\\"hi\\\"\""]);

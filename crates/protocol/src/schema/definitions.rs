@@ -5,32 +5,41 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::SchemaGenerator;
 use schemars::generate::{Contract, SchemaSettings};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Surface;
+use super::{Format, Surface};
 use crate::envelope::schema as envelope;
 use crate::table::{MethodInfo, Stability};
 use crate::{EXPERIMENTAL_FIELDS, INITIALIZED, RequestId, client_requests, server_notifications, server_requests};
 
 const PREFIX: &str = "#/definitions/";
 
-pub(super) struct Definitions {
+/// The types of a surface. Serialisable, so that a program can carry them without the code that collects them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definitions {
     /// Every type, unions included. References between them are `#/definitions/NAME`.
-    pub types: BTreeMap<String, Value>,
+    pub(super) types: BTreeMap<String, Value>,
     /// The types that get a file of their own: unions, envelopes, params, results, notifications.
-    pub entries: BTreeSet<String>,
+    pub(super) entries: BTreeSet<String>,
 }
 
 /// Which unlisted methods to put into the unions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unlisted {
+enum Unlisted {
     Leave,
     Include,
 }
 
 impl Definitions {
-    /// The contract says whether types are described as they are received or as they are sent.
-    pub fn collect(surface: Surface, unlisted: Unlisted, contract: Contract) -> Self {
+    /// The types as this build has them. Instantiates the schema code of every type, some megabytes of it: programs
+    /// carry recorded definitions instead.
+    pub fn collect(surface: Surface, format: Format) -> Self {
+        // JSON Schemas describe what is received, TypeScript what is sent.
+        let (unlisted, contract) = match format {
+            Format::JsonSchema => (Unlisted::Leave, Contract::Deserialize),
+            Format::TypeScript => (Unlisted::Include, Contract::Serialize),
+        };
         let mut settings = SchemaSettings::draft07();
         settings.contract = contract;
         let mut generator = settings.into_generator();
@@ -100,7 +109,7 @@ impl Definitions {
     }
 
     /// The types that `roots` refer to, directly or not, themselves included.
-    pub fn closure<'a>(&'a self, roots: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    pub(super) fn closure<'a>(&'a self, roots: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&str> = roots.into_iter().collect();
         while let Some(name) = open.pop() {

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use schemars::generate::Contract;
 use serde_json::{Map, Value};
 
-use super::Surface;
-use super::definitions::{Definitions, Unlisted};
+use super::{Definitions, Format, Surface};
 
 /// The inventory of what this crate generates.
 pub fn ours(surface: Surface) -> BTreeSet<String> {
-    inventory(&super::json::bundle(&Definitions::collect(surface, Unlisted::Leave, Contract::Deserialize)))
+    inventory(&super::json::bundle(&Definitions::collect(surface, Format::JsonSchema)))
 }
 
 /// Both surfaces in one text: a line per fact, marked when only the experimental surface has it.

@@ -2,23 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use schemars::generate::Contract;
 use serde_json::{Map, Value, json};
 
-use super::definitions::{Definitions, Unlisted, ref_name};
+use super::File;
+use super::definitions::{Definitions, ref_name};
 use super::namespace::{outside_v2, version_one};
-use super::{File, Surface};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const BUNDLE: &str = "codex_app_server_protocol.schemas.json";
 const FLAT_BUNDLE: &str = "codex_app_server_protocol.v2.schemas.json";
 
-/// One file per entry type, and the two bundles.
-pub fn json_schemas(surface: Surface) -> Vec<File> {
-    let all = Definitions::collect(surface, Unlisted::Leave, Contract::Deserialize);
-    let mut files: Vec<File> = all.entries.iter().map(|name| single(&all, name)).collect();
-    files.push(file(BUNDLE, &bundle(&all)));
-    files.push(file(FLAT_BUNDLE, &flat_bundle(&all)));
+/// One file per entry type, and the two bundles. `all` was collected for [`super::Format::JsonSchema`].
+pub fn json_schemas(all: &Definitions) -> Vec<File> {
+    let mut files: Vec<File> = all.entries.iter().map(|name| single(all, name)).collect();
+    files.push(file(BUNDLE, &bundle(all)));
+    files.push(file(FLAT_BUNDLE, &flat_bundle(all)));
     files
 }
 
@@ -98,11 +96,16 @@ fn move_refs(schema: &Value, inside: &impl Fn(&str) -> bool) -> Value {
 mod tests {
     use super::*;
     use crate::schema::definitions::visit_refs;
+    use crate::schema::{Format, Surface};
+
+    fn files(surface: Surface) -> Vec<File> {
+        json_schemas(&Definitions::collect(surface, Format::JsonSchema))
+    }
 
     #[test]
     fn every_reference_in_every_file_leads_somewhere() {
         for surface in [Surface::Stable, Surface::Experimental] {
-            for file in json_schemas(surface) {
+            for file in files(surface) {
                 let schema: Value = serde_json::from_str(&file.text).unwrap();
                 visit_refs(&schema, &mut |name| {
                     let pointer = format!("/definitions/{name}");
@@ -118,10 +121,7 @@ mod tests {
     #[test]
     fn the_folder_has_the_known_layout() {
         let count = |surface, folder: &str| {
-            json_schemas(surface)
-                .iter()
-                .filter(|file| file.path.rsplit_once('/').map_or("", |(f, _)| f) == folder)
-                .count()
+            files(surface).iter().filter(|file| file.path.rsplit_once('/').map_or("", |(f, _)| f) == folder).count()
         };
         assert_eq!((count(Surface::Stable, ""), count(Surface::Experimental, "")), (35, 41));
         assert_eq!((count(Surface::Stable, "v1"), count(Surface::Experimental, "v1")), (2, 2));

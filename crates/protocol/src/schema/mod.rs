@@ -7,6 +7,7 @@ mod json;
 mod namespace;
 mod typescript;
 
+pub use definitions::Definitions;
 pub use json::json_schemas;
 pub use typescript::typescript;
 
@@ -16,6 +17,13 @@ pub enum Surface {
     Stable,
     /// Everything, with what needs the `experimentalApi` capability.
     Experimental,
+}
+
+/// What is generated from definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    JsonSchema,
+    TypeScript,
 }
 
 /// A generated file: its path relative to the output folder, with `/` between parts, and its text.

@@ -111,7 +111,7 @@ impl Cloud {
         }
 
         let answer =
-            self.accounts.ask_backend("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
+            self.accounts.fetch_backend("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
                 BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
                 BackendError::Credentials(_) | BackendError::Http(_) => {
                     error("RequestFailed", &failure.to_string(), None)

@@ -5,15 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use loomd_agent::Source;
-use loomd_protocol::{FeedbackUploadParams, FeedbackUploadResponse, RpcError};
+use loomd_agent::{Source, parse_id};
+use loomd_protocol::{FeedbackUploadParams, FeedbackUploadResponse, RpcError, call};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::thread::{parse_id, wire_error};
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
+use crate::refusals::wire_error;
 
 /// Reports that are kept; the oldest go first.
 const MAX_KEPT: usize = 50;
@@ -22,7 +23,7 @@ const MAX_KEPT: usize = 50;
 const MAX_ATTACHMENT: u64 = 16 << 20;
 const MAX_ATTACHMENTS: usize = 32;
 
-pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result<FeedbackUploadResponse, RpcError> {
+pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Handled<call::FeedbackUpload> {
     let enabled = loomd_config::load(&cx.app.sources.request()).map_or(true, |loaded| loaded.config.feedback_enabled());
     if !enabled {
         return Err(RpcError::invalid_request("sending feedback is disabled by configuration"));
@@ -43,7 +44,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         "threadId": thread_id,
         "classification": params.classification,
         "reason": params.reason,
-        "client": { "name": cx.client.name, "version": cx.client.version },
+        "client": { "name": cx.client.identity.name, "version": cx.client.version },
         "server": env!("CARGO_PKG_VERSION"),
         "time": jiff::Timestamp::now().to_string(),
     });
@@ -53,7 +54,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         // As with any delivery: best effort.
         warn!(%error, "cannot keep feedback");
     }
-    Ok(FeedbackUploadResponse { thread_id })
+    answer(FeedbackUploadResponse { thread_id })
 }
 
 /// Each report is a folder, named so that the latest is the last.

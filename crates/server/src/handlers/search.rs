@@ -10,15 +10,15 @@ use loomd_protocol::{
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
     FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
 };
-use loomd_search::{Deliver, News, SessionError, Sessions, Trees, User};
+use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
+use crate::answer::{Handled, answer};
 use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::outbox::Notification;
-use crate::responder::Responder;
-use crate::working_directory::working_directory;
+use loomd_agent::working_directory;
 use loomd_protocol::AbsolutePathBuf;
 
 /// What the searches of all clients share.
@@ -69,50 +69,46 @@ impl Drop for Superseding<'_> {
 }
 
 /// `fuzzyFileSearch`
-pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Result<FuzzyFileSearchResponse, RpcError> {
+pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
     let search = &cx.app.search;
-    search.trees.forget_later();
+    search.trees.start_eviction();
     let superseding = search.supersede(cancellation_token);
     let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
     let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
     let files = files.map_err(|error| RpcError::internal(format!("the search failed: {error}")))?;
-    Ok(FuzzyFileSearchResponse { files })
+    answer(FuzzyFileSearchResponse { files })
 }
 
 /// `fuzzyFileSearch/sessionStart`
 pub(crate) async fn start(
     cx: &Context,
     params: FuzzyFileSearchSessionStartParams,
-    responder: Responder<call::FuzzyFileSearchSessionStart>,
-) {
-    let started = cx.app.search.sessions.start(user(cx), params.session_id, &params.roots);
-    responder.answer(started.map(|()| FuzzyFileSearchSessionStartResponse {}).map_err(wire_error));
+) -> Handled<call::FuzzyFileSearchSessionStart> {
+    let started = cx.app.search.sessions.start(subscriber(cx), params.session_id, &params.roots);
+    started.map_err(wire_error)?;
+    answer(FuzzyFileSearchSessionStartResponse {})
 }
 
 /// `fuzzyFileSearch/sessionUpdate`
 pub(crate) async fn update(
     cx: &Context,
     params: FuzzyFileSearchSessionUpdateParams,
-    responder: Responder<call::FuzzyFileSearchSessionUpdate>,
-) {
-    match cx.app.search.sessions.find(user(cx), &params.session_id) {
-        Ok(session) => {
-            responder.answer(Ok(FuzzyFileSearchSessionUpdateResponse {}));
-            session.ask(params.query);
-        }
-        Err(error) => responder.answer(Err(wire_error(error))),
-    }
+) -> Handled<call::FuzzyFileSearchSessionUpdate> {
+    let session = cx.app.search.sessions.find(subscriber(cx), &params.session_id).map_err(wire_error)?;
+    let (responder, answer) = cx.answer.responder();
+    responder.send(Ok(FuzzyFileSearchSessionUpdateResponse {}));
+    session.set_query(params.query);
+    Ok(answer)
 }
 
 /// `fuzzyFileSearch/sessionStop`: answered when nothing more will be told.
 pub(crate) async fn stop(
     cx: &Context,
     params: FuzzyFileSearchSessionStopParams,
-    responder: Responder<call::FuzzyFileSearchSessionStop>,
-) {
+) -> Handled<call::FuzzyFileSearchSessionStop> {
     cx.app.search.sessions.stop(&params.session_id).await;
-    responder.answer(Ok(FuzzyFileSearchSessionStopResponse {}));
+    answer(FuzzyFileSearchSessionStopResponse {})
 }
 
 fn deliver(connections: Arc<Connections>) -> Deliver {
@@ -120,8 +116,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
         let connections = Arc::clone(&connections);
         Box::pin(async move {
             let notification = Notification::new(match news {
-                News::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
-                News::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
+                SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
+                SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });
             match notification {
                 Ok(notification) => {
@@ -133,8 +129,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
     })
 }
 
-fn user(cx: &Context) -> User {
-    User(cx.connection.0)
+fn subscriber(cx: &Context) -> SearchSubscriber {
+    SearchSubscriber(cx.connection.0)
 }
 
 fn wire_error(error: SessionError) -> RpcError {

@@ -1,19 +1,20 @@
 //! `getConversationSummary`, of the first protocol generation.
 
-use loomd_agent::Source;
+use loomd_agent::{Source, parse_id};
 use loomd_protocol::{
     AbsolutePathBuf, ConversationGitInfo, ConversationSummary, GetConversationSummaryParams,
-    GetConversationSummaryResponse, RpcError,
+    GetConversationSummaryResponse, RpcError, call,
 };
 use loomd_store::Error;
 
-use super::thread::{parse_id, provider, wire_error};
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
+use crate::refusals::wire_error;
 
 pub(crate) async fn conversation(
     cx: &Context,
     params: GetConversationSummaryParams,
-) -> Result<GetConversationSummaryResponse, RpcError> {
+) -> Handled<call::GetConversationSummary> {
     let source = match params {
         GetConversationSummaryParams::ByPath { rollout_path } => {
             Source::Path(AbsolutePathBuf::resolve(&cx.app.sources.home, rollout_path).into_path_buf())
@@ -31,7 +32,7 @@ pub(crate) async fn conversation(
         }
         (Source::Id(_), error) => RpcError::internal(error.to_string()),
     })?;
-    let provider = provider(cx);
+    let provider = cx.app.agent.default_provider();
     let wire = thread.to_wire(&provider);
     let updated = jiff::Timestamp::from_second(thread.updated_at).map(|time| time.to_string()).ok();
     let summary = ConversationSummary {
@@ -50,5 +51,5 @@ pub(crate) async fn conversation(
             origin_url: git.origin_url,
         }),
     };
-    Ok(GetConversationSummaryResponse { summary })
+    answer(GetConversationSummaryResponse { summary })
 }

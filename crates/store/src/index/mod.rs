@@ -4,6 +4,7 @@
 
 mod facet;
 mod folders;
+mod names;
 mod query;
 mod row;
 mod schema;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::list::{Cursor, ListQuery, Page};
 use crate::{StoredThread, ThreadId};
 use folders::Folders;
+use names::NameTable;
 use row::{ENTRY, Entry, Looker, ThreadRow};
 use unread::{Next, Unread, UnreadFile};
 
@@ -58,6 +60,7 @@ pub(crate) struct Index {
     db: Connection,
     folders: Folders,
     unread: Unread,
+    names: NameTable,
     checked: bool,
     swept: Option<Instant>,
     /// The last key that a running sweep has come to.
@@ -79,6 +82,7 @@ impl Index {
             db,
             folders,
             unread: Unread::new(home),
+            names: NameTable::new(home),
             checked: false,
             swept: None,
             sweeping: None,
@@ -105,6 +109,7 @@ impl Index {
         self.db = schema::open(&self.path)?;
         self.folders = Folders::load(&self.db)?;
         self.unread = Unread::new(&self.home);
+        self.names = NameTable::new(&self.home);
         (self.checked, self.swept, self.sweeping) = (false, None, None);
         Ok(())
     }
@@ -116,6 +121,7 @@ impl Index {
         self.check_unread(query.archived)?;
         let mut page = self.listed(query)?;
         page.unread = self.count_unread(query.archived)?;
+        self.add_names(&mut page.threads)?;
         Ok(page)
     }
 
@@ -223,8 +229,26 @@ impl Index {
         Ok(Page { threads, next, unread: 0 })
     }
 
+    /// The name that was given to a thread, stored or not.
+    pub(crate) fn name(&mut self, id: ThreadId) -> Result<Option<String>> {
+        self.names.update(&self.db)?;
+        self.names.get(&self.db, id)
+    }
+
+    /// Gives each thread its name.
+    pub(crate) fn add_names(&mut self, threads: &mut [StoredThread]) -> Result<()> {
+        self.names.update(&self.db)?;
+        self.names.fill(&self.db, threads)
+    }
+
     /// A thread by its id; among several files the active one.
     pub(crate) fn find(&mut self, id: ThreadId, archived: Option<bool>) -> Result<StoredThread> {
+        let mut thread = self.find_unnamed(id, archived)?;
+        self.add_names(std::slice::from_mut(&mut thread))?;
+        Ok(thread)
+    }
+
+    fn find_unnamed(&mut self, id: ThreadId, archived: Option<bool>) -> Result<StoredThread> {
         for look in [false, true] {
             if look {
                 self.check_folders()?;

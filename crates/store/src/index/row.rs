@@ -19,13 +19,13 @@ use crate::{StoredThread, ThreadId};
 
 /// A file's size and time of change: equal means unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct FileStamp {
     pub size: u64,
     /// Nanoseconds since 1970.
     pub mtime: i64,
 }
 
-impl Stat {
+impl FileStamp {
     /// The state of a file that could not be read. No file ever has it, so that the next look reads again.
     pub(super) const UNREAD: Self = Self { size: 0, mtime: i64::MIN };
 
@@ -70,7 +70,7 @@ impl<'a> Looker<'a> {
         Self { home, folder: None }
     }
 
-    fn stat(&mut self, entry: &'a Entry) -> Result<Option<Stat>> {
+    fn stat(&mut self, entry: &'a Entry) -> Result<Option<FileStamp>> {
         let path = || self.home.join(&entry.folder).join(&entry.name);
         match &mut self.folder {
             Some((folder, opened)) if *folder == entry.folder => {
@@ -79,14 +79,14 @@ impl<'a> Looker<'a> {
                     *opened = open(self.home.join(&entry.folder), flags, Mode::empty()).ok();
                 }
                 match opened {
-                    Some(folder) => Stat::look(statat(&*folder, &*entry.name, AtFlags::empty()), &path()),
-                    None => Stat::of(&path()),
+                    Some(folder) => FileStamp::look(statat(&*folder, &*entry.name, AtFlags::empty()), &path()),
+                    None => FileStamp::of(&path()),
                 }
             }
             // One file alone is not worth opening its folder.
             _ => {
                 self.folder = Some((&entry.folder, None));
-                Stat::of(&path())
+                FileStamp::of(&path())
             }
         }
     }
@@ -98,7 +98,7 @@ pub(super) struct Entry {
     pub key: i64,
     pub folder: String,
     pub name: String,
-    pub stat: Stat,
+    pub stat: FileStamp,
     pub listed: bool,
 }
 
@@ -110,7 +110,7 @@ impl Entry {
             key: row.get(0)?,
             folder: row.get(1)?,
             name: row.get(2)?,
-            stat: Stat { size: row.get::<_, i64>(3)?.unsigned_abs(), mtime: row.get(4)? },
+            stat: FileStamp { size: row.get::<_, i64>(3)?.unsigned_abs(), mtime: row.get(4)? },
             listed: row.get(5)?,
         })
     }
@@ -125,11 +125,17 @@ pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str)
 }
 
 /// The same, for a file that was looked at before: what was appended since makes the row stale, not wrong.
-pub(super) fn index_file_as(db: &Connection, home: &Path, folder: &str, name: &str, seen: Option<Stat>) -> Result<()> {
+pub(super) fn index_file_as(
+    db: &Connection,
+    home: &Path,
+    folder: &str,
+    name: &str,
+    seen: Option<FileStamp>,
+) -> Result<()> {
     let Some(parsed) = RolloutName::parse(name) else { return Ok(()) };
     let path = home.join(folder).join(name);
     // The state before the head, for the same reason.
-    let stat = match seen.map_or_else(|| Stat::of(&path), |stat| Ok(Some(stat))) {
+    let stat = match seen.map_or_else(|| FileStamp::of(&path), |stat| Ok(Some(stat))) {
         Ok(Some(stat)) => stat,
         Ok(None) => return remove(db, folder, name),
         Err(error) => return Err(unread(db, folder, name, parsed, error)?),
@@ -144,7 +150,7 @@ pub(super) fn index_file_as(db: &Connection, home: &Path, folder: &str, name: &s
 /// Remembers that there is a file that could not be read. Gives the reason back.
 fn unread(db: &Connection, folder: &str, name: &str, parsed: RolloutName, reason: Error) -> Result<Error> {
     if entry(db, folder, name)?.is_none() {
-        put(db, folder, name, parsed, Stat::UNREAD, Head::default())?;
+        put(db, folder, name, parsed, FileStamp::UNREAD, Head::default())?;
     }
     Ok(reason)
 }
@@ -157,7 +163,7 @@ pub(super) fn created(home: &Path, file: &UnreadFile) -> i64 {
     }
 }
 
-fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Stat, head: Head) -> Result<()> {
+fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: FileStamp, head: Head) -> Result<()> {
     let listed = head.meta.is_some() && head.preview.is_some();
     let meta = head.meta.map(|meta| slim(*meta));
     let id = meta.as_ref().map_or(parsed.id, |meta| meta.id);
@@ -267,7 +273,7 @@ impl ThreadRow {
     pub(super) fn into_thread(self, home: &Path) -> Result<StoredThread> {
         let path = home.join(&self.entry.folder).join(&self.entry.name);
         let meta: SessionMeta = match self.meta.as_deref() {
-            None if self.entry.stat == Stat::UNREAD => {
+            None if self.entry.stat == FileStamp::UNREAD => {
                 let source = std::io::Error::other("the rollout could not be read");
                 return Err(Error::Io { path, source });
             }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::signature;
 
 /// Raised whenever a table or the meaning of a column changes.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 /// How long to wait for another process that is writing to the index.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -46,6 +46,14 @@ CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, 
 CREATE INDEX unlisted ON rollouts (archived, created_at DESC) WHERE NOT listed;
 CREATE INDEX unread ON rollouts (archived, created_at DESC) WHERE mtime = -9223372036854775808;
 CREATE TABLE derived (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
+CREATE TABLE names (id BLOB PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE names_file (
+    key INTEGER PRIMARY KEY CHECK (key = 0),
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    read INTEGER NOT NULL,
+    tail BLOB NOT NULL
+);
 CREATE TABLE facets (facet INTEGER PRIMARY KEY, kind INTEGER NOT NULL, provider TEXT);
 CREATE TABLE folders (folder TEXT PRIMARY KEY, mtime INTEGER NOT NULL) WITHOUT ROWID;
 ";

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use loomd_protocol::ThreadSortKey;
 
-use super::row::Stat;
+use super::row::FileStamp;
 use crate::ThreadId;
 use crate::path::{RolloutName, SESSIONS};
 
@@ -23,7 +23,7 @@ pub(super) struct UnreadFile {
     /// When the thread was created, seconds; `None` when only the file can tell.
     pub created: Option<i64>,
     /// Looked up when the order of change is first asked for.
-    pub stat: Option<Stat>,
+    pub stat: Option<FileStamp>,
 }
 
 /// Names hold local time and lists are in UTC: no place on earth is further from it than 14 hours, and
@@ -43,7 +43,7 @@ impl UnreadFile {
     fn newest(&self, sort: ThreadSortKey) -> i64 {
         match sort {
             ThreadSortKey::CreatedAt => self.created.unwrap_or(self.parsed.seconds().saturating_add(TIME_ZONES)),
-            ThreadSortKey::UpdatedAt => self.stat.map_or(i64::MIN, Stat::updated_at),
+            ThreadSortKey::UpdatedAt => self.stat.map_or(i64::MIN, FileStamp::updated_at),
         }
     }
 
@@ -189,7 +189,7 @@ impl Unread {
 
     fn measure(&self, file: &mut UnreadFile) {
         if self.order == ThreadSortKey::UpdatedAt && file.stat.is_none() {
-            file.stat = Stat::of(&file.path(&self.home)).ok().flatten();
+            file.stat = FileStamp::of(&file.path(&self.home)).ok().flatten();
         }
     }
 }

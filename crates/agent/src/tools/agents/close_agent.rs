@@ -5,9 +5,11 @@ use loomd_protocol::CollabAgentTool;
 use loomd_store::rollout::{AgentStatus, CollabCloseEnd, Event};
 use serde::Deserialize;
 
+use super::super::cx::ToolCx;
 use super::super::spec::{function, string};
-use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
+use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use super::{offered, parse_id, started};
+use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct CloseAgent;
@@ -19,8 +21,12 @@ struct Args {
 }
 
 impl Tool for CloseAgent {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        offered(offer).then(|| {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("close_agent")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        offered(scope).then(|| {
             function(
                 "close_agent",
                 "Ends an agent that is no longer needed, and all that it started.",
@@ -30,8 +36,8 @@ impl Tool for CloseAgent {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offered(offer)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        offered(scope)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -41,17 +47,16 @@ impl Tool for CloseAgent {
 
 async fn close(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let id = parse_id(&args.target)?;
-    let member = cx.agent_tree.find(id);
+    let member = cx.thread.agent_tree.find(id);
     turn.started(started(cx, call, CollabAgentTool::CloseAgent, &[id], None)).await;
-    let before = cx.agent_tree.status(id);
-    let closed = match cx.threads.upgrade() {
-        Some(threads) if member.is_some() => {
-            threads.close_agent_tree(id, &cx.agent_tree).await;
-            Ok(())
-        }
-        _ => Err(format!("agent with id {id} not found")),
+    let before = cx.thread.agent_tree.status(id);
+    let closed = if member.is_some() {
+        cx.thread.host.close_agents(id, &cx.thread.agent_tree).await;
+        Ok(())
+    } else {
+        Err(format!("agent with id {id} not found"))
     };
     let end = CollabCloseEnd {
         call_id: call.id.clone(),

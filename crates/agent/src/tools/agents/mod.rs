@@ -20,7 +20,10 @@ pub(super) use send_input::SendInput;
 pub(super) use spawn_agent::SpawnAgent;
 pub(super) use wait_agent::WaitAgent;
 
-use super::{Call, Offer, Role, ToolCx};
+use super::cx::ToolCx;
+use super::tool::{Role, ToolScope};
+use crate::tool_call::Call;
+use crate::turn_cx::TurnCx;
 
 /// How many agents there may be at a time when nothing is configured.
 const MAX_THREADS: usize = 6;
@@ -29,16 +32,16 @@ const MAX_THREADS: usize = 6;
 const MAX_DEPTH: i32 = 1;
 
 /// Whether an agent may start others.
-fn offered(offer: &Offer<'_>) -> bool {
-    offer.has(Feature::MultiAgent) && offer.role != Role::Reviewer && offer.depth < max_depth(offer.cx)
+fn offered(scope: &ToolScope<'_>) -> bool {
+    scope.has(Feature::MultiAgent) && scope.role != Role::Reviewer && scope.depth < max_depth(scope.turn)
 }
 
-fn max_depth(turn: &crate::turn::TurnCx) -> i32 {
+fn max_depth(turn: &TurnCx) -> i32 {
     let agents = turn.profile.config.config.agents.as_ref();
     agents.and_then(|agents| agents.max_depth).map_or(MAX_DEPTH, |depth| depth.get())
 }
 
-fn max_threads(turn: &crate::turn::TurnCx) -> usize {
+fn max_threads(turn: &TurnCx) -> usize {
     let agents = turn.profile.config.config.agents.as_ref();
     agents.and_then(|agents| agents.max_threads).map_or(MAX_THREADS, |threads| threads.get())
 }
@@ -59,7 +62,7 @@ fn started(
         id: call.id.clone(),
         tool,
         status: CollabAgentToolCallStatus::InProgress,
-        sender_thread_id: cx.turn.thread_id.clone(),
+        sender_thread_id: cx.action.turn.thread_id.clone(),
         receiver_thread_ids: receivers.iter().map(ThreadId::to_string).collect(),
         prompt,
         model: None,

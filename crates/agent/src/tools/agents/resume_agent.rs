@@ -7,10 +7,12 @@ use loomd_protocol::CollabAgentTool;
 use loomd_store::rollout::{AgentStatus, CollabResumeEnd, Event};
 use serde::Deserialize;
 
+use super::super::cx::ToolCx;
 use super::super::spec::{function, string};
-use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
+use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use super::{max_threads, offered, parse_id, started};
-use crate::agents::Child;
+use crate::host::ChildThread;
+use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct ResumeAgent;
@@ -21,8 +23,12 @@ struct Args {
 }
 
 impl Tool for ResumeAgent {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        offered(offer).then(|| {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("resume_agent")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        offered(scope).then(|| {
             function(
                 "resume_agent",
                 "Opens an agent again that was closed, so that it can be talked to.",
@@ -32,8 +38,8 @@ impl Tool for ResumeAgent {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offered(offer)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        offered(scope)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -43,28 +49,26 @@ impl Tool for ResumeAgent {
 
 async fn resume(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let id = parse_id(&args.id)?;
     turn.started(started(cx, call, CollabAgentTool::ResumeAgent, &[id], None)).await;
-    let member = cx.agent_tree.find(id);
-    let resumed = match cx.threads.upgrade() {
-        Some(threads) if member.is_some() && threads.is_loaded(id) => Ok(()),
-        Some(threads) => {
-            let child = Child {
-                parent: turn.thread,
-                depth: cx.depth + 1,
-                role: member.as_ref().and_then(|member| member.role.clone()),
-                settings: turn.settings.clone(),
-                profile: Arc::clone(&turn.profile),
-                agent_tree: Arc::clone(&cx.agent_tree),
-                with_history: false,
-            };
-            threads.reopen(id, child, max_threads(turn)).await
-        }
-        None => Err("the server is stopping".into()),
+    let member = cx.thread.agent_tree.find(id);
+    let resumed = if member.is_some() && cx.thread.host.is_loaded(id) {
+        Ok(())
+    } else {
+        let child = ChildThread {
+            parent: turn.thread,
+            depth: cx.thread.depth + 1,
+            role: member.as_ref().and_then(|member| member.role.clone()),
+            settings: turn.settings.clone(),
+            profile: Arc::clone(&turn.profile),
+            agent_tree: Arc::clone(&cx.thread.agent_tree),
+            with_history: false,
+        };
+        cx.thread.host.reopen(id, child, max_threads(turn)).await
     };
-    let status = if resumed.is_ok() { cx.agent_tree.status(id) } else { AgentStatus::NotFound };
-    let member = cx.agent_tree.find(id);
+    let status = if resumed.is_ok() { cx.thread.agent_tree.status(id) } else { AgentStatus::NotFound };
+    let member = cx.thread.agent_tree.find(id);
     let end = CollabResumeEnd {
         call_id: call.id.clone(),
         sender_thread_id: turn.thread_id.clone(),

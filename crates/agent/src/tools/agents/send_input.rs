@@ -5,9 +5,11 @@ use loomd_protocol::CollabAgentTool;
 use loomd_store::rollout::{AgentStatus, CollabAgentInteractionEnd, Event};
 use serde::Deserialize;
 
+use super::super::cx::ToolCx;
 use super::super::spec::{boolean, function, string};
-use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
+use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use super::{Message, items_schema, offered, parse_id, prompt, started};
+use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct SendInput;
@@ -23,8 +25,12 @@ struct Args {
 }
 
 impl Tool for SendInput {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        offered(offer).then(|| {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("send_input")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        offered(scope).then(|| {
             function(
                 "send_input",
                 "Says something to an agent: more about its task, or a new one.",
@@ -39,8 +45,8 @@ impl Tool for SendInput {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offered(offer)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        offered(scope)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -50,25 +56,24 @@ impl Tool for SendInput {
 
 async fn send(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let id = parse_id(&args.target)?;
     let input = args.message.input()?;
     let prompt = prompt(&input);
     turn.started(started(cx, call, CollabAgentTool::SendInput, &[id], Some(prompt.clone()))).await;
-    // Other threads are none of an agent's business, nor does it talk to itself.
-    let kin = id != turn.thread && cx.agent_tree.find(id).is_some();
-    let threads = cx.threads.upgrade().filter(|threads| kin && threads.is_loaded(id));
-    let sent = match threads {
-        Some(threads) => {
-            if args.interrupt {
-                threads.stop_turn(id).await;
-            }
-            threads.say(id, input).await
+    let host = &cx.thread.host;
+    // An agent reaches other agents of its tree only, and not itself.
+    let reachable = id != turn.thread && cx.thread.agent_tree.find(id).is_some() && host.is_loaded(id);
+    let sent = if reachable {
+        if args.interrupt {
+            host.interrupt_turn(id).await;
         }
-        None => Err(format!("agent with id {id} not found")),
+        host.send_input(id, input).await
+    } else {
+        Err(format!("agent with id {id} not found"))
     };
-    let member = cx.agent_tree.find(id);
-    let status = if sent.is_ok() { cx.agent_tree.status(id) } else { AgentStatus::NotFound };
+    let member = cx.thread.agent_tree.find(id);
+    let status = if sent.is_ok() { cx.thread.agent_tree.status(id) } else { AgentStatus::NotFound };
     let end = CollabAgentInteractionEnd {
         call_id: call.id.clone(),
         sender_thread_id: turn.thread_id.clone(),

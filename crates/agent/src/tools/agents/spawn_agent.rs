@@ -7,10 +7,12 @@ use loomd_protocol::{CollabAgentTool, ReasoningEffort, ThreadItem};
 use loomd_store::rollout::{AgentStatus, CollabAgentSpawnEnd, Event};
 use serde::Deserialize;
 
+use super::super::cx::ToolCx;
 use super::super::spec::{boolean, function, string};
-use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
+use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use super::{Message, items_schema, max_depth, max_threads, offered, prompt, started};
-use crate::agents::Child;
+use crate::host::ChildThread;
+use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct SpawnAgent;
@@ -30,8 +32,12 @@ struct Args {
 }
 
 impl Tool for SpawnAgent {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        offered(offer).then(|| {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("spawn_agent")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        offered(scope).then(|| {
             function(
                 "spawn_agent",
                 "Starts another agent on a task that can be done beside your own work, and gives its id. It works in \
@@ -50,8 +56,8 @@ impl Tool for SpawnAgent {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offered(offer)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        offered(scope)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -61,7 +67,7 @@ impl Tool for SpawnAgent {
 
 async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     let input = args.message.input()?;
     let prompt = prompt(&input);
     let effort = args.reasoning_effort.clone().or_else(|| turn.settings.reasoning_effort.clone());
@@ -76,30 +82,27 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
     settings.mode = loomd_protocol::ModeKind::Default;
     settings.mode_instructions = None;
     let checked = check(cx, &args.agent_type, &args.model, &args.reasoning_effort);
-    let born = match checked {
+    let spawned = match checked {
         Ok(()) => {
             if let Some(model) = args.model {
                 settings.model = model;
             }
             settings.reasoning_effort = effort.clone();
-            let child = Child {
+            let child = ChildThread {
                 parent: turn.thread,
-                depth: cx.depth + 1,
+                depth: cx.thread.depth + 1,
                 role: args.agent_type.clone(),
                 settings: settings.clone(),
                 profile: Arc::clone(&turn.profile),
-                agent_tree: Arc::clone(&cx.agent_tree),
+                agent_tree: Arc::clone(&cx.thread.agent_tree),
                 with_history: args.fork_context,
             };
-            match cx.threads.upgrade() {
-                Some(threads) => threads.spawn(child, input, max_threads(turn)).await,
-                None => Err("the server is stopping".into()),
-            }
+            cx.thread.host.spawn(child, input, max_threads(turn)).await
         }
         Err(problem) => Err(problem),
     };
-    let (new_thread_id, nickname, status) = match &born {
-        Ok((id, nickname)) => (Some(id.to_string()), Some(nickname.clone()), cx.agent_tree.status(*id)),
+    let (new_thread_id, nickname, status) = match &spawned {
+        Ok((id, nickname)) => (Some(id.to_string()), Some(nickname.clone()), cx.thread.agent_tree.status(*id)),
         Err(problem) => (None, None, AgentStatus::Errored(problem.clone())),
     };
     let end = CollabAgentSpawnEnd {
@@ -114,7 +117,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
         status,
     };
     turn.completed(collab::spawn(end.clone()), Some(Event::CollabAgentSpawnEnd(end))).await;
-    let (id, nickname) = born?;
+    let (id, nickname) = spawned?;
     Ok(serde_json::json!({ "agent_id": id.to_string(), "nickname": nickname }).to_string().into())
 }
 
@@ -124,8 +127,8 @@ fn check(
     model: &Option<String>,
     effort: &Option<ReasoningEffort>,
 ) -> Result<(), String> {
-    let turn = &cx.turn;
-    if cx.depth >= max_depth(turn) {
+    let turn = &cx.action.turn;
+    if cx.thread.depth >= max_depth(turn) {
         return Err("Agent depth limit reached. Solve the task yourself.".into());
     }
     if let Some(role) = role {

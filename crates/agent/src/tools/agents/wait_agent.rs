@@ -10,10 +10,12 @@ use loomd_store::rollout::{AgentStatus, CollabWaitingEnd, Event};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::cx::ToolCx;
 use super::super::spec::{array, function, number};
-use super::super::{Call, Offer, Tool, ToolCx, ToolFuture, ToolResult};
+use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
 use super::{offered, parse_id, started};
 use crate::agent_tree::is_final;
+use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct WaitAgent;
@@ -31,8 +33,12 @@ struct Args {
 }
 
 impl Tool for WaitAgent {
-    fn spec(&self, offer: &Offer<'_>) -> Option<ToolSpec> {
-        offered(offer).then(|| {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain("wait_agent")
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        offered(scope).then(|| {
             function(
                 "wait_agent",
                 "Waits until one of these agents is done and gives what it said last. Wait only when you cannot go on \
@@ -46,8 +52,8 @@ impl Tool for WaitAgent {
         })
     }
 
-    fn callable(&self, offer: &Offer<'_>) -> bool {
-        offered(offer)
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        offered(scope)
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -57,7 +63,7 @@ impl Tool for WaitAgent {
 
 async fn wait(cx: &ToolCx, call: &Call) -> ToolResult {
     let args: Args = call.arguments()?;
-    let turn = &cx.turn;
+    let turn = &cx.action.turn;
     if args.targets.is_empty() {
         return Err("agent ids must be non-empty".into());
     }
@@ -70,11 +76,11 @@ async fn wait(cx: &ToolCx, call: &Call) -> ToolResult {
     turn.started(started(cx, call, CollabAgentTool::Wait, &ids, None)).await;
     let timed_out = tokio::select! {
         biased;
-        () = cx.agent_tree.until_one_is_final(&ids) => false,
+        () = cx.thread.agent_tree.until_one_is_final(&ids) => false,
         () = turn.cancel.cancelled() => false,
         () = tokio::time::sleep(patience) => true,
     };
-    let now = ids.iter().map(|id| (id.to_string(), cx.agent_tree.status(*id)));
+    let now = ids.iter().map(|id| (id.to_string(), cx.thread.agent_tree.status(*id)));
     let statuses: BTreeMap<String, AgentStatus> = now.filter(|(_, status)| is_final(status)).collect();
     let end = CollabWaitingEnd {
         sender_thread_id: turn.thread_id.clone(),

@@ -1,4 +1,4 @@
-//! `loomd doctor`: what it finds, and what it makes of it.
+//! `loomd doctor`: findings and exit status.
 
 use loomd_testkit::model::{error, message};
 use loomd_testkit::{Home, ScriptedModel};
@@ -6,7 +6,7 @@ use loomd_testkit::{Home, ScriptedModel};
 use super::{command, home};
 use crate::common::output;
 
-/// How it ends, and what it says.
+/// The exit code and the output.
 async fn doctor(home: &Home, args: &[&str]) -> (Option<i32>, String) {
     let ended = output(&mut command(home, &[&["doctor"], args].concat())).await;
     assert_eq!(ended.stderr, "");
@@ -20,7 +20,7 @@ fn check(report: &str, lines: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_model_that_answers_is_well() {
+async fn a_model_that_answers_passes() {
     let model = ScriptedModel::start().await;
     model.reply(message("ready"));
     let (code, report) = doctor(&home(&model), &[]).await;
@@ -35,16 +35,16 @@ async fn a_model_that_answers_is_well() {
             "✓ it answers in ",
         ],
     );
-    // Some systems let nobody confine anything, which is found, too.
+    // Without a usable sandbox the report has a failure, too.
     assert_eq!(code, Some(i32::from(report.contains('✗'))), "{report}");
 }
 
 #[tokio::test]
-async fn what_is_in_the_way_is_named() {
+async fn a_failing_model_and_a_missing_key_are_reported() {
     let model = ScriptedModel::start().await;
     model.reply(error(401, "invalid", "wrong key"));
     let (code, report) = doctor(&home(&model), &[]).await;
-    check(&report, &["✗ it does not answer: "]);
+    check(&report, &["✗ the turn failed: "]);
     assert_eq!(code, Some(1), "{report}");
 
     let home = home(&model).with(r#"model_providers.scripted.env_key = "NO_SUCH_KEY_FOR_A_TEST""#);
@@ -54,7 +54,7 @@ async fn what_is_in_the_way_is_named() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_read_is_named() {
+async fn an_invalid_configuration_is_reported_with_its_position() {
     let home = Home::empty();
     home.write("config.toml", "model = 5");
     let (code, report) = doctor(&home, &["--offline"]).await;

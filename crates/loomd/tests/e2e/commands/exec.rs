@@ -1,4 +1,4 @@
-//! `loomd exec`: the command line and the events of the program that SDKs usually start.
+//! `loomd exec`: the command line and events that the TypeScript SDK uses.
 
 use std::process::Stdio;
 
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::{command, home};
-use crate::common::{Ended, in_time, output};
+use crate::common::{RunResult, in_time, output};
 
-/// Runs it with this on stdin.
-async fn exec(home: &Home, args: &[&str], stdin: &str) -> Ended {
+/// Runs `loomd exec` with this stdin.
+async fn exec(home: &Home, args: &[&str], stdin: &str) -> RunResult {
     let mut command = command(home, &[&["exec"], args].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(stdin.as_bytes()).await.unwrap();
     let output = in_time("the end of the program", child.wait_with_output()).await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    RunResult { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn events(ended: &Ended) -> Vec<Value> {
+fn events(ended: &RunResult) -> Vec<Value> {
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -31,7 +31,7 @@ fn usage(turns: i64) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_and_the_next_one() {
+async fn a_thread_is_resumed_for_the_next_turn() {
     let model = ScriptedModel::start().await;
     model.reply(message("hello")).reply(message("again"));
     let home = home(&model);
@@ -54,7 +54,7 @@ async fn a_turn_and_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_says_why() {
+async fn a_failed_turn_reports_the_error() {
     let model = ScriptedModel::start().await;
     model.reply(error(400, "bad", "no such thing"));
     let ended = exec(&home(&model), &["--experimental-json", "--skip-git-repo-check"], "hi").await;
@@ -67,7 +67,7 @@ async fn a_failed_turn_says_why() {
 }
 
 #[tokio::test]
-async fn a_review_ends_with_what_it_found() {
+async fn a_review_prints_its_findings() {
     let found = json!({ "findings": [], "overall_correctness": "patch is correct", "overall_explanation": "All good.",
         "overall_confidence_score": 0.9 });
     for (args, asked) in [
@@ -101,15 +101,15 @@ async fn a_review_ends_with_what_it_found() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked() {
-    // What the configuration says about asking is for those who can be asked.
+async fn approvals_are_off_unless_the_command_line_enables_them() {
+    // The configured approval policy does not apply without a terminal.
     let model = ScriptedModel::start().await;
     model.reply(shell("touch made")).reply(message("done"));
     let home = home(&model).with(r#"approval_policy = "untrusted""#);
     let ended = exec(&home, &["--json"], "make it").await;
     assert_eq!((ended.code, home.work().join("made").exists()), (Some(0), true), "{}", ended.stderr);
 
-    // What the command line says about it counts.
+    // The command line's does.
     model.reply(shell("touch refused")).reply(message("done"));
     let ended = exec(&home, &["--json", "--config", r#"approval_policy="untrusted""#], "make it").await;
     assert_eq!((ended.code, home.work().join("refused").exists()), (Some(3), false), "{}", ended.stderr);
@@ -117,7 +117,7 @@ async fn nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_sdk_was_given_is_used() {
+async fn the_api_key_of_the_sdk_is_used() {
     let model = ScriptedModel::start().await;
     model.reply(message("hello"));
     let home = Home::empty();
@@ -129,7 +129,7 @@ async fn a_key_that_the_sdk_was_given_is_used() {
 }
 
 #[tokio::test]
-async fn a_prompt_and_stdin_are_both_read() {
+async fn stdin_is_appended_to_the_prompt() {
     let model = ScriptedModel::start().await;
     model.reply(message("done"));
     let home = home(&model);
@@ -141,14 +141,14 @@ async fn a_prompt_and_stdin_are_both_read() {
 }
 
 #[tokio::test]
-async fn folders_can_be_opened_for_writing() {
+async fn add_dir_makes_a_folder_writable() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let more = home.user().join("more");
     std::fs::create_dir(&more).unwrap();
     let more = more.to_str().unwrap();
     model.reply(shell(&format!("echo x > {more}/file"))).reply(message("done"));
-    // The usual folders for temporary files would make any of ours writable.
+    // The default folders for temporary files would make any test folder writable.
     let narrow =
         ["exclude_slash_tmp=true", "exclude_tmpdir_env_var=true"].map(|key| format!("sandbox_workspace_write.{key}"));
     let args = ["--json", "-s", "workspace-write", "--add-dir", more, "-c", &narrow[0], "-c", &narrow[1]];

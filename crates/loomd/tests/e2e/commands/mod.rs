@@ -1,4 +1,4 @@
-//! The commands for people and scripts: `run`, `exec`, `threads`, `doctor`.
+//! The commands `run`, `exec`, `threads` and `doctor`.
 
 mod doctor;
 mod exec;
@@ -12,12 +12,12 @@ use tokio::process::Command;
 
 use crate::common::loomd;
 
-/// A home whose commands may do anything.
+/// A home with sandbox mode `danger-full-access`.
 fn home(model: &ScriptedModel) -> Home {
     Home::new(model).with(r#"sandbox_mode = "danger-full-access""#)
 }
 
-/// The program with nothing of the environment that would change what it does.
+/// The program without environment variables that would change its behaviour.
 fn command(home: &Home, args: &[&str]) -> Command {
     let mut command = loomd(home);
     command.args(args).env("RUST_LOG", "error");

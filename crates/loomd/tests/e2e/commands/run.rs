@@ -1,4 +1,4 @@
-//! `loomd run` in scripts: what goes where, what the flags do, and the exit status.
+//! `loomd run` in scripts: output, flags and exit status.
 
 use std::process::Stdio;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::{command, home};
-use crate::common::{Ended, in_time, output, send, until_caught};
+use crate::common::{RunResult, in_time, output, send, until_caught};
 
-async fn run(home: &Home, args: &[&str]) -> Ended {
+async fn run(home: &Home, args: &[&str]) -> RunResult {
     output(&mut command(home, &[&["run"], args].concat())).await
 }
 
@@ -33,7 +33,7 @@ async fn the_last_message_goes_to_stdout_and_the_rest_to_stderr() {
 }
 
 #[tokio::test]
-async fn a_turn_that_fails_is_exit_status_1() {
+async fn a_failed_turn_is_exit_status_1() {
     let model = ScriptedModel::start().await;
     model.reply(message("On it.").then(shell("true"))).reply(error(400, "bad", "no such thing"));
     let ended = run(&home(&model), &["go"]).await;
@@ -42,7 +42,7 @@ async fn a_turn_that_fails_is_exit_status_1() {
 }
 
 #[tokio::test]
-async fn a_command_line_that_makes_no_sense_is_exit_status_2() {
+async fn invalid_arguments_are_exit_status_2() {
     let home = Home::empty();
     let list = home.write("list.json", "[]");
     let text = home.write("text.json", "hello");
@@ -51,7 +51,7 @@ async fn a_command_line_that_makes_no_sense_is_exit_status_2() {
         (vec![], "the prompt is empty"),
         (vec![" "], "the prompt is empty"),
         (vec!["go", "--output-schema", "missing.json"], "missing.json: No such file"),
-        (vec!["go", "--output-schema", list.to_str().unwrap()], "it is no JSON object"),
+        (vec!["go", "--output-schema", list.to_str().unwrap()], "expected a JSON object"),
         (vec!["go", "--output-schema", text.to_str().unwrap()], "expected value"),
         (vec!["go", "--image", "missing.png"], "no such image: missing.png"),
         (vec!["go", "--cd", "missing"], "missing: No such file"),
@@ -65,7 +65,7 @@ async fn a_command_line_that_makes_no_sense_is_exit_status_2() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_be_asked_about_is_refused() {
+async fn approvals_are_declined_without_a_terminal() {
     let model = ScriptedModel::start().await;
     model.reply(shell("touch made")).reply(message("It was not allowed."));
     let home = home(&model);
@@ -74,14 +74,14 @@ async fn what_nobody_can_be_asked_about_is_refused() {
     let refusal = ended.stderr.lines().find(|line| line.starts_with("refused: Run this command? "));
     let refusal = refusal.unwrap_or_else(|| panic!("no refusal in {}", ended.stderr));
     assert!(
-        refusal.contains("touch made") && refusal.ends_with("(there is nobody to ask; see --ask and --sandbox)"),
+        refusal.contains("touch made") && refusal.ends_with("(no terminal for approval; see --ask and --sandbox)"),
         "{refusal}"
     );
     assert!(!home.work().join("made").exists());
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_can_answer_is_told() {
+async fn a_question_declined_without_a_terminal_is_printed() {
     let model = ScriptedModel::start().await;
     let options = json!([{ "label": "red", "description": "" }]);
     let question = json!({ "id": "q", "header": "Colour", "question": "Which one?", "options": options });
@@ -89,12 +89,12 @@ async fn a_question_that_nobody_can_answer_is_told() {
     let home = home(&model).with("features.default_mode_request_user_input = true");
     let ended = run(&home, &["paint"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "Well.\n"), "{}", ended.stderr);
-    let told = "refused: Colour: Which one? (there is nobody to ask)";
+    let told = "refused: Colour: Which one? (no terminal for approval)";
     assert!(ended.stderr.lines().any(|line| line == told), "{}", ended.stderr);
 }
 
 #[tokio::test]
-async fn the_prompt_may_come_from_stdin() {
+async fn a_dash_reads_the_prompt_from_stdin() {
     for args in [vec!["run", "-"], vec!["run"]] {
         let model = ScriptedModel::start().await;
         model.reply(message("Read."));
@@ -110,7 +110,7 @@ async fn the_prompt_may_come_from_stdin() {
 }
 
 #[tokio::test]
-async fn notifications_are_printed_as_they_are() {
+async fn json_prints_notifications_as_received() {
     let model = ScriptedModel::start().await;
     model.reply(streamed(&["one ", "two"]));
     let ended = run(&home(&model), &["count", "--json"]).await;
@@ -126,7 +126,7 @@ async fn notifications_are_printed_as_they_are() {
 }
 
 #[tokio::test]
-async fn flags_reach_the_model() {
+async fn flags_reach_the_model_call() {
     let model = ScriptedModel::start().await;
     model.reply(message(r#"{"answer":42}"#));
     let home = home(&model);
@@ -156,7 +156,7 @@ const DOT: &[u8] = &[
 ];
 
 #[tokio::test]
-async fn a_thread_goes_on() {
+async fn resume_continues_a_thread() {
     let model = ScriptedModel::start().await;
     model.reply(message("First.")).reply(message("Second.")).reply(message("Third."));
     let home = home(&model);
@@ -167,14 +167,14 @@ async fn a_thread_goes_on() {
     assert!(second.user_texts().ends_with(&["begin", "go on"]), "{:?}", second.user_texts());
     let ended = output(&mut command(&home, &["threads", "list", "--json"])).await;
     let thread: Value = serde_json::from_str(ended.stdout.trim()).unwrap();
-    // The beginning of its id will do.
+    // A prefix of its id.
     let id = &thread["id"].as_str().unwrap()[..18];
     assert_eq!(run(&home, &["--resume", id, "and on"]).await.stdout, "Third.\n");
     assert!(model.call(2).await.user_texts().ends_with(&["begin", "go on", "and on"]));
 }
 
 #[tokio::test]
-async fn what_is_ephemeral_leaves_nothing() {
+async fn an_ephemeral_thread_is_not_stored() {
     let model = ScriptedModel::start().await;
     model.reply(message("Gone."));
     let home = home(&model);
@@ -204,7 +204,7 @@ async fn a_signal_interrupts_the_turn() {
 }
 
 #[tokio::test]
-async fn whoever_configured_nothing_sees_a_rehearsal() {
+async fn the_rehearsal_model_answers_without_any_configuration() {
     let home = Home::empty();
     let ended = run(&home, &["say hello there", "--sandbox", "read-only"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "hello there\n"), "{}", ended.stderr);

@@ -1,5 +1,5 @@
-//! The TypeScript SDK with this program as its executable. Skipped where node or the SDK is not there: `npm install
-//! --prefix target/sdk --omit=optional @openai/codex-sdk` brings it.
+//! The TypeScript SDK with this program as its executable. Skipped if node or the SDK is not installed: `npm install
+//! --prefix target/sdk --omit=optional @openai/codex-sdk`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::home;
 use crate::common::{LOOMD, in_time};
 
-/// The SDK's entry, and a word about it when it is not there.
+/// The SDK's entry point, or `None` with a line on stderr.
 fn sdk() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
     let entry = target.join("sdk/node_modules/@openai/codex-sdk/dist/index.js");

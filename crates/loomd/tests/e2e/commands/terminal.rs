@@ -1,4 +1,4 @@
-//! `loomd run` at a terminal: wide, narrow, without colour, and with somebody who answers.
+//! `loomd run` at a terminal: wide, narrow, without colour, and with answers typed.
 
 use insta::assert_snapshot;
 use loomd_exec::{Command, Environment, Exit, Process, Size, Started, Stdio};
@@ -10,16 +10,22 @@ use tokio::time::timeout;
 use super::home;
 use crate::common::{LOOMD, in_time};
 
-/// What is typed once the screen ends with this.
-type Typed<'a> = (&'a str, &'a str);
+/// A text that the screen ends with, and what is typed then.
+type TypedAfter<'a> = (&'a str, &'a str);
 
-struct Screen {
+struct TerminalOutput {
     text: String,
     exit: Exit,
 }
 
-/// Runs the program in a terminal of this width to its end.
-async fn at_terminal(home: &Home, cols: u16, env: &[(&str, &str)], args: &[&str], typed: &[Typed<'_>]) -> Screen {
+/// Runs the program to its end in a terminal of this width.
+async fn at_terminal(
+    home: &Home,
+    cols: u16,
+    env: &[(&str, &str)],
+    args: &[&str],
+    typed: &[TypedAfter<'_>],
+) -> TerminalOutput {
     let path = std::env::var("PATH").unwrap_or_default();
     let (codex_home, user) = (home.path().display().to_string(), home.user().display().to_string());
     let own = [("PATH", path.as_str()), ("CODEX_HOME", &codex_home), ("HOME", &user), ("TERM", "xterm")];
@@ -32,7 +38,7 @@ async fn at_terminal(home: &Home, cols: u16, env: &[(&str, &str)], args: &[&str]
     let mut next = typed.next();
     let reading = async {
         loop {
-            // A terminal whose program has ended gives an error.
+            // Reading from a terminal whose process has ended fails.
             let Ok(count @ 1..) = stdout.read(&mut buffer).await else { break };
             bytes.extend_from_slice(&buffer[..count]);
             let text = String::from_utf8_lossy(&bytes);
@@ -48,10 +54,10 @@ async fn at_terminal(home: &Home, cols: u16, env: &[(&str, &str)], args: &[&str]
     let screen = String::from_utf8_lossy(&bytes);
     assert!(ended && next.is_none(), "it ended: {ended}; not typed: {next:?}; the screen: {screen:?}");
     let exit = in_time("the exit of the program", process.wait()).await.unwrap();
-    Screen { text: settled(&String::from_utf8_lossy(&bytes)), exit }
+    TerminalOutput { text: settled(&String::from_utf8_lossy(&bytes)), exit }
 }
 
-/// What stays on the screen: without the line that comes and goes, and with what differs from run to run named.
+/// What stays on the screen: without the status line, and with varying parts replaced by names.
 fn settled(text: &str) -> String {
     let mut pieces = text.split("\r\u{1b}[K");
     let mut left = pieces.next().unwrap_or_default().to_owned();
@@ -156,7 +162,7 @@ async fn a_turn_in_colour() {
 }
 
 #[tokio::test]
-async fn somebody_answers() {
+async fn approvals_are_answered_by_typed_lines() {
     for (typed, exit, made) in [
         (vec![("> ", "y\r")], 0, true),
         (vec![("> ", "s\r")], 0, true),
@@ -177,7 +183,7 @@ async fn somebody_answers() {
 }
 
 #[tokio::test]
-async fn a_secret_is_not_shown_while_it_is_typed() {
+async fn secrets_are_not_echoed() {
     let model = ScriptedModel::start().await;
     let question = |id: &str, secret: bool| {
         json!({ "id": id, "header": "Sign in", "question": format!("Your {id}?"), "isSecret": secret,
@@ -208,7 +214,7 @@ async fn a_secret_is_not_shown_while_it_is_typed() {
 }
 
 #[tokio::test]
-async fn a_change_is_shown_with_the_question_about_it() {
+async fn a_change_is_shown_with_its_approval_question() {
     let model = ScriptedModel::start().await;
     let patch = "*** Begin Patch\n*** Add File: note.txt\n+one\n+two\n*** End Patch";
     model.reply(custom_call("apply_patch", patch, "c")).reply(message("Written."));

@@ -1,24 +1,24 @@
-//! `loomd threads`: finding threads again, looking at them, tidying up.
+//! `loomd threads`: list, show, rename, archive, delete, export.
 
 use loomd_testkit::model::{message, shell};
 use loomd_testkit::{Home, ScriptedModel};
 use serde_json::Value;
 
 use super::{command, home};
-use crate::common::{Ended, output};
+use crate::common::{RunResult, output};
 
-async fn threads(home: &Home, args: &[&str]) -> Ended {
+async fn threads(home: &Home, args: &[&str]) -> RunResult {
     output(&mut command(home, &[&["threads"], args].concat())).await
 }
 
-/// Succeeds, and gives what it prints.
+/// Must succeed; returns its stdout.
 async fn done(home: &Home, args: &[&str]) -> String {
     let ended = threads(home, args).await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
     ended.stdout
 }
 
-/// A thread per prompt, in this order; gives their ids.
+/// Starts a thread per prompt, in this order, and returns their ids.
 async fn started(home: &Home, model: &ScriptedModel, prompts: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for prompt in prompts {
@@ -30,13 +30,13 @@ async fn started(home: &Home, model: &ScriptedModel, prompts: &[&str]) -> Vec<St
     ids
 }
 
-/// The ids that a list shows.
+/// The ids in a list.
 fn listed(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.split("  ").next()).collect()
 }
 
 #[tokio::test]
-async fn threads_are_listed_and_tidied_up() {
+async fn threads_are_listed_renamed_archived_and_deleted() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     assert_eq!(done(&home, &["list"]).await, "no threads in this folder; --all shows those of others\n");
@@ -56,19 +56,16 @@ async fn threads_are_listed_and_tidied_up() {
     assert_eq!(found.iter().map(|thread| &thread["name"]).collect::<Vec<_>>(), ["the first"], "{json}");
 
     let refused = threads(&home, &["delete", first]).await;
-    assert_eq!(
-        (refused.code, refused.stderr.as_str()),
-        (Some(2), "error: deleting needs --yes where nobody can be asked\n")
-    );
+    assert_eq!((refused.code, refused.stderr.as_str()), (Some(2), "error: deleting needs --yes without a terminal\n"));
     done(&home, &["delete", "--yes", first, first]).await;
     assert_eq!(listed(&done(&home, &["list", "--all"]).await), [second]);
     let gone = threads(&home, &["show", "the first"]).await;
     assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.starts_with("Error: no thread has"), "{}", gone.stderr);
+    assert!(gone.stderr.starts_with("Error: unknown thread"), "{}", gone.stderr);
 }
 
 #[tokio::test]
-async fn a_thread_can_be_read_and_taken_along() {
+async fn a_thread_is_shown_and_exported() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let ids = started(&home, &model, &["look for it"]).await;

@@ -1,5 +1,4 @@
-//! What was recorded happens again: a recording of a long thread played by the rehearsal, and stored threads that
-//! are replayed.
+//! Recordings played by the rehearsal model, and stored threads replayed.
 
 mod recorded;
 mod stored;
@@ -10,8 +9,8 @@ use loomd_testkit::model::{
 use loomd_testkit::{Home, ScriptedModel};
 use serde_json::json;
 
-/// A home whose only provider is the scripted model, under the name of the rehearsal: what is played later has the
-/// same name then.
+/// A home whose only provider is the scripted model, named like the rehearsal provider, as the played thread has that
+/// name.
 fn home(model: &ScriptedModel) -> Home {
     let home = Home::empty();
     configure(&home, &format!("base_url = \"{}\"", model.base_url()));
@@ -29,7 +28,7 @@ fn configure(home: &Home, provider: &str) {
     );
 }
 
-/// What the model answers in a turn; every tenth turn is of the same sort.
+/// The model's replies in a turn, with a period of ten turns.
 fn answers(turn: usize) -> Vec<Reply> {
     let call =
         |name: &str, arguments: serde_json::Value| function_call(name, arguments, &format!("call_{turn}_{name}"));

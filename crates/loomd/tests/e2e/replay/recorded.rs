@@ -1,6 +1,6 @@
-//! A recording of fifty turns, played by the rehearsal: clients are told the same, byte by byte. Only ids and times
-//! differ; and as tools run beside the answer that calls them, and a client that lags gets several pieces of a text
-//! as one, what is counted is compared on its own, and neighbouring pieces are joined.
+//! A recording of fifty turns, played by the rehearsal model: clients get the same messages, byte by byte, except ids
+//! and times. Tools run beside the stream that calls them, and a lagging client gets merged deltas; so token counts
+//! are compared on their own, and neighbouring deltas are joined.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::common::launch;
 
 const TURNS: usize = 50;
 
-/// Says the same fifty things.
+/// Runs the fifty turns.
 async fn run(server: &Server, model: Option<&ScriptedModel>) -> Vec<Value> {
     server.initialize().await;
     let thread = server.start_thread(Default::default()).await;
@@ -26,7 +26,7 @@ async fn run(server: &Server, model: Option<&ScriptedModel>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn fifty_turns_are_told_again_byte_by_byte() {
+async fn a_recording_of_fifty_turns_plays_byte_by_byte() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let recording = home.path().join("recording.jsonl");
@@ -34,7 +34,7 @@ async fn fifty_turns_are_told_again_byte_by_byte() {
     assert_eq!(model.unused(), 0, "every answer was asked for");
     empty(&home);
     drop(model);
-    // Now there is nobody to be called.
+    // From here on the scripted model is gone.
     configure(&home, "");
     let again = run(&launch().env("LOOMD_SCENARIO", &recording).stdio(&home), None).await;
     let (told, again) = (plain(told), plain(again));
@@ -45,16 +45,16 @@ async fn fifty_turns_are_told_again_byte_by_byte() {
     assert_eq!(told, again);
 }
 
-/// Files that the first run left are in the way of the second.
+/// Removes the files of the first run.
 fn empty(home: &Home) {
     for entry in std::fs::read_dir(home.work()).unwrap() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
 }
 
-/// What was told of threads, turns and items, and what was counted, each as text.
+/// The messages about threads, turns and items, and those about usage, each as text.
 fn plain(messages: Vec<Value>) -> (Vec<String>, Vec<String>) {
-    let mut names = Names::default();
+    let mut names = IdOrder::default();
     let mut all: Vec<Value> = Vec::new();
     for mut message in messages {
         names.blank(&mut message);
@@ -85,11 +85,11 @@ fn apart(message: &Value) -> Value {
     message
 }
 
-/// Ids by the order in which they turn up.
+/// Replaces ids by their order of appearance.
 #[derive(Default)]
-struct Names(HashMap<String, usize>);
+struct IdOrder(HashMap<String, usize>);
 
-impl Names {
+impl IdOrder {
     fn blank(&mut self, value: &mut Value) {
         match value {
             Value::Array(values) => values.iter_mut().for_each(|value| self.blank(value)),
@@ -99,7 +99,7 @@ impl Names {
                         ("id" | "threadId" | "turnId" | "itemId" | "sessionId", Value::String(id)) => {
                             *value = self.name(id);
                         }
-                        // It holds the id and the time of the thread.
+                        // It contains the id and the time of the thread.
                         ("path", Value::String(path)) if path.ends_with(".jsonl") => *value = json!("(rollout)"),
                         (
                             "createdAt" | "updatedAt" | "startedAtMs" | "completedAtMs" | "durationMs",

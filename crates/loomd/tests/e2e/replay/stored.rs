@@ -1,5 +1,4 @@
-//! `loomd replay`: nothing differs when nothing was changed, whatever happened in the thread, and what was changed
-//! is found.
+//! `loomd replay`: reports no difference for an unchanged thread, and finds changes.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +7,11 @@ use loomd_testkit::{Gate, Home, Launch, ScriptedModel, Server, reference};
 use serde_json::{Value, json};
 
 use super::{answers, home};
-use crate::common::{Ended, initialized, launch, run};
+use crate::common::{RunResult, initialized, launch, run};
 use crate::interchange::{ended, started};
 
-/// Replays a thread; its report, and how the program ended.
-async fn replay(home: &Home, thread: &str, more: &[&str]) -> (Value, Ended) {
+/// Replays a thread; returns its report and the result of the program.
+async fn replay(home: &Home, thread: &str, more: &[&str]) -> (Value, RunResult) {
     let ended = run(home, &[&["replay", thread, "--json"], more].concat()).await;
     let report = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     (report, ended)
@@ -28,7 +27,7 @@ async fn check_same(home: &Home, thread: &str, more: &[&str], replayed: usize) -
     report
 }
 
-/// The file of a thread, which nobody has loaded.
+/// The rollout path of a thread that is not loaded.
 async fn file(server: &Server, thread: &str) -> PathBuf {
     let read = server.request("thread/read", json!({ "threadId": thread })).await.expect("a thread");
     server.request("thread/unsubscribe", json!({ "threadId": thread })).await.expect("it can be left");
@@ -42,7 +41,7 @@ fn alter(file: &Path, from: &str, to: &str) {
 }
 
 #[tokio::test]
-async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
+async fn fifty_turns_replay_without_difference_and_changes_are_found() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let recording = home.path().join("recording.jsonl");
@@ -60,10 +59,10 @@ async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
 
     check_same(&home, &thread, &[], 50).await;
     check_same(&home, &thread[..13], &["--recording", &recording.to_string_lossy()], 50).await;
-    // Nothing was done for it.
+    // The model was not called.
     assert_eq!((std::fs::read(&file).unwrap() == before, model.calls().len(), note.exists()), (true, calls, false));
 
-    // What a tool gave back, on either side.
+    // A tool's output, in the item and in the history.
     let output = r#"Output:\n22\n"#;
     alter(&file, output, r#"Output:\n23\n"#);
     let (report, ended) = replay(&home, &thread, &[]).await;
@@ -73,7 +72,7 @@ async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
     alter(&file, r#""aggregated_output":"22\n""#, r#""aggregated_output":"23\n""#);
     assert_eq!(replay(&home, &thread, &[]).await.0["difference"]["turn"], json!(23));
 
-    // What the model said, as it is shown and as the model knows it.
+    // A message, in the item and in the history.
     for (from, to) in [
         (r#""message":"Several pieces, turn 30.""#, r#""message":"Several pieces, turn 31.""#),
         (r#""text":"Several pieces, turn 30.""#, r#""text":"Several pieces, turn 31.""#),
@@ -83,7 +82,7 @@ async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
         let (report, _) = replay(&home, &thread, &[]).await;
         assert_eq!(report["difference"]["turn"], json!(31), "{report:#}");
     }
-    // The same on both sides: only a recording knows.
+    // The same change in both: only a recording shows it.
     std::fs::write(&file, &before).unwrap();
     let text = String::from_utf8(before.clone()).unwrap();
     std::fs::write(&file, text.replace("pieces, turn 30.", "pieces, turn 31.")).unwrap();
@@ -91,7 +90,7 @@ async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
     let (report, _) = replay(&home, &thread, &["--recording", &recording.to_string_lossy()]).await;
     assert_eq!(report["difference"]["turn"], json!(31), "{report:#}");
 
-    // For people.
+    // As text.
     std::fs::write(&file, &before).unwrap();
     alter(&file, output, r#"Output:\n23\n"#);
     let ended = run(&home, &["replay", &thread]).await;
@@ -102,14 +101,14 @@ async fn fifty_turns_are_replayed_and_what_was_altered_is_found() {
 }
 
 #[tokio::test]
-async fn whatever_happened_in_a_thread_happens_again() {
+async fn steers_interrupts_compactions_and_rollbacks_replay_without_difference() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let server = initialized(&home).await;
     let thread = server.start_thread(Default::default()).await.id;
     let params = json!({ "threadId": thread });
 
-    // Steered before the answer, and while a command runs.
+    // Steered before the first answer, and during a command.
     let gate = Gate::new();
     model
         .reply(message("First.").after(&gate))
@@ -131,21 +130,21 @@ async fn whatever_happened_in_a_thread_happens_again() {
     model.reply(message("I wait.").then(shell("sleep 30")));
     interrupted(&server, &thread, "item/started").await;
 
-    // Summarised.
+    // Compacted.
     model.reply(message("It was about numbers."));
     server.request("thread/compact/start", params.clone()).await.expect("a turn");
     server.turn_completed(&thread).await;
     model.reply(streamed(&["Go", " on."]));
     server.run_turn(&thread, "and?").await;
 
-    // Taken back, and said otherwise.
+    // Rolled back, and continued otherwise.
     model.reply(message("Never mind."));
     server.run_turn(&thread, "forget this").await;
     server.request("thread/rollback", json!({ "threadId": thread, "numTurns": 1 })).await.expect("taken back");
     model.reply(message("Fine."));
     server.run_turn(&thread, "remember this").await;
 
-    // What cannot be replayed is copied.
+    // A review is copied.
     server.request("thread/shellCommand", json!({ "threadId": thread, "command": "echo mine" })).await.expect("a turn");
     server.turn_completed(&thread).await;
     model.reply(message("{\"findings\":[],\"overall_explanation\":\"Fine.\"}"));
@@ -153,7 +152,7 @@ async fn whatever_happened_in_a_thread_happens_again() {
     server.request("review/start", review).await.expect("a review");
     server.turn_completed(&thread).await;
 
-    // Another folder, and what it is for.
+    // Another folder, with its instructions.
     model.reply(message("Moved."));
     let other = home.work().join("other");
     std::fs::create_dir(&other).unwrap();
@@ -177,10 +176,10 @@ async fn whatever_happened_in_a_thread_happens_again() {
     }
 }
 
-/// Summaries that nobody asked for, a window that is full, terminals in the background, tools of the client, and what
-/// was shown before a stream broke for good.
+/// Automatic compaction, a full context window, background terminals, dynamic tools, and partial text before a stream
+/// that stays broken.
 #[tokio::test]
-async fn what_a_thread_did_by_itself_it_does_again() {
+async fn automatic_compaction_and_background_terminals_replay_without_difference() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
     let config = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
@@ -196,7 +195,7 @@ async fn what_a_thread_did_by_itself_it_does_again() {
     let took = |input: u64| completed(Usage { input, cached: 0, output: 5, reasoning: 0 });
     let call = |name: &str, arguments: Value, id: &str| function_call(name, arguments, id);
 
-    // Full before the next turn, then in the middle of one.
+    // The window is full before the next turn, then in the middle of one.
     model.reply(message("A lot.").then(took(60_000)));
     server.run_turn(&thread, "one").await;
     model.reply(message("Summary one.")).reply(call("weather", json!({}), "c1").then(took(70_000)));
@@ -223,7 +222,7 @@ async fn what_a_thread_did_by_itself_it_does_again() {
         .reply(message("It ended."));
     server.run_turn(&thread, "four").await;
 
-    // It breaks off for good, and then there is no more room.
+    // The stream stays broken, and then the window is full.
     let begun = || added(json!({ "type": "message", "role": "assistant", "id": "msg_b", "content": [] }));
     (0..3).for_each(|try_| _ = model.reply(begun().then(text_delta(&format!("half {try_}"))).close()));
     server.run_turn(&thread, "five").await;
@@ -235,14 +234,14 @@ async fn what_a_thread_did_by_itself_it_does_again() {
     file(&server, &thread).await;
 
     check_same(&home, &thread, &[], 7).await;
-    // What holds in every project has changed since.
+    // The global instructions have changed since.
     home.write("AGENTS.md", "Be long.");
     let (report, _) = replay(&home, &thread, &[]).await;
     assert_eq!(report["difference"]["turn"], 1, "{report:#}");
     check_same(&home, &thread, &["--without-situation"], 7).await;
 }
 
-/// It says other words of the situation, and the same of everything else.
+/// Its context messages differ; everything else is the same.
 #[tokio::test]
 async fn threads_of_the_reference_are_replayed() {
     let Some(reference) = reference(env!("CARGO_TARGET_TMPDIR")) else { return };
@@ -251,7 +250,7 @@ async fn threads_of_the_reference_are_replayed() {
     let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;
     let thread = theirs.request("thread/start", json!({ "persistExtendedHistory": true })).await.expect("a thread");
     let thread = thread["thread"]["id"].as_str().unwrap().to_owned();
-    // Without reasoning itself, of which it keeps nothing for showing.
+    // Without reasoning items, which its rollouts do not keep.
     let turns = [0, 2, 4, 6, 7, 9, 10];
     for turn in turns {
         answers(turn).into_iter().for_each(|answer| _ = model.reply(answer));
@@ -275,7 +274,7 @@ async fn steer(server: &Server, thread: &str, turn: &str, text: &str) {
     server.request("turn/steer", params).await.expect("it runs");
 }
 
-/// A turn that is stopped when something has been told of it.
+/// A turn that is interrupted after the first notification with this method.
 async fn interrupted(server: &Server, thread: &str, when: &str) {
     let turn = server.start_turn(thread, "go on").await.id;
     let about = |told: &Value| {
@@ -287,11 +286,11 @@ async fn interrupted(server: &Server, thread: &str, when: &str) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_replayed_is_said() {
+async fn an_unreplayable_thread_is_an_error() {
     let home = Home::empty();
     let ended = run(&home, &["replay", "nobody"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("no thread has an id that begins with `nobody`"), "{ended:?}");
+    assert!(ended.stderr.contains("no id starts with `nobody`"), "{ended:?}");
     let ended = run(&home, &["replay", "last", "--recording", "/nowhere"]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("cannot read /nowhere"), "{ended:?}");
 }

@@ -1,4 +1,4 @@
-//! What words come to.
+//! Prompts and the steps that they parse to.
 
 use super::*;
 
@@ -15,17 +15,18 @@ fn added(path: &str, lines: &str) -> Step {
 }
 
 #[test]
-fn commands() {
+fn command_verbs_run_shell_commands() {
     check("run `ls -l; echo. then`", &[ran("ls -l; echo. then")]);
     check("Please run ls.", &[ran("ls")]);
     check("User: run ls", &[ran("ls")]);
     check("Run: cargo test", &[ran("cargo test")]);
     check("run ls .", &[ran("ls .")]);
     check("run:\n```sh\na\nb\n```\nsay ok", &[ran("a\nb"), Step::say("ok")]);
-    let doing = |command: &str, background, escalated| Doing::Run { command: command.into(), background, escalated };
-    check("run `cat` in the background", &[Step::Call(doing("cat", true, false))]);
-    check("run `id` without the sandbox.", &[Step::Call(doing("id", false, true))]);
-    check("type hello", &[Step::Call(Doing::Type("hello\n".into()))]);
+    let action =
+        |command: &str, background, escalated| ToolAction::Run { command: command.into(), background, escalated };
+    check("run `cat` in the background", &[Step::Call(action("cat", true, false))]);
+    check("run `id` without the sandbox.", &[Step::Call(action("id", false, true))]);
+    check("type hello", &[Step::Call(ToolAction::Type("hello\n".into()))]);
     check("read my notes.txt", &[ran("cat 'my notes.txt'")]);
     check("read file a.txt, then list src", &[ran("cat a.txt"), ran("ls src")]);
     check("list", &[ran("ls")]);
@@ -33,7 +34,7 @@ fn commands() {
 }
 
 #[test]
-fn files() {
+fn file_verbs_become_patches_and_commands() {
     check("write a.txt with hello", &[added("a.txt", "+hello")]);
     check("write the file `a b.txt` with \"one\\ntwo\"", &[added("a b.txt", "+one\n+two")]);
     check("create file a.txt:\n```\none\n\ntwo\n```", &[added("a.txt", "+one\n+\n+two")]);
@@ -47,7 +48,7 @@ fn files() {
 }
 
 #[test]
-fn talking() {
+fn message_verbs_keep_their_text() {
     check("say Hello. How are you? Fine; thanks.", &[Step::say("Hello. How are you? Fine; thanks.")]);
     check("say \"then; run `x`\"", &[Step::say("then; run `x`")]);
     let comment = Step::Say { text: "I look".into(), phase: Some(MessagePhase::Commentary) };
@@ -59,7 +60,7 @@ fn talking() {
 }
 
 #[test]
-fn tools() {
+fn tool_verbs_become_tool_calls() {
     let plan = json!({ "plan": [{ "step": "a", "status": "in_progress" }, { "step": "b", "status": "pending" }] });
     check("plan a, b", &[Step::call("update_plan", plan.clone())]);
     check("plan:\n```\n- a\n- b\n```", &[Step::call("update_plan", plan)]);
@@ -76,17 +77,17 @@ fn tools() {
         &[Step::call("f", json!({ "a": "x; y" })), Step::call("g", json!({}))],
     );
     check("call f with nonsense", &[Step::call("f", json!("nonsense"))]);
-    check("call custom c with text", &[Step::Call(Doing::Custom { name: "c".into(), input: "text".into() })]);
+    check("call custom c with text", &[Step::Call(ToolAction::Custom { name: "c".into(), input: "text".into() })]);
     check("spawn an agent to \"say hi\"", &[Step::call("spawn_agent", json!({ "message": "say hi" }))]);
-    check("wait for agents; close agent", &[Step::Call(Doing::WaitAgents), Step::Call(Doing::CloseAgent)]);
+    check("wait for agents; close agent", &[Step::Call(ToolAction::WaitAgents), Step::Call(ToolAction::CloseAgent)]);
     let query = Some("rust".to_owned());
     check("search the web for rust", &[web(ResponsesApiWebSearchAction::Search { queries: None, query })]);
     check("run `a`; also run `b`", &[ran("a"), Step::Also, ran("b")]);
 }
 
 #[test]
-fn the_rest() {
-    let fail = |words: &str, times| Step::Fail { error: Box::new(failures::named(words).unwrap()), times };
+fn failures_repeats_and_usage_parse_and_plain_text_does_not() {
+    let fail = |words: &str, times| Step::Fail { error: Box::new(failures::by_name(words).unwrap()), times };
     check("fail with overloaded", &[fail("overloaded", None)]);
     check("fail with status 502 twice then say ok", &[fail("status 502", Some(2)), Step::say("ok")]);
     check("repeat 2 times: run `a`", &[ran("a"), ran("a")]);

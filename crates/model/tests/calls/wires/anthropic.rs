@@ -1,10 +1,10 @@
-//! What only Anthropic Messages have.
+//! Behaviour of Anthropic Messages only.
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, ModelEvent, Reasoning};
 use loomd_protocol::{ReasoningEffort, ReasoningSummary};
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::{Reply, event};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::super::{call, session, session_of};
 use super::{provider, reply, request_with_tools, seen};
 
 #[tokio::test]
-async fn a_key_is_sent_with_the_version() {
+async fn requests_carry_key_and_api_version() {
     let model = ScriptedModel::start().await;
     let config = ModelProvider { env_key: Some("KEY".into()), ..provider(WireApi::Anthropic, &model) };
     let env = |name: &str| (name == "KEY").then(|| "sk-ant".to_owned());
@@ -26,7 +26,7 @@ async fn a_key_is_sent_with_the_version() {
 }
 
 #[tokio::test]
-async fn thinking_goes_back_as_it_came() {
+async fn thinking_is_sent_back_with_its_signature() {
     let model = ScriptedModel::start().await;
     let redacted = event(&json!({ "type": "content_block_start", "index": 0,
         "content_block": { "type": "redacted_thinking", "data": "DATA" } }))
@@ -47,7 +47,7 @@ async fn thinking_goes_back_as_it_came() {
     assert_eq!(error, None);
     for event in events {
         if let ModelEvent::ItemDone { item, .. } = event {
-            // As a rollout keeps it.
+            // As a rollout stores it.
             let stored = serde_json::to_string(&item).unwrap();
             request.input.extend(InputItem::new(&serde_json::from_str(&stored).unwrap()));
         }
@@ -63,7 +63,7 @@ async fn thinking_goes_back_as_it_came() {
         { "type": "tool_use", "id": "c1", "name": "run", "input": { "cmd": "ls" } },
     ]});
     assert_eq!(body["messages"][1], expected);
-    // Another wire never sees it.
+    // Other wires are not sent it.
     let mut other = super::session_over(WireApi::Responses, &model);
     call(&mut other, &request).await;
     let kinds: Vec<_> =
@@ -72,7 +72,7 @@ async fn thinking_goes_back_as_it_came() {
 }
 
 #[tokio::test]
-async fn models_are_told_to_think_in_their_own_way() {
+async fn thinking_is_requested_as_the_model_supports_it() {
     let reasoning = |effort: &str, summary: Option<ReasoningSummary>| {
         Some(Reasoning { effort: Some(ReasoningEffort::from(effort.to_owned())), summary })
     };
@@ -109,7 +109,7 @@ async fn models_are_told_to_think_in_their_own_way() {
 }
 
 #[tokio::test]
-async fn a_model_that_has_not_thought_so_far_does_not_begin_between_its_calls() {
+async fn budget_thinking_is_not_requested_after_calls_without_thinking() {
     let model = ScriptedModel::start().await;
     let effort = Some(ReasoningEffort::Low);
     let mut request = loomd_model::Request {
@@ -132,7 +132,7 @@ async fn a_model_that_has_not_thought_so_far_does_not_begin_between_its_calls() 
 }
 
 #[tokio::test]
-async fn somebody_always_speaks_first_and_last() {
+async fn a_user_message_is_always_first_and_last() {
     let model = ScriptedModel::start().await;
     let mut request = request_with_tools();
     request.input = vec![InputItem::new(&super::super::assistant("m", "Where was I?")).unwrap()];
@@ -143,7 +143,7 @@ async fn somebody_always_speaks_first_and_last() {
 }
 
 #[tokio::test]
-async fn a_conversation_with_calls_brings_their_tools_and_thoughts_alone_are_no_turn() {
+async fn past_calls_bring_their_tools_and_thinking_alone_is_dropped() {
     let model = ScriptedModel::start().await;
     let mut request = super::super::request(&["hi"]);
     for item in [
@@ -163,7 +163,7 @@ async fn a_conversation_with_calls_brings_their_tools_and_thoughts_alone_are_no_
 }
 
 #[tokio::test]
-async fn blocks_that_come_with_the_start_of_a_message_count() {
+async fn content_blocks_in_message_start_are_read() {
     let model = ScriptedModel::start().await;
     let content = json!([{ "type": "text", "text": "I look." }, { "type": "tool_use", "id": "c1", "name": "run", "input": { "cmd": "ls" } }]);
     let stream = event(&json!({ "type": "message_start", "message": { "id": "m", "content": content } }))

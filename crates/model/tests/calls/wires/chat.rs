@@ -1,10 +1,10 @@
-//! What only Chat Completions have.
+//! Behaviour of Chat Completions only.
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, Request};
 use loomd_testkit::ScriptedModel;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::Reply;
-use loomd_testkit::model::Say::*;
 use loomd_testkit::model::chat::{DONE, chunk, finish};
 use loomd_testkit::model::event;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::{call, request, session, session_of};
 use super::{provider, reply, request_with_tools, seen};
 
-/// What is seen of a stream of chunks.
+/// Checks the events of a stream of chunks.
 async fn check(stream: &str, expected: &[&str]) {
     let model = ScriptedModel::start().await;
     model.reply(Reply::raw(stream));
@@ -23,7 +23,7 @@ async fn check(stream: &str, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn reasoning_comes_in_many_ways() {
+async fn reasoning_is_read_from_every_known_field() {
     let stop = finish("stop");
     let expected = ["+reasoning", "think hm", "=reasoning hm", "+message", "text a", "=message a", "done"];
     for thought in [
@@ -40,7 +40,7 @@ async fn reasoning_comes_in_many_ways() {
 }
 
 #[tokio::test]
-async fn calls_are_told_apart_however_they_are_numbered() {
+async fn tool_calls_are_distinguished_by_index_or_id() {
     let call = |call: Value| chunk(json!({ "tool_calls": [call] }));
     let function = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let expected = [r#"=call run {"a":1} x1"#, r#"=call run {"b":2} x2"#, "done"];
@@ -50,13 +50,13 @@ async fn calls_are_told_apart_however_they_are_numbered() {
             + &call(json!({ "index": 0, "id": "x1", "function": function("run", "{\"a\"".into()) }))
             + &call(json!({ "index": 1, "function": { "arguments": ":2}" } }))
             + &call(json!({ "index": 0, "function": { "arguments": ":1}" } })),
-        // All have the same index, and come whole.
+        // All have the same index, and arrive whole.
         call(json!({ "index": 0, "id": "x1", "function": function("run", "{\"a\":1}".into()) }))
             + &call(json!({ "index": 0, "id": "x2", "function": function("run", "{\"b\":2}".into()) })),
         // None has an index; arguments are objects.
         call(json!({ "id": "x1", "function": function("run", json!({ "a": 1 })) }))
             + &call(json!({ "id": "x2", "function": function("run", json!({ "b": 2 })) })),
-        // Id and name come again with every piece.
+        // Id and name are repeated with every fragment.
         call(json!({ "index": 0, "id": "x1", "function": function("run", "{\"a\"".into()) }))
             + &call(json!({ "index": 0, "id": "x1", "function": function("run", ":1}".into()) }))
             + &call(json!({ "index": 1, "id": "x2", "function": function("run", "{\"b\":2}".into()) })),
@@ -66,7 +66,7 @@ async fn calls_are_told_apart_however_they_are_numbered() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_id_of_its_own_gets_one() {
+async fn a_call_with_a_missing_or_used_id_gets_a_new_one() {
     let model = ScriptedModel::start().await;
     let calls = |ids: [&str; 2]| {
         let call =
@@ -98,7 +98,7 @@ async fn a_call_without_an_id_of_its_own_gets_one() {
 }
 
 #[tokio::test]
-async fn usage_and_the_end_come_in_many_ways() {
+async fn usage_and_finish_are_read_in_every_known_form() {
     let text = chunk(json!({ "content": "a" }));
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 2 });
     let with_reason = |more: Value| {
@@ -121,7 +121,7 @@ async fn usage_and_the_end_come_in_many_ways() {
 }
 
 #[tokio::test]
-async fn what_a_provider_wants_back_it_gets_back() {
+async fn reasoning_is_sent_back_as_the_provider_requires() {
     let model = ScriptedModel::start().await;
     let piece = |text: &str| json!({ "reasoning_details": [{ "type": "reasoning.text", "text": text, "index": 0 }] });
     let sealed = json!({ "reasoning_details": [{ "type": "reasoning.text", "signature": "S", "index": 0 }] });
@@ -143,7 +143,7 @@ async fn what_a_provider_wants_back_it_gets_back() {
 }
 
 #[tokio::test]
-async fn thoughts_between_calls_go_back_until_the_user_speaks() {
+async fn reasoning_between_calls_is_sent_back_until_the_next_user_message() {
     let model = ScriptedModel::start().await;
     model.reply(reply(WireApi::Chat, &[Think(&["hm"]), Call("run", "{}", "c1")]));
     let mut session = session(&provider(WireApi::Chat, &model));
@@ -158,7 +158,7 @@ async fn thoughts_between_calls_go_back_until_the_user_speaks() {
     assert_eq!((thought(1).await, thought(2).await), (Some("hm".into()), None));
 }
 
-/// One answer, which becomes part of the conversation.
+/// Appends one response to the conversation.
 async fn answer(session: &mut loomd_model::Session, request: &mut Request) {
     let (events, error) = call(session, request).await;
     assert_eq!(error, None);
@@ -170,7 +170,7 @@ async fn answer(session: &mut loomd_model::Session, request: &mut Request) {
 }
 
 #[tokio::test]
-async fn providers_get_what_they_ask_for() {
+async fn requests_follow_the_quirks_of_the_provider() {
     let history = || {
         let mut request = request_with_tools();
         for item in [

@@ -1,11 +1,11 @@
-//! Every way a call can fail, over every wire: what it means is the same.
+//! Every way in which a call can fail: the result is the same over every wire.
 
 use std::time::Duration;
 
 use loomd_config::config_toml::WireApi;
 use loomd_model::ModelError;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::{Reply, event, hang_up, status};
 use serde_json::{Value, json};
 
@@ -19,18 +19,18 @@ async fn failure(wire: WireApi, reply: Reply) -> ModelError {
     error.expect("the call fails")
 }
 
-/// What programs are told, and whether another try makes sense.
+/// The error code for clients, and whether the call is retryable.
 fn meaning(error: &ModelError) -> (Value, bool) {
     (serde_json::to_value(error.info()).unwrap(), error.retryable())
 }
 
-/// The body of a refusal in each wire's words.
+/// The body of an error response in the form of each wire.
 fn body(wire: WireApi, kind: &str, message: &str) -> Value {
     scripted(wire).refusal(kind, message)
 }
 
 #[tokio::test]
-async fn refusals_mean_the_same_everywhere() {
+async fn error_statuses_map_alike_on_every_wire() {
     let http = |status: u16| json!({ "httpConnectionFailed": { "httpStatusCode": status } });
     let limited = json!({ "responseTooManyFailedAttempts": { "httpStatusCode": 429 } });
     for (code, info, retryable) in [
@@ -55,7 +55,7 @@ async fn refusals_mean_the_same_everywhere() {
 }
 
 #[tokio::test]
-async fn the_users_own_trouble_is_told_apart() {
+async fn context_overflow_bad_images_and_quota_are_recognised() {
     use WireApi::{Anthropic, Chat};
     for (wire, code, body, info) in [
         (Chat, 400, json!({ "error": { "code": "context_length_exceeded" } }), "contextWindowExceeded"),
@@ -106,7 +106,7 @@ async fn the_users_own_trouble_is_told_apart() {
 }
 
 #[tokio::test]
-async fn the_reason_is_told_wherever_it_stands() {
+async fn the_providers_message_is_found_in_every_known_form() {
     for (body, message) in [
         (json!({ "error": { "message": "why" } }), "why"),
         (json!({ "error": "why" }), "why"),
@@ -125,7 +125,7 @@ async fn the_reason_is_told_wherever_it_stands() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_asked_for_is_told() {
+async fn retry_after_is_reported_in_the_details() {
     for wire in WIRES {
         for (header, value, delay) in
             [("retry-after", "7", Duration::from_secs(7)), ("retry-after-ms", "250", Duration::from_millis(250))]
@@ -137,7 +137,7 @@ async fn a_wait_that_is_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn streams_break() {
+async fn broken_streams_are_retryable_errors() {
     let broken = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
     for wire in WIRES {
         for (says, message) in [
@@ -151,7 +151,7 @@ async fn streams_break() {
         }
         let error = failure(wire, hang_up()).await;
         assert_eq!(meaning(&error), (json!({ "httpConnectionFailed": { "httpStatusCode": null } }), true), "{wire:?}");
-        // An error where a stream should be.
+        // An error in place of a stream.
         let error = failure(wire, status(200, body(wire, "server_error", "it broke"))).await;
         assert_eq!(
             (meaning(&error), error.message()),
@@ -162,7 +162,7 @@ async fn streams_break() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_as_long_as_it_may_be_is_not_tried_again() {
+async fn a_response_cut_at_the_output_limit_is_not_retryable() {
     for wire in WIRES {
         let model = ScriptedModel::start().await;
         let says = [Text(&["a"]), Length, Took { input: 100, cached: 40, output: 20, reasoning: 7 }];
@@ -182,7 +182,7 @@ async fn an_answer_that_is_as_long_as_it_may_be_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn an_error_without_a_type_in_a_stream_is_found() {
+async fn an_untyped_error_event_is_reported() {
     for wire in WIRES {
         let event = "data: {\"error\":{\"code\":null,\"message\":\"it broke\"}}\n\n";
         let error = failure(wire, Reply::raw(event)).await;
@@ -193,7 +193,7 @@ async fn an_error_without_a_type_in_a_stream_is_found() {
 }
 
 #[tokio::test]
-async fn a_page_in_place_of_a_stream_is_named() {
+async fn an_html_page_in_place_of_a_stream_is_named() {
     for wire in WIRES {
         let error = failure(wire, status(200, json!("<html><title>Sign in</title></html>"))).await;
         assert!(error.message().contains("the answer is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
@@ -202,7 +202,7 @@ async fn a_page_in_place_of_a_stream_is_named() {
 }
 
 #[tokio::test]
-async fn a_model_may_decline() {
+async fn a_declined_request_is_reported_with_its_reason() {
     let event = |value: Value| event(&value);
     let details = json!({ "type": "refusal", "category": "cyber", "explanation": "No." });
     let stream = event(json!({ "type": "message_start", "message": { "id": "m" } }))
@@ -219,7 +219,7 @@ async fn a_model_may_decline() {
 }
 
 #[tokio::test]
-async fn nonsense_in_a_stream_does_no_harm() {
+async fn garbage_in_a_stream_is_skipped() {
     for wire in [WireApi::Chat, WireApi::Anthropic] {
         let nonsense = "data: {\n\ndata: 5\n\ndata: {\"choices\":5,\"type\":[]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{}]}}]}\n\n\
             data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"x\"}}\n\n\

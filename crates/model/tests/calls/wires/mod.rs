@@ -1,5 +1,5 @@
-//! What an agent needs from a model, over each of the remote wires: one table of behaviours, each said in the
-//! words of every wire by a scripted server, each seen as the same events.
+//! What an agent needs from a model, over each of the remote wires: one table of behaviours. A scripted server sends
+//! each in the form of every wire, and all must decode to the same events.
 
 mod anthropic;
 mod chat;
@@ -9,7 +9,7 @@ mod requests;
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
 use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
-use loomd_testkit::model::Say::{self, *};
+use loomd_testkit::model::ModelOutput::{self, *};
 use loomd_testkit::model::{Reply, Wire, status};
 use loomd_testkit::{Gate, ScriptedModel};
 use serde_json::json;
@@ -19,11 +19,11 @@ use super::{call, config, request, session};
 
 pub const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
 
-pub fn reply(wire: WireApi, says: &[Say]) -> Reply {
+pub fn reply(wire: WireApi, says: &[ModelOutput]) -> Reply {
     scripted(wire).reply(says)
 }
 
-/// As scripts call it.
+/// The wire of the scripted server.
 pub fn scripted(wire: WireApi) -> Wire {
     match wire {
         WireApi::Responses => Wire::Responses,
@@ -40,7 +40,7 @@ fn session_over(wire: WireApi, model: &ScriptedModel) -> Session {
     session(&provider(wire, model))
 }
 
-/// With a function and a tool that takes free text.
+/// Offers a function and a tool that takes free text.
 pub fn request_with_tools() -> Request {
     let parameters = json!({ "type": "object", "properties": { "cmd": { "type": "string" } } });
     let tools = vec![
@@ -51,7 +51,7 @@ pub fn request_with_tools() -> Request {
     Request { tools: Arc::new(Tools::new(tools)), parallel_tool_calls: true, ..request(&["hi"]) }
 }
 
-/// An event in a word or two, the same for all wires: ids and the place of reasoning aside.
+/// Describes an event in a word or two, without what differs between wires: ids, and the kind of reasoning.
 fn seen(event: &ModelEvent) -> Option<String> {
     Some(match event {
         ModelEvent::ItemAdded { item, .. } => format!("+{}", kind(item)?),
@@ -103,8 +103,8 @@ fn whole(item: &ResponseItem) -> String {
     }
 }
 
-/// Every wire says it, and every time the same is seen.
-async fn check(says: &[Say], expected: &[&str]) {
+/// Checks that every wire decodes to these events.
+async fn check(says: &[ModelOutput], expected: &[&str]) {
     for wire in WIRES {
         for drip in [false, true] {
             let model = ScriptedModel::start().await;
@@ -120,47 +120,47 @@ async fn check(says: &[Say], expected: &[&str]) {
 const DONE: &str = "done 10/0 5/0 15";
 
 #[tokio::test]
-async fn text() {
+async fn a_message_is_decoded() {
     check(&[Text(&["Hello"])], &["+message", "text Hello", "=message Hello", DONE]).await;
 }
 
 #[tokio::test]
-async fn text_in_pieces() {
+async fn a_message_in_fragments_is_joined() {
     let events = ["+message", "text Hel", "text lo, ", "text wörld \"😀\"\n", "=message Hello, wörld \"😀\"\n", DONE];
     check(&[Text(&["Hel", "lo, ", "wörld \"😀\"\n"])], &events).await;
 }
 
 #[tokio::test]
-async fn one_tool() {
+async fn a_tool_call_is_decoded() {
     let says = [Call("run", r#"{"cmd":"ls"}"#, "c1")];
     check(&says, &[r#"=call run {"cmd":"ls"} c1"#, DONE]).await;
 }
 
 #[tokio::test]
-async fn text_and_a_tool() {
+async fn a_message_before_a_tool_call_is_closed_first() {
     let says = [Text(&["I look."]), Call("run", r#"{"cmd":"ls"}"#, "c1")];
     check(&says, &["+message", "text I look.", "=message I look.", r#"=call run {"cmd":"ls"} c1"#, DONE]).await;
 }
 
 #[tokio::test]
-async fn parallel_tools() {
+async fn parallel_tool_calls_keep_their_order() {
     let says = [Call("run", r#"{"cmd":"a"}"#, "c1"), Call("run", r#"{"cmd":"b"}"#, "c2"), Call("run", "{}", "c3")];
     check(&says, &[r#"=call run {"cmd":"a"} c1"#, r#"=call run {"cmd":"b"} c2"#, "=call run {} c3", DONE]).await;
 }
 
 #[tokio::test]
-async fn tools_that_take_text() {
+async fn free_text_tools_become_custom_calls() {
     let says = [Custom("patch", "*** Begin\n\"x\"\n*** End", "c1")];
     check(&says, &["=custom patch *** Begin\n\"x\"\n*** End c1", DONE]).await;
 }
 
 #[tokio::test]
-async fn a_tool_that_was_not_offered() {
+async fn an_unknown_tool_name_is_passed_on() {
     check(&[Call("strange", "{}", "c1")], &["=call strange {} c1", DONE]).await;
 }
 
 #[tokio::test]
-async fn reasoning() {
+async fn reasoning_precedes_the_message() {
     let says = [Think(&["Let me ", "see."]), Text(&["Yes."]), Call("run", "{}", "c1")];
     let events = [
         "+reasoning",
@@ -177,13 +177,13 @@ async fn reasoning() {
 }
 
 #[tokio::test]
-async fn usage() {
+async fn token_usage_is_reported() {
     let says = [Text(&["x"]), Took { input: 100, cached: 40, output: 20, reasoning: 7 }];
     check(&says, &["+message", "text x", "=message x", "done 100/40 20/7 120"]).await;
 }
 
 #[tokio::test]
-async fn an_answer_may_come_whole() {
+async fn a_non_streaming_response_is_read() {
     let call = json!({ "name": "run", "arguments": "{\"cmd\":\"ls\"}" });
     for (wire, body) in [
         (
@@ -217,7 +217,7 @@ async fn an_answer_may_come_whole() {
 }
 
 #[tokio::test]
-async fn keep_alives_mean_nothing() {
+async fn keep_alive_comments_are_ignored() {
     check(&[Ping, Text(&["x"]), Ping], &["+message", "text x", "=message x", DONE]).await;
 }
 
@@ -236,7 +236,7 @@ async fn a_dropped_stream_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_request_is_tried_again_before_its_answer_begins() {
+async fn a_request_is_retried_before_its_response_begins() {
     for wire in WIRES {
         let model = ScriptedModel::start().await;
         let broken = || status(503, json!({ "error": { "message": "later" } })).header("retry-after", "0");
@@ -248,7 +248,7 @@ async fn a_request_is_tried_again_before_its_answer_begins() {
 }
 
 #[tokio::test]
-async fn one_connection_serves_many_calls() {
+async fn calls_reuse_one_connection() {
     for wire in WIRES {
         let model = ScriptedModel::start().await;
         let proxy = super::faults::Relay::start().await;

@@ -1,4 +1,4 @@
-//! What each wire makes of the same request.
+//! The bodies that each wire sends for the same request.
 
 use loomd_config::config_toml::WireApi;
 use loomd_model::{InputItem, Reasoning, Request};
@@ -50,7 +50,7 @@ fn conversation() -> Request {
 }
 
 #[tokio::test]
-async fn chat() {
+async fn a_chat_body_maps_every_item() {
     let run = json!({ "name": "run", "description": "Runs.", "parameters": { "type": "object", "properties": { "cmd": { "type": "string" } } } });
     let input = json!({ "type": "string", "description": "The whole input, as free text." });
     let patch = json!({ "name": "patch", "description": "Patches.", "parameters": {
@@ -83,7 +83,7 @@ async fn chat() {
 }
 
 #[tokio::test]
-async fn anthropic() {
+async fn a_messages_body_maps_every_item() {
     let text = |text: &str| json!({ "type": "text", "text": text });
     let marked = |mut block: Value| {
         block["cache_control"] = json!({ "type": "ephemeral" });
@@ -123,7 +123,7 @@ async fn anthropic() {
 }
 
 #[tokio::test]
-async fn what_is_not_asked_for_is_not_said() {
+async fn unset_options_are_not_sent() {
     let plain = request(&["hi"]);
     let members = |body: &Value| body.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(members(&sent(WireApi::Chat, &plain).await), ["model", "messages", "stream", "stream_options"]);
@@ -134,12 +134,12 @@ async fn what_is_not_asked_for_is_not_said() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_one_provider_goes_on_with_every_other() {
+async fn a_conversation_continues_on_every_other_wire() {
     for from in WIRES {
         for to in WIRES {
             let model = ScriptedModel::start().await;
             let mut request = conversation();
-            use loomd_testkit::model::Say::{Call, Think};
+            use loomd_testkit::model::ModelOutput::{Call, Think};
             model.reply(super::reply(from, &[Think(&["hm"]), Call("run", "{}", "x1")]));
             let (events, error) = call(&mut session_over(from, &model), &request).await;
             assert_eq!(error, None);

@@ -1,0 +1,16 @@
+//! The refusal of an action.
+
+/// Why an action does not go ahead.
+#[derive(Debug)]
+pub(crate) enum Denial {
+    /// With the reason for clients and the model.
+    Declined(String),
+    /// The turn is interrupted.
+    Cancelled,
+}
+
+/// The reason when a user declines a command.
+pub(crate) const DECLINED: &str = "exec command rejected by user";
+
+/// The reason of a request to run a failed command again.
+pub(super) const RETRY: &str = "command failed; retry without sandbox?";

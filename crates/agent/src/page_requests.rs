@@ -1,0 +1,81 @@
+//! Requests for pages of turns and items.
+
+use loomd_protocol::{
+    SortDirection, ThreadItemEntry, ThreadItemsListResponse, ThreadTurnsListResponse, Turn, TurnItemsView,
+};
+use loomd_store::{Error, ThreadId};
+
+use crate::pages::{OpenTurn, Reading};
+use crate::paging::{Filling, PageRequest};
+use crate::refusal::Refusal;
+use crate::threads::{Threads, has_turns, unreadable};
+
+impl Threads {
+    /// A page of a thread's turns.
+    pub async fn turns_page(
+        &self,
+        id: ThreadId,
+        request: &PageRequest,
+        view: TurnItemsView,
+    ) -> Result<ThreadTurnsListResponse, Refusal> {
+        let mut page = Filling::<Turn>::new(request)?;
+        let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
+        self.each_turn(id, anchor.as_deref(), direction, |turn| {
+            page.add(turn, view);
+            !page.is_full()
+        })
+        .await?;
+        page.finish()
+    }
+
+    /// A page of a thread's items, or of one turn's.
+    pub async fn items_page(
+        &self,
+        id: ThreadId,
+        request: &PageRequest,
+        turn_id: Option<&str>,
+    ) -> Result<ThreadItemsListResponse, Refusal> {
+        let mut page = Filling::<ThreadItemEntry>::new(request)?;
+        let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
+        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |turn| {
+            let wanted = turn_id.is_none_or(|id| turn.id == id);
+            if wanted {
+                page.add(turn);
+            }
+            // Turns that share an id follow each other, if there are any.
+            wanted && !page.is_full()
+        })
+        .await?;
+        page.finish()
+    }
+
+    /// Hands over a thread's turns in an order, from the one with an id or from the first on, until `take` wants
+    /// no more; none when no turn has the id.
+    async fn each_turn(
+        &self,
+        id: ThreadId,
+        from: Option<&str>,
+        direction: SortDirection,
+        take: impl FnMut(Turn) -> bool,
+    ) -> Result<(), Refusal> {
+        let _lane = self.lanes.enter(id).await;
+        let running = match self.get(id) {
+            Some(loaded) => {
+                has_turns(id, &loaded)?;
+                // Looked at before the rollout is read: an item that ends meanwhile is found there.
+                loaded
+                    .view
+                    .running_turn()
+                    .map(|turn_id| OpenTurn { items: loaded.events.open_items(&turn_id), turn_id })
+            }
+            None => match self.store.find(id, None).await {
+                Err(Error::NotFound { .. }) => return Err(Refusal::invalid(format!("thread not loaded: {id}"))),
+                found => found.map(|_| None).map_err(|error| unreadable(id, error))?,
+            },
+        };
+        let reading = Reading { store: &*self.store, id, running };
+        let read = self.outlines.each_turn(reading, from, direction, take).await;
+        self.put_back(id);
+        read.map_err(|error| unreadable(id, error))
+    }
+}

@@ -1,0 +1,447 @@
+//! The task of a loaded thread: it serves requests until the thread is unloaded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loomd_protocol::{
+    ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
+    ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, Turn as WireTurn,
+    TurnStatus,
+};
+use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
+use loomd_store::{Batch, Durability, Store, ThreadId};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::op::{Elicit, LoadReason, Op, Opened, Reply};
+use super::running_turn::RunningTurn;
+use super::state::Thread;
+use crate::event_sink::Subscriber;
+use crate::history::{self, ReadTurns};
+use crate::refusal::Refusal;
+use crate::turn::usage;
+use crate::turns::interrupt_open;
+use crate::view::Persistence;
+
+/// How long a thread that nobody uses remembers its conversation. It can be read again.
+const REMEMBERS: Duration = Duration::from_secs(300);
+
+/// How long until what could not be written is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a turn may take to stop when its thread is unloaded.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// How long killed commands may take to end then.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Whether the thread stays loaded.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Stay,
+    Unload,
+}
+
+impl Thread {
+    /// Tells how the thread came to be, then serves it until it is unloaded. `place` is given up before
+    /// anybody is told that it was, and also if the task fails.
+    pub async fn run(mut self, first: LoadReason, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: impl Drop) {
+        self.begin(first, reply).await;
+        let mut closed = None;
+        loop {
+            let op = tokio::select! {
+                ended = RunningTurn::ended(&mut self.running) => {
+                    self.turn_ended(ended).await;
+                    continue;
+                }
+                op = ops.recv() => op,
+                () = tokio::time::sleep(WRITE_AGAIN), if self.can_write_rest() => {
+                    self.write_rest().await;
+                    continue;
+                }
+                () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
+                    self.memory = None;
+                    self.events.forget_recent();
+                    continue;
+                }
+            };
+            match op {
+                None => break,
+                Some(Op::Close(done)) => {
+                    closed = Some(done);
+                    break;
+                }
+                Some(op) => {
+                    if self.serve(op).await == Next::Unload {
+                        break;
+                    }
+                }
+            }
+        }
+        self.stop_turns().await;
+        self.stop_terminals(&mut ops).await;
+        if self.can_write_rest() {
+            self.write_rest().await;
+        }
+        ops.close();
+        self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
+        self.host.close_children(self.id, &self.tools.agent_tree).await;
+        drop(place);
+        self.store.release(self.id);
+        self.view.change(&self.events, |status| status.loaded = false).await;
+        match closed {
+            // Whoever closes it says what became of it.
+            Some(done) => _ = done.send(()),
+            None => {
+                let closed = ThreadClosedNotification { thread_id: self.id.to_string() };
+                self.broadcast(ServerNotification::ThreadClosed(closed)).await;
+            }
+        }
+    }
+
+    async fn begin(&mut self, first: LoadReason, reply: Reply<Opened>) {
+        let mut opened = Opened { thread: self.view.thread(), settings: self.settings.clone() };
+        match first {
+            LoadReason::Started { notices } => {
+                reply(Ok(opened.clone()));
+                self.publish_started(opened.thread).await;
+                for notice in notices {
+                    self.events.publish(ServerNotification::DeprecationNotice(notice)).await;
+                }
+            }
+            LoadReason::Forked { turns } => {
+                opened.thread.turns = turns;
+                reply(Ok(opened.clone()));
+                self.publish_started(opened.thread).await;
+            }
+            LoadReason::Spawned => {
+                reply(Ok(opened.clone()));
+                self.publish_started(opened.thread).await;
+                self.publish_status().await;
+            }
+            LoadReason::Resumed { turns } => {
+                self.publish_status().await;
+                opened.thread.turns = turns;
+                reply(Ok(opened));
+            }
+        }
+    }
+
+    async fn serve(&mut self, op: Op) -> Next {
+        match op {
+            Op::Join { subscriber, turns, reply } => {
+                self.join(subscriber, turns, reply).await;
+            }
+            Op::Leave { subscriber, reply, left } => {
+                let next = self.leave(subscriber, reply).await;
+                if next == Next::Unload {
+                    self.left = Some(left);
+                }
+                return next;
+            }
+            Op::Disconnected(subscriber) => _ = self.events.unsubscribe(subscriber).await,
+            Op::Rename { name, reply } => {
+                let renamed = self.rename(&name).await;
+                let told = renamed.is_ok();
+                reply(renamed);
+                if told {
+                    self.broadcast(name_updated(self.id, name)).await;
+                }
+            }
+            Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
+            Op::Elicit { change, reply } => reply(self.elicit(change)),
+            Op::Show { turns, reply } => reply(self.show(turns).await),
+            Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
+            Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
+            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
+            Op::Replace { work, reply } => self.replace(work, reply).await,
+            Op::ItemEnded { ended, done } => {
+                self.item_ended(*ended).await;
+                _ = done.send(());
+            }
+            Op::CleanTerminals(reply) => {
+                reply(Ok(()));
+                self.tools.terminals.sessions.terminate_all();
+            }
+            Op::RecordNotifications => self.record_notifications().await,
+            Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
+            Op::Close(_) => return Next::Unload,
+        }
+        Next::Stay
+    }
+
+    async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
+        let Some(left) = self.events.unsubscribe(subscriber).await else {
+            reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
+            return Next::Stay;
+        };
+        reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
+        if left == 0 { Next::Unload } else { Next::Stay }
+    }
+
+    /// Shows the thread to a client and subscribes it. The turn goes on, and publishes, while the history is read.
+    async fn join(&mut self, subscriber: Subscriber, turns: bool, reply: Reply<Opened>) {
+        let read = match self.read_turns(turns).await {
+            Ok(read) => read,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
+        let (join, status) = self.events.join(subscriber, turn_id, || self.view.status()).await;
+        // What the rollout has more than when it was read is little.
+        let shown = self.stored(read).await;
+        let join = join.hold().await;
+        match shown {
+            Ok(mut thread) => {
+                thread.status = status;
+                if let Some(turn) = self.running_turn(&mut thread.turns) {
+                    join.show(turn);
+                }
+                reply(Ok(Opened { thread, settings: self.settings.clone() }));
+                join.subscribe().await;
+            }
+            Err(refusal) => {
+                reply(Err(refusal));
+                join.refuse().await;
+            }
+        }
+    }
+
+    /// Ends the running turn before the thread is unloaded.
+    async fn stop_turns(&mut self) {
+        for queued in std::mem::take(&mut self.queued) {
+            self.publish_not_started(queued.into_turn_id(), None).await;
+        }
+        if let Some(running) = &self.running {
+            running.cancel();
+            let ended = RunningTurn::ended(&mut self.running);
+            if let Ok(ended) = tokio::time::timeout(STOPPING, ended).await {
+                self.turn_ended(ended).await;
+            }
+        }
+    }
+
+    /// Ends the commands in the background before the thread is unloaded. Whatever else is asked meanwhile is
+    /// asked of a thread that is gone.
+    async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
+        self.tools.terminals.sessions.terminate_all();
+        let events = Arc::clone(&self.events);
+        let ended = async {
+            while events.has_open_items()
+                && let Some(op) = ops.recv().await
+            {
+                if let Op::ItemEnded { .. } = op {
+                    self.serve(op).await;
+                }
+            }
+        };
+        _ = tokio::time::timeout(ENDING, ended).await;
+    }
+
+    /// Whether something waits to be written that can be tried again.
+    fn can_write_rest(&self) -> bool {
+        !self.unwritten.is_empty() && self.running.is_none() && self.view.persistence() != Persistence::Pending
+    }
+
+    /// Whether what it remembers can be read again.
+    fn can_forget(&self) -> bool {
+        self.memory.is_some() && self.view.persistence() == Persistence::Stored
+    }
+
+    async fn rename(&self, name: &str) -> Result<(), Refusal> {
+        if self.view.persistence() == Persistence::Ephemeral {
+            return Err(Refusal::invalid(format!("ephemeral thread cannot be renamed: {}", self.id)));
+        }
+        Ok(self.store.rename(self.id, name).await?)
+    }
+
+    fn elicit(&mut self, change: Elicit) -> Result<u64, Refusal> {
+        self.elicitations = match change {
+            Elicit::Begin => self.elicitations + 1,
+            Elicit::End => self
+                .elicitations
+                .checked_sub(1)
+                .ok_or_else(|| Refusal::invalid("out-of-band elicitation count is already zero"))?,
+        };
+        Ok(self.elicitations)
+    }
+
+    /// Marks the last turns as taken back. The file keeps them.
+    async fn roll_back(&mut self, turns: u32, reply: Reply<WireThread>) {
+        match self.take_back(turns).await {
+            Ok((thread, usage)) => {
+                if let Some(usage) = usage {
+                    self.publish_usage(usage).await;
+                }
+                reply(Ok(thread));
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    async fn take_back(&mut self, turns: u32) -> Result<(WireThread, Option<TokenUsageInfo>), Refusal> {
+        if self.running.is_some() {
+            return Err(Refusal::invalid("Cannot rollback while a turn is in progress."));
+        }
+        match self.view.persistence() {
+            Persistence::Stored => {}
+            Persistence::Ephemeral => {
+                return Err(Refusal::invalid("thread rollback requires a persisted rollout path"));
+            }
+            Persistence::Pending => {
+                let path = self.view.path().unwrap_or_default();
+                return Err(Refusal::invalid(format!(
+                    "failed to load rollout `{path}` for rollback replay: No such file or directory (os error 2)"
+                )));
+            }
+        }
+        // What it remembers is no longer so.
+        self.memory = None;
+        let store = &*self.store;
+        let usage = history::last_usage(store, self.id).await?;
+        let mut batch = Batch::new();
+        batch.push(&Record::EventMsg(Event::ThreadRolledBack(ThreadRolledBack { num_turns: turns })))?;
+        let lease = store.lease(self.id).await?;
+        store.append(&lease, &batch, Durability::Synced).await?;
+        drop(lease);
+        let thread = self.show(true).await?;
+        let usage = match usage {
+            Some(usage) => Some(self.record_usage(usage, &thread).await?),
+            None => None,
+        };
+        Ok((thread, usage))
+    }
+
+    /// The total stays what it was; the last call is taken to have been about as much as is left.
+    async fn record_usage(&self, mut usage: TokenUsageInfo, left: &WireThread) -> Result<TokenUsageInfo, Refusal> {
+        usage.last_token_usage = TokenUsage { total_tokens: estimate(left), ..TokenUsage::default() };
+        let count = TokenCount { info: Some(usage), rate_limits: None };
+        let mut batch = Batch::new();
+        batch.push(&Record::EventMsg(Event::TokenCount(count)))?;
+        let lease = self.store.lease(self.id).await?;
+        self.store.append(&lease, &batch, Durability::Synced).await?;
+        Ok(usage)
+    }
+
+    /// The thread as it is now.
+    async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+        let turns = self.read_turns(with_turns).await?;
+        let mut thread = self.stored(turns).await?;
+        if let Some(turn) = self.running_turn(&mut thread.turns) {
+            // What has just been written down may not have been published yet.
+            let mut open = self.events.open_items(&turn.id);
+            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
+            turn.items.extend(open);
+        }
+        Ok(thread)
+    }
+
+    /// The turns in the rollout so far, if they are wanted.
+    async fn read_turns(&self, wanted: bool) -> Result<Option<ReadTurns>, Refusal> {
+        if !wanted {
+            return Ok(None);
+        }
+        if self.view.persistence() != Persistence::Stored {
+            return Err(Refusal::no_rollout(self.id));
+        }
+        let mut turns = ReadTurns::new(self.id);
+        turns.read_on(&*self.store).await?;
+        Ok(Some(turns))
+    }
+
+    /// The thread as it is now, with the turns that were read and what the rollout got since. Items that are open are
+    /// not in it.
+    async fn stored(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
+        let mut thread = self.view.thread();
+        if self.view.persistence() != Persistence::Stored {
+            add_side_facts(&*self.store, self.id, &mut thread).await?;
+            return Ok(thread);
+        }
+        let status = thread.status.clone();
+        let stored = self.store.find(self.id, None).await?;
+        thread = stored.to_wire(&self.settings.model_provider);
+        thread.status = status;
+        if let Some(mut turns) = turns {
+            turns.read_on(&*self.store).await?;
+            thread.turns = turns.finish();
+            if self.running.is_none() {
+                interrupt_open(&mut thread.turns);
+            }
+        }
+        Ok(thread)
+    }
+
+    /// The running turn, if it is among these. It is in progress until its end is published.
+    fn running_turn<'t>(&self, turns: &'t mut [WireTurn]) -> Option<&'t mut WireTurn> {
+        let running = self.running.as_ref()?;
+        let turn = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())?;
+        turn.status = TurnStatus::InProgress;
+        Some(turn)
+    }
+
+    pub(crate) async fn publish_status(&self) {
+        self.view.publish(&self.events).await;
+    }
+
+    async fn publish_started(&self, thread: WireThread) {
+        self.broadcast(ServerNotification::ThreadStarted(ThreadStartedNotification { thread })).await;
+    }
+
+    async fn publish_usage(&self, usage: TokenUsageInfo) {
+        let updated = ThreadTokenUsageUpdatedNotification {
+            thread_id: self.id.to_string(),
+            // It belongs to no turn, but the field is required.
+            turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
+            token_usage: usage::wire(&usage),
+        };
+        self.events.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
+    }
+
+    async fn broadcast(&self, notification: ServerNotification) {
+        self.events.broadcast(notification).await;
+    }
+}
+
+/// The name and the changed git facts of a thread of which no rollout is stored.
+pub(crate) async fn add_side_facts(
+    store: &dyn Store,
+    id: ThreadId,
+    thread: &mut WireThread,
+) -> loomd_store::Result<()> {
+    thread.name = store.name(id).await?;
+    if let Some(patch) = store.git_patch(id).await? {
+        thread.git_info = patch.apply(thread.git_info.take());
+    }
+    Ok(())
+}
+
+pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {
+    ServerNotification::ThreadNameUpdated(ThreadNameUpdatedNotification {
+        thread_id: id.to_string(),
+        thread_name: Some(name),
+    })
+}
+
+/// Four bytes a token, over the texts of the items.
+fn estimate(thread: &WireThread) -> i64 {
+    use loomd_protocol::{ThreadItem, UserInput};
+    let bytes: usize = thread
+        .turns
+        .iter()
+        .flat_map(|turn| &turn.items)
+        .map(|item| match item {
+            ThreadItem::AgentMessage { text, .. } | ThreadItem::Plan { text, .. } => text.len(),
+            ThreadItem::UserMessage { content, .. } => content
+                .iter()
+                .map(|input| match input {
+                    UserInput::Text { text, .. } => text.len(),
+                    _ => 0,
+                })
+                .sum(),
+            ThreadItem::CommandExecution { command, aggregated_output, .. } => {
+                command.len() + aggregated_output.as_ref().map_or(0, String::len)
+            }
+            _ => 0,
+        })
+        .sum();
+    i64::try_from(bytes / 4).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,100 @@
+//! A call of a tool and its output, as they pass between the model and the tools.
+
+use loomd_protocol::{FunctionCallOutputBody, LocalShellAction, ResponseItem};
+use serde::de::DeserializeOwned;
+
+/// The output of a tool, or an error as a text for the model.
+pub(crate) type ToolResult = Result<Output, String>;
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    pub id: String,
+    pub namespace: Option<String>,
+    pub name: String,
+    pub input: CallInput,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum CallInput {
+    /// JSON, as the model wrote it.
+    Arguments(String),
+    /// Free text.
+    Text(String),
+}
+
+impl Call {
+    /// The call in an item of the model; `None` when the item is none that needs an output.
+    pub fn of(item: &ResponseItem) -> Option<Self> {
+        Some(match item {
+            ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => Self {
+                id: call_id.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+                input: CallInput::Arguments(arguments.clone()),
+            },
+            ResponseItem::CustomToolCall { name, input, call_id, .. } => {
+                Self { id: call_id.clone(), namespace: None, name: name.clone(), input: CallInput::Text(input.clone()) }
+            }
+            ResponseItem::LocalShellCall { call_id: Some(call_id), action, .. } => {
+                let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
+                let arguments = serde_json::json!({
+                    "command": command, "timeout_ms": timeout_ms, "workdir": working_directory,
+                });
+                Self {
+                    id: call_id.clone(),
+                    namespace: None,
+                    name: "local_shell".into(),
+                    input: CallInput::Arguments(arguments.to_string()),
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The decoded arguments.
+    pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let text = match &self.input {
+            CallInput::Arguments(text) => text.as_str(),
+            CallInput::Text(_) => return Err(format!("{} takes arguments, not text", self.name)),
+        };
+        serde_json::from_str(text).map_err(|error| format!("failed to parse function arguments: {error}"))
+    }
+
+    /// The output when there is no such tool.
+    pub fn unsupported(&self) -> String {
+        match self.input {
+            CallInput::Arguments(_) => format!("unsupported call: {}", self.name),
+            CallInput::Text(_) => format!("unsupported custom tool call: {}", self.name),
+        }
+    }
+
+    /// The item that answers the call.
+    pub fn output(&self, output: FunctionCallOutputBody) -> ResponseItem {
+        let call_id = self.id.clone();
+        match self.input {
+            CallInput::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
+            CallInput::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
+        }
+    }
+}
+
+/// The output of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub body: FunctionCallOutputBody,
+    /// Further items for the conversation.
+    pub notes: Vec<ResponseItem>,
+}
+
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self { body: FunctionCallOutputBody::Text(text), notes: Vec::new() }
+    }
+}
+
+impl From<&str> for Output {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}

@@ -1,0 +1,47 @@
+//! The tools of the agent itself.
+
+use std::sync::{Arc, LazyLock};
+
+use super::agents::{CloseAgent, ResumeAgent, SendInput, SpawnAgent, WaitAgent};
+use super::apply_patch::ApplyPatch;
+use super::exec_command::ExecCommand;
+use super::hosted::{ImageGeneration, WebSearch};
+use super::request_permissions::RequestPermissions;
+use super::request_user_input::RequestUserInput;
+use super::shell::{Alias, Shell};
+use super::shell_command::ShellCommand;
+use super::source::{ToolList, ToolSource};
+use super::update_plan::UpdatePlan;
+use super::view_image::ViewImage;
+use super::write_stdin::WriteStdin;
+
+pub(crate) struct BuiltInTools;
+
+impl ToolSource for BuiltInTools {
+    fn snapshot(&self) -> ToolList {
+        Arc::clone(&TOOLS)
+    }
+}
+
+static TOOLS: LazyLock<ToolList> = LazyLock::new(|| {
+    Arc::new([
+        Arc::new(ExecCommand),
+        Arc::new(WriteStdin),
+        Arc::new(ShellCommand),
+        Arc::new(Shell),
+        Arc::new(Alias("container.exec")),
+        Arc::new(Alias("local_shell")),
+        Arc::new(UpdatePlan),
+        Arc::new(RequestUserInput),
+        Arc::new(RequestPermissions),
+        Arc::new(ApplyPatch),
+        Arc::new(WebSearch),
+        Arc::new(ImageGeneration),
+        Arc::new(ViewImage),
+        Arc::new(SpawnAgent),
+        Arc::new(SendInput),
+        Arc::new(ResumeAgent),
+        Arc::new(WaitAgent),
+        Arc::new(CloseAgent),
+    ])
+});

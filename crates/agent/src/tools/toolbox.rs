@@ -1,0 +1,46 @@
+//! The tools of one turn.
+
+use std::sync::Arc;
+
+use loomd_model::{ToolSpec, Tools};
+
+use super::cx::ToolCx;
+use super::source::ToolList;
+use super::tool::Tool;
+use crate::tool_call::Call;
+
+/// A snapshot of all sources, and the specs that the model is sent.
+pub(crate) struct Toolbox {
+    cx: Arc<ToolCx>,
+    lists: Vec<ToolList>,
+    offered: Arc<Tools>,
+}
+
+impl Toolbox {
+    pub fn new(cx: Arc<ToolCx>) -> Self {
+        let lists: Vec<ToolList> = cx.thread.sources.iter().map(|source| source.snapshot()).collect();
+        let scope = cx.scope();
+        let specs = lists.iter().flat_map(|list| list.iter()).filter_map(|tool| tool.spec(&scope)).collect();
+        Self { cx, lists, offered: Arc::new(Tools::new(specs)) }
+    }
+
+    pub fn cx(&self) -> &Arc<ToolCx> {
+        &self.cx
+    }
+
+    pub fn offered(&self) -> Arc<Tools> {
+        Arc::clone(&self.offered)
+    }
+
+    /// Whether the model was sent the spec of a tool of this name.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        self.offered.specs().iter().map(ToolSpec::name).any(|offered| offered == name)
+    }
+
+    /// The tool that a call names: of several with the same name, the first that can be called.
+    pub(super) fn find(&self, call: &Call) -> Option<&Arc<dyn Tool>> {
+        let scope = self.cx.scope();
+        let mut tools = self.lists.iter().flat_map(|list| list.iter());
+        tools.find(|tool| tool.name().matches(call) && tool.callable(&scope))
+    }
+}

@@ -1,0 +1,169 @@
+//! Calls of the model: the request, retries, and the stream of one answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loomd_model::{ModelError, ModelEvent, Reasoning, Request, retry_delay};
+use loomd_protocol::{CodexErrorInfo, InputModality, TurnError};
+
+use super::answer::Answer;
+use super::metadata;
+use super::task::{Failure, TurnTask};
+
+impl TurnTask {
+    /// One answer of the model, with retries, and the tools that it calls. True when it called any.
+    pub(super) async fn step(&mut self) -> Result<bool, Failure> {
+        self.progress.asked = true;
+        let retries = self.session.provider().stream_max_retries();
+        let mut attempt = 0;
+        loop {
+            let answered = self.attempt().await;
+            let called = self.collect_outputs().await;
+            self.count_side_calls().await;
+            let error = match answered {
+                _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
+                Ok(()) => return Ok(called),
+                // The model goes on from what its calls found.
+                Err(Failure::Model(error)) if called && error.is_incomplete() => return Ok(true),
+                Err(Failure::Model(error)) => error,
+                Err(failure) => return Err(failure),
+            };
+            if let Some(limits) = error.rate_limits() {
+                self.rate_limits = limits.clone();
+                self.publish_rate_limits().await;
+            }
+            if error.is_invalid_image() && self.conversation.drop_last_images("Invalid image") {
+                continue;
+            }
+            if error.is_context_window_exceeded() {
+                self.show_full_window().await;
+            }
+            if !error.retryable() {
+                return Err(error.into());
+            }
+            if attempt >= retries {
+                if !self.session.fall_back_to_http() {
+                    return Err(error.into());
+                }
+                attempt = 0;
+                continue;
+            }
+            attempt += 1;
+            self.announce_retry(&error, attempt, retries).await;
+            self.pause(error.retry_after().unwrap_or_else(|| retry_delay(attempt))).await?;
+        }
+    }
+
+    /// Says what went wrong and how often it is tried again.
+    pub(super) async fn announce_retry(&self, error: &ModelError, attempt: u64, retries: u64) {
+        let details = error.details(self.session.provider().name());
+        let details = details.map(|details| format!("; {details}")).unwrap_or_default();
+        let error = TurnError {
+            message: format!("Reconnecting... {attempt}/{retries}"),
+            codex_error_info: Some(CodexErrorInfo::ResponseStreamDisconnected {
+                http_status_code: error.http_status(),
+            }),
+            additional_details: Some(format!("{}{details}", error.message())),
+        };
+        self.cx.error(error, true).await;
+    }
+
+    pub(super) async fn pause(&self, delay: Duration) -> Result<(), Failure> {
+        tokio::select! {
+            () = self.cx.cancel.cancelled() => Err(Failure::Interrupted),
+            () = tokio::time::sleep(delay) => Ok(()),
+        }
+    }
+
+    /// One call of the model. Tools run while the rest of the answer is still coming in.
+    async fn attempt(&mut self) -> Result<(), Failure> {
+        let request = self.request(self.conversation.input(self.sees_images()));
+        let cancel = self.cx.cancel.clone();
+        let mut events = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Failure::Interrupted),
+            events = self.session.stream(&request) => events?,
+        };
+        drop(request);
+        let mut answer = Answer::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    self.break_off(&mut answer, true).await;
+                    return Err(Failure::Interrupted);
+                }
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Completed { usage, .. })) => {
+                    self.break_off(&mut answer, true).await;
+                    self.count(usage).await;
+                    return Ok(());
+                }
+                Some(Ok(event)) => self.take(&mut answer, event).await,
+                Some(Err(error)) => {
+                    self.break_off(&mut answer, error.is_incomplete()).await;
+                    if error.usage().is_some() {
+                        self.count(error.usage().cloned()).await;
+                    }
+                    return Err(error.into());
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn take(&mut self, answer: &mut Answer, event: ModelEvent) {
+        match event {
+            ModelEvent::Headers(headers) => {
+                if self.progress.turn_state.is_none() {
+                    self.progress.turn_state = headers.turn_state;
+                }
+                for limits in headers.rate_limits {
+                    self.take_rate_limits(limits).await;
+                }
+                if let Some(model) = headers.model {
+                    self.answered_by(model).await;
+                }
+            }
+            ModelEvent::ServerModel(model) => self.answered_by(model).await,
+            ModelEvent::RateLimits(limits) => self.take_rate_limits(limits).await,
+            event => self.item_event(answer, event).await,
+        }
+    }
+
+    pub(super) fn sees_images(&self) -> bool {
+        self.cx.model.input_modalities.contains(&InputModality::Image)
+    }
+
+    pub(super) fn request(&self, input: Vec<loomd_model::InputItem>) -> Request {
+        let (cx, config) = (&self.cx, &self.cx.profile.config.config);
+        let situation = self.situation();
+        let summary = situation.summary();
+        Request {
+            model: cx.settings.model.clone(),
+            instructions: Arc::clone(&self.scope.instructions),
+            input,
+            tools: self.toolbox.offered(),
+            parallel_tool_calls: cx.model.parallel_tool_calls,
+            reasoning: cx.model.supports_reasoning_summaries.then(|| Reasoning {
+                effort: cx.settings.reasoning_effort.clone().or_else(|| cx.model.default_effort.clone()),
+                summary: (summary != loomd_protocol::ReasoningSummary::None).then_some(summary),
+            }),
+            verbosity: config.model_verbosity.or(cx.model.default_verbosity).filter(|_| cx.model.supports_verbosity),
+            output_schema: self.progress.output_schema.clone(),
+            service_tier: cx.settings.service_tier.clone(),
+            prompt_cache_key: self.scope.session_id.clone(),
+            headers: metadata::headers(self),
+        }
+    }
+
+    pub(super) fn turn_error(&self, error: &ModelError) -> TurnError {
+        TurnError {
+            message: error.message(),
+            codex_error_info: Some(error.info()),
+            additional_details: error.details(self.session.provider().name()),
+        }
+    }
+}

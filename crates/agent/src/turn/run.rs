@@ -1,0 +1,137 @@
+//! The course of a turn, whatever it is for: its start, its end, and what is recorded of both.
+
+use std::sync::atomic::Ordering;
+
+use loomd_store::Durability;
+use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
+
+use super::task::{Ended, Failure, Outcome, TurnTask, Work};
+use super::{usage, workspaces};
+use crate::context::name_of;
+use crate::message::message;
+use crate::notify::{self, TurnComplete};
+use crate::prompts;
+use crate::turn_cx::GRACE;
+
+impl TurnTask {
+    /// Does the work and writes down how it ended.
+    pub async fn run(mut self, work: Work) -> Ended {
+        self.begin().await;
+        let answers = matches!(work, Work::Answer { .. });
+        let done = match work {
+            Work::Answer { input, output_schema } => {
+                self.progress.output_schema = output_schema;
+                self.answer(input).await
+            }
+            Work::Compact => self.compact().await,
+            Work::Review { target, hint, prompt } => self.review(target, hint, prompt).await,
+            Work::ShellCommand { command } => self.shell_command(command).await,
+        };
+        // What came too late to be answered is still part of the conversation.
+        let mut late = self.inbox.close();
+        self.settle().await;
+        late.extend(self.inbox.take());
+        for inputs in late {
+            // Of what hooks could not be asked about any more, nothing is kept.
+            _ = self.take_mail(inputs).await;
+        }
+        self.count_side_calls().await;
+        let mut outcome = match done {
+            Ok(()) => Outcome::Completed { last_message: self.progress.last_message.clone() },
+            Err(Failure::Interrupted) => Outcome::Interrupted,
+            Err(Failure::Model(error)) => Outcome::Failed(self.turn_error(&error)),
+            Err(Failure::Other(error)) => Outcome::Failed(error),
+        };
+        self.finish(&outcome).await;
+        if let Some(error) = self.cx.broken() {
+            outcome = Outcome::Failed(error);
+        }
+        if let Outcome::Completed { last_message } = &outcome
+            && answers
+            && self.progress.asked
+        {
+            self.notify(last_message.as_deref());
+        }
+        let mut conversation = Some(self.conversation).filter(|_| self.cx.broken().is_none());
+        if let Some(conversation) = &mut conversation {
+            conversation.len = self.cx.written().await;
+        }
+        self.cx.close().await;
+        Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+    }
+
+    /// Waits for commands of the user that run beside the turn: they belong to it. Not for long when it is
+    /// stopped, because they are, too.
+    async fn settle(&self) {
+        let stopped = async {
+            self.cx.cancel.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.inbox.settled() => {}
+            () = stopped => {}
+        }
+    }
+
+    async fn begin(&mut self) {
+        let mut records = Vec::new();
+        let git = crate::git::facts(&self.cx.settings.cwd).await;
+        self.progress.workspaces = workspaces::workspaces(&self.cx.settings.cwd, git.as_ref());
+        if let Some(mut meta) = self.meta.take() {
+            meta.git = git;
+            meta.base_instructions = Some(BaseInstructions { text: self.scope.instructions.to_string() });
+            records.push(Record::SessionMeta(meta));
+        }
+        records.push(Record::EventMsg(Event::TaskStarted(TaskStarted {
+            turn_id: self.cx.turn_id.clone(),
+            model_context_window: Some(usage::window(&self.cx.model)),
+            collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
+        })));
+        self.cx.note(&records).await;
+    }
+
+    async fn finish(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Completed { last_message } => {
+                let (turn_id, last_agent_message) = (self.cx.turn_id.clone(), last_message.clone());
+                let over = Event::TaskComplete(TaskComplete { turn_id, last_agent_message });
+                self.cx.note(&[Record::EventMsg(over)]).await;
+            }
+            Outcome::Failed(error) => self.cx.record_failure(error).await,
+            Outcome::Interrupted => {
+                let replaced = self.replaced.load(Ordering::Relaxed);
+                if !replaced {
+                    self.remember(&message("user", prompts::TURN_ABORTED.into())).await;
+                }
+                let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
+                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
+                self.cx.note(&[Record::EventMsg(over)]).await;
+            }
+        }
+        self.cx.flush(Durability::Synced).await;
+        if self.cx.broken().is_none() {
+            self.view.mark_stored();
+        }
+    }
+
+    /// Tells the user's own program that the turn is done.
+    fn notify(&self, last_message: Option<&str>) {
+        let cx = &self.cx;
+        if let Some(program) = &cx.profile.config.config.notify
+            && self.services.replayed.is_none()
+        {
+            notify::tell(
+                program,
+                &TurnComplete {
+                    thread_id: &cx.thread_id,
+                    turn_id: &cx.turn_id,
+                    cwd: &cx.settings.cwd,
+                    client: &cx.profile.client,
+                    input_messages: self.conversation.user_texts(),
+                    last_assistant_message: last_message,
+                },
+            );
+        }
+    }
+}

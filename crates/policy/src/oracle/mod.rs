@@ -1,0 +1,30 @@
+//! The two readings of scripts against real shells, on generated lines. `LOOMD_ORACLE_LINES` sets how many lines are
+//! tried.
+
+mod exact;
+mod expected;
+mod generate;
+mod heredocs;
+mod shell;
+mod strict;
+mod vocabulary;
+
+use crate::rules::{PrefixRule, RuleDecision, Rules};
+use crate::suspects::suspects;
+
+/// How many lines are tried by default.
+const LINES: usize = 20_000;
+/// How many lines one shell runs.
+const BATCH: usize = 2_000;
+
+fn lines() -> usize {
+    std::env::var("LOOMD_ORACLE_LINES").ok().and_then(|lines| lines.parse().ok()).unwrap_or(LINES)
+}
+
+/// Whether a rule against the command applies to an argument list.
+fn is_seen(argv: &[String], command: &[String]) -> bool {
+    let pattern = command.iter().take(4).map(|word| vec![word.clone()]).collect();
+    let mut rules = Rules::default();
+    rules.add(PrefixRule { pattern, decision: RuleDecision::Forbidden, justification: None });
+    !rules.restricting(&suspects(argv)).is_empty()
+}
