@@ -9,8 +9,7 @@ use loomd_exec::sandbox::Sandbox;
 use loomd_policy::{Decision, DecisionRequest, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
-    CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
-    ResponseItem, ServerRequest,
+    CommandExecutionRequestApprovalParams, NetworkPolicyRuleAction, ResponseItem,
 };
 use serde::Deserialize;
 
@@ -297,31 +296,23 @@ async fn ask(
         available_decisions: Some(decisions),
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.request(ServerRequest::CommandExecutionApproval(request)).await else {
-        return Err(Denial::Cancelled);
-    };
-    let answer: Option<CommandExecutionRequestApprovalResponse> =
-        answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
-    match answer.map(|answer| answer.decision) {
-        Some(D::Accept) => Ok(Vec::new()),
-        Some(D::AcceptForSession) => {
+    match turn.request(request).await.ok_or(Denial::Cancelled)? {
+        D::Accept => Ok(Vec::new()),
+        D::AcceptForSession => {
             cx.guard.remember(key.into());
             Ok(Vec::new())
         }
-        Some(D::AcceptWithExecpolicyAmendment { execpolicy_amendment }) => {
-            Ok(vec![amend(cx, execpolicy_amendment).await])
-        }
-        Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment })
+        D::AcceptWithExecpolicyAmendment { execpolicy_amendment } => Ok(vec![amend(cx, execpolicy_amendment).await]),
+        D::ApplyNetworkPolicyAmendment { network_policy_amendment }
             if network_policy_amendment.action == NetworkPolicyRuleAction::Allow =>
         {
             Ok(Vec::new())
         }
-        Some(D::Cancel) => {
+        D::Cancel => {
             turn.cancel.cancel();
             Err(Denial::Cancelled)
         }
-        // Whatever cannot be understood is no permission.
-        Some(D::Decline | D::ApplyNetworkPolicyAmendment { .. }) | None => Err(Denial::Declined(DECLINED.into())),
+        D::Decline | D::ApplyNetworkPolicyAmendment { .. } => Err(Denial::Declined(DECLINED.into())),
     }
 }
 

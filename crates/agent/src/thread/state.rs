@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 use super::memory::{Memory, Unwritten};
 use super::running_turn::{Queued, RunningTurn};
 use crate::busy::Busy;
+use crate::event_log::EventLog;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
-use crate::hub::Hub;
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::tools::ThreadTools;
@@ -33,7 +33,7 @@ pub(crate) struct Thread {
     /// Its records; `None` when it is ephemeral.
     pub reader: Option<Arc<dyn Reader>>,
     pub services: Arc<Services>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
     /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the

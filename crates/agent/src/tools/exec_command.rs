@@ -181,7 +181,7 @@ async fn attempt(
     let turn = &cx.action.turn;
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
-    let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
+    let (feed, ended) = Feed::new(Arc::clone(&turn.events), names);
     let confinement = turn.settings.confinement(&turn.profile);
     let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
         let env = command::environment(cx, &launch, true, clearance.known_safe);
