@@ -11,13 +11,15 @@ use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+use tracing::field::Empty;
 use uuid::Uuid;
 
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{Kind, Queued, RunningTurn};
 use super::state::Thread;
-use crate::context::Situation;
+use crate::context;
 use crate::given_up::given_up;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input};
@@ -205,7 +207,7 @@ impl Thread {
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
         let tools = Arc::new(ToolCx::new(action, Arc::clone(&self.tools)));
         let turn = TurnTask {
-            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools))),
+            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools), Arc::clone(&self.tool_sources))),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
             services: Arc::clone(&self.services),
@@ -225,7 +227,9 @@ impl Thread {
         self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.hub.publish(ServerNotification::TurnStarted(started)).await;
-        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
+        let model = &self.settings.model;
+        let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
+        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work).instrument(span)));
         self.running = Some(RunningTurn {
             turn_id,
             kind,
@@ -259,18 +263,10 @@ impl Thread {
         {
             return Arc::clone(instructions);
         }
-        let situation = Situation {
-            settings: &self.settings,
-            profile: &self.profile,
-            model: &cx.model,
-            turn_id: "",
-            shell: "",
-            home: &self.services.home,
-            subagents: Vec::new(),
-        };
-        let initial = self.profile.config.config.personality.or(situation.personality());
+        let configured = self.profile.config.config.personality;
+        let initial = configured.or(context::personality(&self.settings, &self.profile));
         let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        let instructions: Arc<str> = situation.instructions(personality).into();
+        let instructions: Arc<str> = context::instructions(&self.profile, &cx.model, personality).into();
         self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
         instructions
     }

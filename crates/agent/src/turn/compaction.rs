@@ -6,9 +6,12 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, TruncationPolicy};
 use std::sync::Arc;
+use tracing::Instrument;
 use uuid::Uuid;
 
+use super::model_call::{model_span, record_outcome};
 use super::task::{Failure, TurnTask};
+use crate::context;
 use crate::markers;
 use crate::message::{message, text_of};
 use crate::prompts;
@@ -59,7 +62,7 @@ impl TurnTask {
         };
         let context = match when {
             When::Between => None,
-            When::Midway => Some(self.insert_situation(&mut history).await),
+            When::Midway => Some(self.insert_context(&mut history).await),
         };
         self.conversation.replace(&history);
         if self.scope.records {
@@ -84,11 +87,10 @@ impl TurnTask {
         Ok(())
     }
 
-    /// The situation goes before what the user said last; the summary stays the last word.
-    async fn insert_situation(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
-        let now = self.services.now();
-        let situation = self.situation();
-        let (items, context) = (situation.whole(&now).await, situation.record(&now));
+    /// Inserts the context before the last user message, so that the summary stays the last item.
+    async fn insert_context(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
+        let cx = self.prompt_context();
+        let (items, context) = (context::initial(&cx).await, cx.record());
         let at = history.iter().rposition(is_said).unwrap_or(history.len().saturating_sub(1));
         history.splice(at..at, items);
         context
@@ -112,7 +114,10 @@ impl TurnTask {
         loop {
             let mut input = asked.input(self.sees_images());
             input.extend(InputItem::new(&prompt));
-            let error = match self.ask_for_text(input).await {
+            let span = model_span(&self.cx.settings.model, "summary");
+            let answered = self.ask_for_text(input).instrument(span.clone()).await;
+            record_outcome(&span, &answered);
+            let error = match answered {
                 Ok(text) => return Ok(text),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),

@@ -5,7 +5,7 @@ use loomd_store::rollout::Record;
 use uuid::Uuid;
 
 use super::task::{Failure, TurnTask};
-use crate::context::Situation;
+use crate::context::{self, PromptContext};
 use crate::inbox::Input;
 use crate::input;
 use crate::replay::Asked;
@@ -98,14 +98,13 @@ impl TurnTask {
 
     /// Tells the model where it is and what it may do: all of it, or what changed.
     pub(super) async fn record_context(&mut self) {
-        let now = self.services.now();
         let (items, context) = {
-            let situation = self.situation();
+            let cx = self.prompt_context();
             let items = match &self.conversation.baseline {
-                Some(before) => situation.changes(before, &now),
-                None => situation.whole(&now).await,
+                Some(before) => context::changes(&cx, before),
+                None => context::initial(&cx).await,
             };
-            (items, situation.record(&now))
+            (items, cx.record())
         };
         for item in &items {
             self.remember(item).await;
@@ -116,15 +115,16 @@ impl TurnTask {
         self.conversation.baseline = Some(context);
     }
 
-    pub(super) fn situation(&self) -> Situation<'_> {
-        Situation {
+    pub(super) fn prompt_context(&self) -> PromptContext<'_> {
+        PromptContext {
             settings: &self.cx.settings,
             profile: &self.cx.profile,
             model: &self.cx.model,
             turn_id: &self.cx.turn_id,
             shell: self.services.shell_name(),
             home: &self.services.home,
-            subagents: self.subagents.clone(),
+            subagents: &self.subagents,
+            now: self.services.now(),
         }
     }
 

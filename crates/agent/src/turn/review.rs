@@ -16,7 +16,6 @@ use crate::guard::ActionCx;
 use crate::inbox::Inbox;
 use crate::message::message;
 use crate::prompts::{self, ReviewOutcome};
-use crate::tools::Toolbox;
 
 /// The id of the message that brings the result; clients of the reference know it.
 const MESSAGE_ID: &str = "review_rollout_assistant";
@@ -69,7 +68,6 @@ impl TurnTask {
         }
         let cx = Arc::new(self.cx.with(settings));
         let action = ActionCx { turn: Arc::clone(&cx), ..self.toolbox.cx().action.clone() };
-        let tools = self.toolbox.cx().for_review(action);
         let session = Session::new(
             Arc::clone(&self.cx.profile.provider),
             Arc::clone(&self.services.http),
@@ -80,7 +78,7 @@ impl TurnTask {
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
         let mut reviewer = TurnTask {
-            toolbox: Arc::new(Toolbox::new(Arc::new(tools))),
+            toolbox: Arc::new(self.toolbox.for_review(action)),
             cx,
             services: Arc::clone(&self.services),
             view: Arc::clone(&self.view),

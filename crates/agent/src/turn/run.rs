@@ -57,6 +57,7 @@ impl TurnTask {
             conversation.len = self.cx.written().await;
         }
         self.cx.close().await;
+        tracing::Span::current().record("outcome", outcome.name());
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
     }
 

@@ -32,6 +32,17 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
+impl Outcome {
+    /// The name for traces.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::Failed(_) => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// Why a step of a turn did not work out.
 pub(crate) enum Failure {
     Interrupted,
