@@ -176,7 +176,7 @@ impl Threads {
     async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.start_turn(id, said(id, input), reply).await;
+        self.start_turn(said(id, input), reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),

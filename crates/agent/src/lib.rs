@@ -5,9 +5,11 @@
 //! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
 //! [`turns`] for how turns are rebuilt from a stored one.
 
+mod agent;
 mod agent_tree;
 mod agents;
 mod busy;
+mod confinement;
 mod context;
 mod conversation;
 mod event_sink;
@@ -28,6 +30,7 @@ mod markers;
 mod message;
 mod network;
 mod notify;
+mod open;
 mod outline;
 mod page_requests;
 mod pages;
@@ -55,12 +58,17 @@ mod turn_requests;
 pub mod turns;
 mod view;
 mod visible;
+mod working_directory;
 
+pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
+pub use confinement::{ClientCommand, not_spawned};
 pub use event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
-pub use network::{check_network, lay_for_client};
+pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
-pub use refusal::Refusal;
+pub use refusal::{MAX_INPUT_CHARS, Refusal};
 pub use services::Services;
 pub use settings::{Basis, Profile, Resolve, Resolved, Settings};
 pub use thread::{Opened, Reply};
 pub use threads::{NewThread, Source, Threads};
+pub use turn_requests::parse_id;
+pub use working_directory::{absolute, working_directory};

@@ -1,8 +1,12 @@
 //! Why something was not done, in words for the client.
 
+use loomd_config::CloudError;
 use loomd_protocol::NonSteerableTurnKind;
 use loomd_store::{Error, ThreadId};
 use thiserror::Error as ThisError;
+
+/// The most characters that one input may have.
+pub const MAX_INPUT_CHARS: usize = 1 << 20;
 
 /// A request that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -16,6 +20,12 @@ pub enum Refusal {
     /// The running turn takes no input.
     #[error("{message}")]
     NotSteerable { message: String, turn_kind: NonSteerableTurnKind },
+    /// The organisation's requirements are not known, so no thread is opened.
+    #[error("{message}")]
+    RequirementsUnavailable { message: String, cause: CloudError },
+    /// The input has more than [`MAX_INPUT_CHARS`] characters.
+    #[error("Input exceeds the maximum length of {MAX_INPUT_CHARS} characters.")]
+    InputTooLarge { chars: usize },
 }
 
 impl Refusal {

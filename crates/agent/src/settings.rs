@@ -1,10 +1,9 @@
 //! What a thread runs on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use loomd_config::permissions::Permissions;
-use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, ModeKind,
@@ -14,7 +13,8 @@ use loomd_protocol::{
 use loomd_store::StoredThread;
 use loomd_store::rollout::{TruncationPolicy, TurnContext};
 
-use crate::Refusal;
+use crate::confinement::Confinement;
+use crate::refusal::Refusal;
 
 /// What a thread runs on and a turn may change.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,13 +69,9 @@ impl Settings {
         }
     }
 
-    /// The sandbox of commands, with `cwd` of `surroundings` replaced by ours; `None` when there is nothing to enforce.
-    pub(crate) fn confinement(&self, surroundings: Surroundings) -> Option<Sandbox> {
-        let surroundings = Surroundings { cwd: Path::new(&self.cwd), ..surroundings };
-        match &self.permissions {
-            Some(permissions) => Some(Sandbox::of_permissions(permissions, surroundings)),
-            None => Sandbox::new(&self.sandbox, surroundings),
-        }
+    /// Returns the rules that hold for commands.
+    pub(crate) fn confinement<'a>(&'a self, profile: &'a Profile) -> Confinement<'a> {
+        Confinement { policy: &self.sandbox, permissions: self.permissions.as_deref(), config: &profile.config }
     }
 
     pub(crate) fn collaboration_mode(&self) -> CollaborationMode {

@@ -12,8 +12,8 @@ use loomd_exec::sandbox::Sandbox;
 use loomd_exec::{Command, Snapshot, SnapshotRequest, snapshot_folder};
 use parking_lot::Mutex;
 
+use crate::confinement::{ALLOW_LOCAL_BINDING, Launch};
 use crate::guard::{self, ActionCx};
-use crate::network::{ALLOW_LOCAL_BINDING, Route};
 
 #[derive(Default)]
 pub(crate) struct ShellMemory(Arc<Mutex<State>>);
@@ -33,12 +33,12 @@ struct Place {
 
 impl ShellMemory {
     /// The command with the start-up files replaced by what is known of them, if anything is.
-    pub fn apply(&self, cx: &ActionCx, route: &Route, command: Command) -> Command {
+    pub fn apply(&self, cx: &ActionCx, launch: &Launch, command: Command) -> Command {
         let turn = &cx.turn;
-        if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) || !is_own(cx, route) {
+        if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) || !is_own(cx, launch) {
             return command;
         }
-        let place = Place { cwd: command.cwd.clone(), sandbox: route.sandbox().cloned() };
+        let place = Place { cwd: command.cwd.clone(), sandbox: launch.sandbox().cloned() };
         let mut state = self.0.lock();
         if state.place.as_ref() != Some(&place) {
             *state = State { place: Some(place.clone()), snapshot: None };
@@ -52,7 +52,7 @@ impl ShellMemory {
             set.extend(loomd_proxy::variables(0, None).into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         match &state.snapshot {
-            Some(snapshot) => snapshot.apply(command, route.sandbox(), &set),
+            Some(snapshot) => snapshot.apply(command, launch.sandbox(), &set),
             None => command,
         }
     }
@@ -83,9 +83,13 @@ impl ShellMemory {
 }
 
 /// Whether the command is confined as all commands of the thread are.
-fn is_own(cx: &ActionCx, route: &Route) -> bool {
+fn is_own(cx: &ActionCx, launch: &Launch) -> bool {
     let sandbox = guard::sandbox(&cx.turn, &cx.guard, &cx.services);
-    Route::of_model(cx, sandbox.as_ref()).is_ok_and(|own| own.sandbox() == route.sandbox())
+    cx.turn
+        .settings
+        .confinement(&cx.turn.profile)
+        .launch(sandbox.as_ref())
+        .is_ok_and(|own| own.sandbox() == launch.sandbox())
 }
 
 fn is_login(command: &Command) -> bool {

@@ -1,20 +1,26 @@
 //! What can be asked about turns. Each request is handed to the thread's task, which answers it.
 
-use loomd_protocol::{ReviewTarget, Turn, TurnStartParams, UserInput};
+use loomd_protocol::{ReviewTarget, Turn, TurnStartParams, TurnSteerParams, UserInput};
 use loomd_store::ThreadId;
 use tokio::sync::oneshot;
 
 use crate::event_sink::Subscriber;
-use crate::refusal::Refusal;
+use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::Resolve;
 use crate::thread::{Op, Opened, Reply};
 use crate::threads::{Source, Threads};
 use crate::turn::Work;
+use crate::working_directory::absolute;
 use crate::{git, prompts};
 
 impl Threads {
-    /// Says something in a thread.
-    pub async fn start_turn(&self, id: ThreadId, params: TurnStartParams, reply: Reply<Turn>) {
+    /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
+    /// process.
+    pub async fn start_turn(&self, mut params: TurnStartParams, reply: Reply<Turn>) {
+        let id = match check_turn_start(&mut params) {
+            Ok(id) => id,
+            Err(refusal) => return reply(Err(refusal)),
+        };
         let _lane = self.lanes.enter(id).await;
         let op = Op::StartTurn { params: Box::new(params), reply };
         if let Err(Op::StartTurn { reply, .. }) = self.tell(id, op).await {
@@ -22,15 +28,20 @@ impl Threads {
         }
     }
 
-    /// Says something to the running turn.
-    pub async fn steer(&self, id: ThreadId, expected: String, input: Vec<UserInput>, reply: Reply<String>) {
+    /// Gives input to the running turn.
+    pub async fn steer(&self, params: TurnSteerParams, reply: Reply<String>) {
+        let id = match self.check_steer(&params) {
+            Ok(id) => id,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let TurnSteerParams { expected_turn_id: expected, input, .. } = params;
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Steer { reply, .. }) = self.tell(id, Op::Steer { expected, input, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
 
-    /// Stops the running turn.
+    /// Interrupts the running turn.
     pub async fn interrupt(&self, id: ThreadId, turn_id: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Interrupt { reply, .. }) = self.tell(id, Op::Interrupt { turn_id, reply }).await {
@@ -103,4 +114,63 @@ impl Threads {
         let (hint, prompt) = (prompts::review_hint(&target), prompts::review_prompt(&target, merge_base.as_deref()));
         Ok(Work::Review { target, hint, prompt })
     }
+
+    fn check_steer(&self, params: &TurnSteerParams) -> Result<ThreadId, Refusal> {
+        let id = parse_id(&params.thread_id)?;
+        if !self.is_loaded(id) {
+            return Err(Refusal::not_found(id));
+        }
+        if params.expected_turn_id.is_empty() {
+            return Err(Refusal::invalid("expectedTurnId must not be empty"));
+        }
+        check_size(&params.input)?;
+        if params.input.is_empty() {
+            return Err(Refusal::invalid("input must not be empty"));
+        }
+        Ok(id)
+    }
+}
+
+/// Returns the id that a client names a thread by.
+pub fn parse_id(text: &str) -> Result<ThreadId, Refusal> {
+    text.parse().map_err(|error| Refusal::invalid(format!("invalid thread id: {error}")))
+}
+
+fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
+    check_size(&params.input)?;
+    let id = parse_id(&params.thread_id)?;
+    if let Some(cwd) = &mut params.cwd {
+        *cwd = absolute(cwd)?.to_string_lossy().into_owned();
+    }
+    Ok(id)
+}
+
+fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
+    let chars = |part: &UserInput| match part {
+        UserInput::Text { text, .. } => text.chars().count(),
+        _ => 0,
+    };
+    match input.iter().map(chars).sum() {
+        chars if chars > MAX_INPUT_CHARS => Err(Refusal::InputTooLarge { chars }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the target of a review with its texts trimmed; an empty one is refused.
+pub(crate) fn review_target(target: ReviewTarget) -> Result<ReviewTarget, Refusal> {
+    let filled = |name: &str, text: String| match text.trim() {
+        "" => Err(Refusal::invalid(format!("{name} must not be empty"))),
+        text => Ok(text.to_owned()),
+    };
+    Ok(match target {
+        ReviewTarget::UncommittedChanges => ReviewTarget::UncommittedChanges,
+        ReviewTarget::BaseBranch { branch } => ReviewTarget::BaseBranch { branch: filled("branch", branch)? },
+        ReviewTarget::Commit { sha, title } => {
+            let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
+            ReviewTarget::Commit { sha: filled("sha", sha)?, title }
+        }
+        ReviewTarget::Custom { instructions } => {
+            ReviewTarget::Custom { instructions: filled("instructions", instructions)? }
+        }
+    })
 }

@@ -26,6 +26,7 @@ mod requirements;
 mod schema;
 mod secret;
 mod settings;
+mod sources;
 mod stack;
 mod view;
 mod warnings;
@@ -46,5 +47,6 @@ pub use requirements::{
 pub use schema::schema;
 pub use secret::Secret;
 pub use settings::{Settings, resolve};
+pub use sources::{ConfigSources, LiveSources};
 pub use stack::Stack;
 pub use view::read;

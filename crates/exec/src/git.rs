@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loomd_git::{Answer, Invocation, Launcher};
+use loomd_git::{GitOutput, Invocation, Launcher};
 use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio_util::sync::CancellationToken;
 
@@ -53,14 +53,14 @@ impl ConfinedGit {
 }
 
 impl Launcher for ConfinedGit {
-    async fn launch(&self, invocation: Invocation) -> Option<Answer> {
+    async fn launch(&self, invocation: Invocation) -> Option<GitOutput> {
         let command = self.command(&invocation)?;
         // One more than the limit tells an answer that is too long from one that just fits.
         let limits = Limits { timeout: Some(PATIENCE), retained: MAX_ANSWER + 1 };
         let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await.ok()?;
         match finished.outcome {
             Outcome::Ended(exit) if finished.stdout.len() <= MAX_ANSWER => {
-                Some(Answer { code: exit.code(), stdout: finished.stdout })
+                Some(GitOutput { code: exit.code(), stdout: finished.stdout })
             }
             _ => None,
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loomd_exec::ConfinedGit;
-use loomd_git::{Answer, Invocation, Launcher, diff_to_remote, facts, merge_base};
+use loomd_git::{GitOutput, Invocation, Launcher, diff_to_remote, facts, merge_base};
 
 fn confined() -> ConfinedGit {
     ConfinedGit::with_helper(env!("CARGO_BIN_EXE_exec-fixture"))
@@ -19,11 +19,11 @@ fn confined() -> ConfinedGit {
 struct Unconfined;
 
 impl Launcher for Unconfined {
-    async fn launch(&self, invocation: Invocation) -> Option<Answer> {
+    async fn launch(&self, invocation: Invocation) -> Option<GitOutput> {
         let mut git = Command::new("git");
         git.args(invocation.arguments).envs(invocation.variables).current_dir(invocation.folder);
         let output = git.output().unwrap();
-        Some(Answer { code: output.status.code()?, stdout: output.stdout })
+        Some(GitOutput { code: output.status.code()?, stdout: output.stdout })
     }
 }
 

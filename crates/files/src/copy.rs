@@ -1,4 +1,4 @@
-//! `fs/copy`. The destination is the final name; nothing lands "inside" of it.
+//! `fs/copy`. The destination is the final name, never a folder to copy into.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{FsError, Result};
 
-/// The kind of the source is taken without following links. A folder is merged into one that exists.
+/// Copies a file, folder or link. The source is not followed if it is a link. A folder is merged into an existing
+/// one.
 pub fn copy(source: &Path, destination: &Path, recursive: bool) -> Result<()> {
     let kind = fs::symlink_metadata(source)?.file_type();
     if kind.is_dir() {
@@ -26,7 +27,7 @@ pub fn copy(source: &Path, destination: &Path, recursive: bool) -> Result<()> {
     }
 }
 
-/// Without recursion, because folders may be nested deeper than the stack is.
+/// Iterative, because folders may be nested deeper than the stack allows.
 fn copy_folder(source: &Path, destination: &Path) -> Result<()> {
     let mut folders = vec![(source.to_path_buf(), destination.to_path_buf())];
     while let Some((from, to)) = folders.pop() {
@@ -47,7 +48,7 @@ fn copy_folder(source: &Path, destination: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copying a file onto itself would empty it.
+/// Copies a file, except onto itself, which would truncate it.
 fn copy_file(source: &Path, destination: &Path) -> Result<()> {
     let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
     if let Ok(there) = fs::metadata(destination)
@@ -58,7 +59,7 @@ fn copy_file(source: &Path, destination: &Path) -> Result<()> {
     Ok(loomd_regular::copy(source, destination)?)
 }
 
-/// The text of the link is kept: what was relative stays so.
+/// Copies the text of the link, so a relative one stays relative.
 fn copy_link(source: &Path, destination: &Path) -> Result<()> {
     Ok(symlink(fs::read_link(source)?, destination)?)
 }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_never_copied_onto_itself() {
+    fn a_file_is_not_copied_onto_itself() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("f"), "text").unwrap();
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_copied_into_itself_not_even_through_a_link() {
+    fn a_folder_is_not_copied_into_itself_even_through_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("d/e")).unwrap();
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_copied_says_why() {
+    fn copy_errors_name_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("d")).unwrap();

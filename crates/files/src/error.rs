@@ -1,16 +1,16 @@
-//! What can go wrong with a file.
+//! The error of file operations.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Displays in the words that clients know.
+/// Displays as the text that clients get.
 #[derive(Debug, Error)]
 pub enum FsError {
-    /// The caller asked for something that makes no sense.
+    /// An invalid request.
     #[error("{0}")]
     Refused(String),
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -20,7 +20,7 @@ impl FsError {
         Self::Refused(message.into())
     }
 
-    /// The kind of failure, for programs.
+    /// The error kind, for programs.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Refused(_) => io::ErrorKind::InvalidInput,

@@ -1,9 +1,8 @@
-//! Files on behalf of a client: reading, writing, listing, copying, removing and watching, anywhere that the
-//! server itself may.
+//! `fs/*`: reads, writes, lists, copies, removes and watches files on behalf of a client, with the server's own
+//! permissions.
 //!
-//! Operations are plain functions that block; whoever calls them keeps them off its event loop. [`Order`]
-//! lets those that touch the same path take effect in the order they were asked for, and [`Watches`] tells
-//! about changes.
+//! Operations are plain functions that block; the caller keeps them off its event loop. [`Order`] serializes those
+//! that touch the same path, and [`Watches`] reports changes.
 
 mod copy;
 mod error;
@@ -17,7 +16,7 @@ mod write;
 pub use copy::copy;
 pub use error::FsError;
 pub use list::{metadata, read_directory};
-pub use order::{Access, Order, Turn};
+pub use order::{Access, Order, OrderGuard};
 pub use read::{MAX_READ, read_file};
 pub use remove::remove;
 pub use watch::{Deliver, Owner, Watches};

@@ -8,7 +8,7 @@ use loomd_protocol::{FsGetMetadataResponse, FsReadDirectoryEntry};
 
 use crate::error::Result;
 
-/// Links are followed, and told.
+/// Follows links, and reports whether the path is one.
 pub fn metadata(path: &Path) -> Result<FsGetMetadataResponse> {
     let metadata = fs::metadata(path)?;
     Ok(FsGetMetadataResponse {
@@ -20,14 +20,14 @@ pub fn metadata(path: &Path) -> Result<FsGetMetadataResponse> {
     })
 }
 
-/// Direct children by name. Links count as what they lead to; those that lead nowhere are left out.
+/// The direct children, sorted by name. Links count as their targets; dangling ones are left out.
 pub fn read_directory(path: &Path) -> Result<Vec<FsReadDirectoryEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let kind = match entry.file_type() {
             Ok(kind) if !kind.is_symlink() => kind,
-            // A link, or gone meanwhile.
+            // A link, or removed meanwhile.
             _ => match fs::metadata(entry.path()) {
                 Ok(metadata) => metadata.file_type(),
                 Err(_) => continue,
@@ -43,7 +43,7 @@ pub fn read_directory(path: &Path) -> Result<Vec<FsReadDirectoryEntry>> {
     Ok(entries)
 }
 
-/// Since 1970; before that is negative.
+/// Milliseconds since 1970; negative before.
 fn milliseconds(time: SystemTime) -> i64 {
     let whole = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_sorted_and_dangling_links_are_left_out() {
+    fn entries_are_sorted_and_dangling_links_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("b"), "").unwrap();

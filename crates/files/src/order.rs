@@ -1,12 +1,13 @@
-//! The order of operations: those that touch the same path wait for each other, all others run side by
-//! side. Paths are compared as they are written; links are not looked at.
+//! [`Order`]: serializes operations that touch the same path; all others run concurrently. Paths are compared as
+//! written, without resolving links.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What an operation does to a path and everything below it.
+/// How an operation uses a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Read,
@@ -16,11 +17,11 @@ pub enum Access {
 /// Operations in progress, and those that wait for them.
 #[derive(Default)]
 pub struct Order {
-    entered: Arc<Mutex<Entered>>,
+    state: Arc<Mutex<OrderState>>,
 }
 
 #[derive(Default)]
-struct Entered {
+struct OrderState {
     next: u64,
     operations: Vec<Operation>,
 }
@@ -32,45 +33,40 @@ struct Operation {
     over: watch::Receiver<()>,
 }
 
-/// The right to run an operation, until it is dropped.
-pub struct Turn {
+/// Permits an operation until it is dropped.
+pub struct OrderGuard {
     number: u64,
-    entered: Arc<Mutex<Entered>>,
+    state: Arc<Mutex<OrderState>>,
     _over: watch::Sender<()>,
 }
 
 impl Order {
-    /// Waits for the operations that were asked for before and touch the same paths. The place in the order is
-    /// taken at the first poll.
-    pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> Turn {
-        let (before, turn) = self.take_place(touches);
+    /// Waits for earlier operations that touch the same paths. The operation is registered at the first poll.
+    pub async fn enter(&self, touches: Vec<(PathBuf, Access)>) -> OrderGuard {
+        let (before, turn) = self.register(touches);
         for mut operation in before {
-            // Nothing is ever sent; this ends when the sender is gone.
+            // Nothing is ever sent; this ends when the sender is dropped.
             while operation.changed().await.is_ok() {}
         }
         turn
     }
 
-    fn take_place(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, Turn) {
-        let mut entered = lock(&self.entered);
-        let conflicts = entered.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
+    fn register(&self, touches: Vec<(PathBuf, Access)>) -> (Vec<watch::Receiver<()>>, OrderGuard) {
+        let mut state = self.state.lock();
+        let conflicts = state.operations.iter().filter(|operation| conflict(&operation.touches, &touches));
         let before = conflicts.map(|operation| operation.over.clone()).collect();
         let (sender, over) = watch::channel(());
-        let number = entered.next;
-        entered.next += 1;
-        entered.operations.push(Operation { number, touches, over });
-        (before, Turn { number, entered: Arc::clone(&self.entered), _over: sender })
+        let number = state.next;
+        state.next += 1;
+        state.operations.push(Operation { number, touches, over });
+        (before, OrderGuard { number, state: Arc::clone(&self.state), _over: sender })
     }
 }
 
-impl Drop for Turn {
+impl Drop for OrderGuard {
     fn drop(&mut self) {
-        lock(&self.entered).operations.retain(|operation| operation.number != self.number);
+        self.state.lock().operations.retain(|operation| operation.number != self.number);
     }
-}
-
-fn lock(entered: &Mutex<Entered>) -> MutexGuard<'_, Entered> {
-    entered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn conflict(one: &[(PathBuf, Access)], other: &[(PathBuf, Access)]) -> bool {
@@ -101,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_writer_and_the_same_path_make_an_operation_wait() {
+    async fn an_operation_waits_only_for_conflicting_ones_on_the_same_path() {
         use Access::{Read, Write};
         check(("/a", Write), ("/a", Read), true).await;
         check(("/a", Read), ("/a", Write), true).await;
@@ -113,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn operations_on_a_path_run_in_the_order_of_asking() {
+    async fn operations_on_a_path_run_in_request_order() {
         let order = Arc::new(Order::default());
         let first = order.enter(vec![("/a".into(), Access::Write)]).await;
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -122,7 +118,7 @@ mod tests {
             let (order, seen) = (Arc::clone(&order), Arc::clone(&seen));
             tasks.push(tokio::spawn(async move {
                 let _turn = order.enter(vec![("/a".into(), Access::Write)]).await;
-                seen.lock().unwrap().push(number);
+                seen.lock().push(number);
             }));
             tokio::task::yield_now().await;
         }
@@ -130,7 +126,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4]);
-        assert!(lock(&order.entered).operations.is_empty());
+        assert_eq!(*seen.lock(), [0, 1, 2, 3, 4]);
+        assert!(order.state.lock().operations.is_empty());
     }
 }

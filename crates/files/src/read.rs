@@ -1,4 +1,4 @@
-//! `fs/readFile`: a file as base64. The file is encoded piece by piece, so it is in memory once, as text.
+//! `fs/readFile`: a file as base64. It is encoded chunk by chunk, so it is in memory once, as text.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::{FsError, Result};
 
-/// Files above this size are refused: the answer is one message.
+/// Larger files are refused: the result is one message.
 pub const MAX_READ: u64 = 512 << 20;
 
-/// A multiple of three, so that pieces can be encoded one by one.
+/// A multiple of three, so that chunks can be encoded one by one.
 const PIECE: usize = 48 * 1024;
 
 pub fn read_file(path: &Path) -> Result<String> {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_any_size_is_its_base64() {
+    fn a_file_of_any_size_is_encoded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         for size in [0, 1, 2, 3, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn read_errors_name_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let check = |name: &str, expected: &str| {
             assert_eq!(read_file(&dir.path().join(name)).unwrap_err().to_string(), expected);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::Result;
 
-/// `force` forgives that there is nothing to remove, and nothing else.
+/// Removes a path. With `force` a missing path is no error.
 pub fn remove(path: &Path, recursive: bool, force: bool) -> Result<()> {
     let removed = fs::symlink_metadata(path).and_then(|metadata| match (metadata.is_dir(), recursive) {
         (true, true) => fs::remove_dir_all(path),
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_named_is_removed() {
+    fn only_the_named_path_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("full/deep")).unwrap();

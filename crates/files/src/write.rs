@@ -1,7 +1,7 @@
 //! `fs/writeFile` and `fs/createDirectory`.
 //!
-//! A file that exists is replaced as a whole: whoever reads it sees the old content or the new one. Where
-//! that would change more than the content (another owner, a second name), it is written in place.
+//! An existing file is replaced atomically: readers see the old content or the new one. If that would lose its owner
+//! or a second name, it is overwritten in place.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::error::{FsError, Result};
 use crate::read::check_kind;
 
-/// Creates or replaces a file; its folder must exist. Nothing is touched when the data is not base64.
+/// Creates or replaces a file; its folder must exist. Invalid base64 changes nothing.
 pub fn write_file(path: &Path, data_base64: &str) -> Result<()> {
     let data = STANDARD
         .decode(data_base64)
@@ -30,7 +30,7 @@ pub fn write_file(path: &Path, data_base64: &str) -> Result<()> {
     }
     check_kind(&metadata)?;
     let replaceable = metadata.nlink() == 1 && metadata.uid() == rustix::process::geteuid().as_raw();
-    // A file that may not be written is not replaced either, although its folder would allow it.
+    // A read-only file is not replaced, although its folder would permit it.
     drop(loomd_regular::open_to_write(path)?);
     if replaceable && replace(&path.canonicalize()?, &data, metadata.permissions().mode()).is_ok() {
         return Ok(());
@@ -69,7 +69,7 @@ fn replace(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
     written
 }
 
-/// The group is part of who may read the file.
+/// Keeps the group, which determines who may read the file.
 fn keep_group(file: &File, path: &Path) -> io::Result<()> {
     let (new, old) = (file.metadata()?.gid(), fs::metadata(path)?.gid());
     if new == old { Ok(()) } else { std::os::unix::fs::fchown(file, None, Some(old)) }
@@ -81,7 +81,7 @@ fn temporary_beside(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.join(format!("{}{}{}", TEMPORARY.0, Uuid::now_v7().simple(), TEMPORARY.1)))
 }
 
-/// Whether this is one of our files that exist for a moment; watches do not tell about them.
+/// Whether this is one of our temporary files, which watches do not report.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMPORARY.0).is_some_and(|rest| rest.ends_with(TEMPORARY.1))
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_file_keeps_its_mode_its_links_and_its_names() {
+    fn an_existing_file_keeps_mode_links_and_names() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("f"), "old").unwrap();
@@ -113,11 +113,11 @@ mod tests {
         assert_eq!(fs::read_to_string(at("g")).unwrap(), "both");
         let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, ["f", "g", "link"], "nothing is left behind");
+        assert_eq!(names, ["f", "g", "link"], "no temporary file remains");
     }
 
     #[test]
-    fn a_dangling_link_gets_its_file() {
+    fn writing_a_dangling_link_creates_its_target() {
         let dir = tempfile::tempdir().unwrap();
         symlink("target", dir.path().join("link")).unwrap();
         write(&dir.path().join("link"), "x");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_why_and_changes_nothing() {
+    fn write_errors_name_the_reason_and_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("f"), "old").unwrap();
         let check = |name: &str, data: &str, expected: &str| {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_with_or_without_their_parents() {
+    fn directories_are_created_with_or_without_parents() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         create_directory(&at("a/b"), true).unwrap();

@@ -1,5 +1,4 @@
-//! As much of git's configuration language as it takes to find one value: sections, quotes, comments,
-//! continued lines.
+//! A parser for single values of git's configuration: sections, quotes, comments, continued lines.
 
 /// The first value of `key` in `[section "subsection"]`.
 pub(crate) fn value(text: &str, section: &str, subsection: &str, key: &str) -> Option<String> {
@@ -20,7 +19,7 @@ pub(crate) fn value(text: &str, section: &str, subsection: &str, key: &str) -> O
     None
 }
 
-/// The position of the bracket that closes the header; one in quotes does not.
+/// The position of the bracket that closes the header, outside of quotes.
 fn header_end(line: &str) -> Option<usize> {
     let mut quoted = false;
     let mut escaped = false;
@@ -42,10 +41,10 @@ fn is_header(header: &str, section: &str, subsection: &str) -> bool {
     name.eq_ignore_ascii_case(section) && written.is_some_and(|written| written.replace('\\', "") == subsection)
 }
 
-/// Without quotes, escapes and comments.
+/// The value without quotes, escapes and comments.
 fn unquoted(written: &str) -> String {
     let mut value = String::new();
-    // What is outside of quotes at the end is trimmed up to here.
+    // Trailing white space outside of quotes is trimmed up to here.
     let mut keep = 0;
     let mut quoted = false;
     let mut chars = written.chars();
@@ -88,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn quotes_comments_and_continued_lines_are_understood() {
+    fn quotes_comments_and_continued_lines_are_parsed() {
         check("[remote \"origin\"]\nurl = \"a # b\" # c", Some("a # b"));
         check("[remote \"origin\"]\nurl = a\\\nb ; c", Some("ab"));
         check("[remote \"origin\"]\nurl = C:\\\\x", Some("C:\\x"));
     }
 
     #[test]
-    fn what_is_not_there_is_none() {
+    fn a_missing_value_is_none() {
         for text in ["", "[remote \"origin\"]", "[remote \"origin", "url = a", "[remote]\nurl = a", "[core]\nurl = a"] {
             check(text, None);
         }

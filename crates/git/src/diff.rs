@@ -1,37 +1,37 @@
-//! The difference between a work tree and what is pushed of it.
+//! The difference between a work tree and its nearest pushed commit.
 
 use std::path::{Path, PathBuf};
 
 use crate::Repository;
 use crate::program::{Launcher, Program};
 
-/// What a difference may be made with. Of submodules only the commits are compared: looking into one would run git
-/// on a repository whose configuration was not looked at.
+/// The options of `git diff`. Of submodules only the commits are compared: looking into one would run git on a
+/// repository whose configuration was not checked.
 const OPTIONS: [&str; 5] = ["diff", "--no-textconv", "--no-ext-diff", "--submodule=short", "--ignore-submodules=dirty"];
 
-/// More untracked files than this are no longer a change that somebody looks at; the rest is left out.
+/// Number of untracked files that are included.
 const MAX_UNTRACKED: usize = 1_000;
 
-/// A difference of this size is of no use to anybody.
+/// Largest diff that is returned.
 const MAX_DIFF: usize = 64 << 20;
 
-/// A pushed commit and everything that differs from it.
+/// A pushed commit and the diff of the work tree against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteDiff {
     pub sha: String,
     pub diff: String,
 }
 
-/// Against the nearest pushed commit of the current branch, the default branch, or a remote branch that
+/// The diff against the nearest pushed commit of the current branch, the default branch, or a remote branch that
 /// contains the current commit. `None` outside a repository and without such a commit.
 pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<RemoteDiff> {
     let repository = Repository::find(cwd)?;
     let git = &Program::new(launcher, &repository, cwd).without_filters().await?;
     let sha = nearest_pushed(git).await?;
-    let mut diff = git.ask(&[&OPTIONS[..], &[&sha, "--"]].concat()).await?;
+    let mut diff = git.output(&[&OPTIONS[..], &[&sha, "--"]].concat()).await?;
     for file in untracked(git).await? {
         let answer = git.run(&[&OPTIONS[..], &["--binary", "--no-index", "--", "/dev/null", &file]].concat()).await?;
-        // This kind of comparison says by 1 that there is a difference.
+        // `git diff --no-index` exits with 1 if there are differences.
         if !matches!(answer.code, 0 | 1) {
             return None;
         }
@@ -44,7 +44,7 @@ pub async fn diff_to_remote(cwd: &Path, launcher: &impl Launcher) -> Option<Remo
 }
 
 async fn untracked<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
-    let list = git.ask(&["ls-files", "--others", "--exclude-standard", "-z"]).await?;
+    let list = git.output(&["ls-files", "--others", "--exclude-standard", "-z"]).await?;
     Some(list.split('\0').filter(|name| !name.is_empty()).take(MAX_UNTRACKED).map(str::to_owned).collect())
 }
 
@@ -54,7 +54,7 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
     for branch in candidates(git, &remotes).await {
         let Some(pushed) = pushed(git, &remotes, &branch).await else { continue };
         let range = format!("{pushed}..HEAD");
-        let Some(distance) = git.ask_line(&["rev-list", "--count", &range]).await else { continue };
+        let Some(distance) = git.first_line(&["rev-list", "--count", &range]).await else { continue };
         let Ok(distance) = distance.parse::<u64>() else { continue };
         if best.as_ref().is_none_or(|(nearest, _)| distance < *nearest) {
             best = Some((distance, pushed));
@@ -63,9 +63,9 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
     best.map(|(_, sha)| sha)
 }
 
-/// `origin` first.
+/// The remotes, `origin` first.
 async fn remotes<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
-    let mut remotes: Vec<String> = git.ask(&["remote"]).await?.lines().map(str::to_owned).collect();
+    let mut remotes: Vec<String> = git.output(&["remote"]).await?.lines().map(str::to_owned).collect();
     remotes.sort_by_key(|remote| remote != "origin");
     (!remotes.is_empty()).then_some(remotes)
 }
@@ -80,11 +80,11 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
             branches.push(branch);
         }
     };
-    add(git.ask_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await);
+    add(git.first_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await);
     add(default_branch(git, remotes).await);
     for remote in remotes {
         let folder = format!("refs/remotes/{remote}");
-        let list = git.ask(&["for-each-ref", "--format=%(refname:short)", "--contains=HEAD", &folder]).await;
+        let list = git.output(&["for-each-ref", "--format=%(refname:short)", "--contains=HEAD", &folder]).await;
         for name in list.unwrap_or_default().lines() {
             add(name.strip_prefix(remote.as_str()).and_then(|name| name.strip_prefix('/')).map(str::to_owned));
         }
@@ -92,11 +92,11 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
     branches
 }
 
-/// What the remote's `HEAD` names, else the usual names of a local branch.
+/// The branch that the remote's `HEAD` names, or else a local branch with a usual name.
 async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Option<String> {
     for remote in remotes {
         let head = format!("refs/remotes/{remote}/HEAD");
-        if let Some(name) = git.ask_line(&["symbolic-ref", "--quiet", &head]).await
+        if let Some(name) = git.first_line(&["symbolic-ref", "--quiet", &head]).await
             && let Some(branch) = name.strip_prefix(&format!("refs/remotes/{remote}/"))
         {
             return Some(branch.to_owned());
@@ -104,19 +104,19 @@ async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -
     }
     for branch in ["main", "master"] {
         let name = format!("refs/heads/{branch}");
-        if git.ask_line(&["rev-parse", "--verify", "--quiet", &name]).await.is_some() {
+        if git.first_line(&["rev-parse", "--verify", "--quiet", &name]).await.is_some() {
             return Some(branch.to_owned());
         }
     }
     None
 }
 
-/// The commit that a branch is at on the first remote that has it.
+/// The commit of a branch on the first remote that has it.
 async fn pushed<L: Launcher>(git: &Program<'_, L>, remotes: &[String], branch: &str) -> Option<String> {
     for remote in remotes {
         let name = PathBuf::from("refs/remotes").join(remote).join(branch);
         let name = name.to_str()?;
-        if let Some(sha) = git.ask_line(&["rev-parse", "--verify", "--quiet", name]).await {
+        if let Some(sha) = git.first_line(&["rev-parse", "--verify", "--quiet", name]).await {
             return Some(sha);
         }
     }

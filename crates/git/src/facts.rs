@@ -1,5 +1,5 @@
-//! The commit, branch and origin of a folder, for the record of a thread that begins there. Read from git's
-//! files; git itself is asked only when these use something that is not understood here.
+//! [`Facts`]: commit, branch and origin of a folder, for the metadata of a thread. Read from git's files; the git
+//! program is used only if these have an unsupported format.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use crate::program::{Launcher, Program};
 use crate::repository::MAX_LINE_BYTES;
 use crate::{Repository, config};
 
-/// Configuration is written by hand.
+/// Largest configuration file; these are written by hand.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
-/// Enough for more than a million references.
+/// Largest file of packed references: enough for a million of them.
 const MAX_PACKED_BYTES: u64 = 128 << 20;
 
-/// How many times a name may stand for another name.
+/// Largest number of symbolic references in a chain.
 const MAX_SYMBOLIC: usize = 5;
 
-/// What a repository is at.
+/// The current state of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub commit_hash: String,
-    /// `None` when no branch is checked out.
+    /// `None` if no branch is checked out.
     pub branch: Option<String>,
-    /// The address of the remote called `origin`.
+    /// The URL of the remote `origin`.
     pub origin_url: Option<String>,
 }
 
 /// `None` outside a repository, and in one without commits.
 pub async fn facts(folder: &Path, launcher: &impl Launcher) -> Option<Facts> {
-    // A look at each folder above costs less than the way to another thread, and most callers are in no repository.
+    // Checking each folder above costs less than a switch to another thread, and most callers are in no repository.
     let repository = Repository::find(folder)?;
     // The files may be large, so they are not read on a worker of the runtime.
     let read = tokio::task::spawn_blocking(move || {
@@ -41,16 +41,16 @@ pub async fn facts(folder: &Path, launcher: &impl Launcher) -> Option<Facts> {
     let head = match head {
         Head::At { commit_hash, branch } => (commit_hash, branch),
         Head::Unborn => return None,
-        Head::Unusual => {
-            let commit_hash = program.ask_line(&["rev-parse", "HEAD"]).await?;
-            let branch = program.ask_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await;
-            // What git says when no branch is checked out.
+        Head::Unsupported => {
+            let commit_hash = program.first_line(&["rev-parse", "HEAD"]).await?;
+            let branch = program.first_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await;
+            // Git's output if no branch is checked out.
             (commit_hash, branch.filter(|branch| branch != "HEAD"))
         }
     };
     let origin_url = match origin {
         Ok(url) => url,
-        Err(Unusual) => program.ask_line(&["remote", "get-url", "origin"]).await,
+        Err(Unsupported) => program.first_line(&["remote", "get-url", "origin"]).await,
     };
     Some(Facts { commit_hash: head.0, branch: head.1, origin_url })
 }
@@ -61,25 +61,25 @@ enum Head {
         commit_hash: String,
         branch: Option<String>,
     },
-    /// The branch has no commit yet, or there is no `HEAD` that can be read.
+    /// The branch has no commit yet, or `HEAD` cannot be read.
     Unborn,
-    Unusual,
+    Unsupported,
 }
 
 fn head(repository: &Repository) -> Head {
-    // References in tables, which have files of a format of their own.
+    // The reftable format is left to git.
     if repository.common_dir.join("reftable").exists() {
-        return Head::Unusual;
+        return Head::Unsupported;
     }
     let text = match loomd_regular::read_to_string(&repository.git_dir.join("HEAD"), MAX_LINE_BYTES) {
         Ok(text) => text,
-        // The program could read no more of it than we can, and might wait for it.
+        // Git could not read it either, and might block on it.
         Err(_) => return Head::Unborn,
     };
     let Some(mut name) = symbolic(&text) else {
         return match hash(&text) {
             Some(commit_hash) => Head::At { commit_hash, branch: None },
-            None => Head::Unusual,
+            None => Head::Unsupported,
         };
     };
     let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
@@ -89,16 +89,16 @@ fn head(repository: &Repository) -> Head {
             Some(text) => match (symbolic(&text), hash(&text)) {
                 (Some(other), _) => name = other,
                 (None, Some(commit_hash)) => return Head::At { commit_hash, branch },
-                (None, None) => return Head::Unusual,
+                (None, None) => return Head::Unsupported,
             },
         }
     }
-    Head::Unusual
+    Head::Unsupported
 }
 
-/// What a reference holds, in a file of its own or among the packed ones.
+/// The content of a reference, from its own file or the packed ones.
 fn reference(repository: &Repository, name: &str) -> Option<String> {
-    // A name is a path below the folder and nowhere else.
+    // A name must not lead out of the folder.
     if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return None;
     }
@@ -108,7 +108,7 @@ fn reference(repository: &Repository, name: &str) -> Option<String> {
     packed(repository, name).ok().flatten()
 }
 
-/// What the list of packed references says. It is read line by line: it may be larger than what should be in memory.
+/// A packed reference. The file is read line by line, as it may be large.
 fn packed(repository: &Repository, name: &str) -> io::Result<Option<String>> {
     let (file, _) = loomd_regular::open(&repository.common_dir.join("packed-refs"))?;
     let mut list = BufReader::new(file.take(MAX_PACKED_BYTES));
@@ -133,10 +133,10 @@ fn hash(text: &str) -> Option<String> {
     (matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| text.to_owned())
 }
 
-/// The files say something that only git itself can work out.
-struct Unusual;
+/// The files have a format that only git supports.
+struct Unsupported;
 
-fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
+fn origin(repository: &Repository) -> Result<Option<String>, Unsupported> {
     let read = |path: &Path| -> io::Result<String> { loomd_regular::read_to_string(path, MAX_CONFIG_BYTES) };
     let Ok(own) = read(&repository.common_dir.join("config")) else { return Ok(None) };
     let unusual = |text: &str| {
@@ -145,12 +145,12 @@ fn origin(repository: &Repository) -> Result<Option<String>, Unusual> {
     };
     let shared = shared_files().into_iter().filter_map(|file| read(&file).ok());
     if unusual(&own) || shared.into_iter().any(|text| unusual(&text)) {
-        return Err(Unusual);
+        return Err(Unsupported);
     }
     Ok(config::value(&own, "remote", "origin", "url").filter(|url| !url.is_empty()))
 }
 
-/// The configuration of the user and of the machine.
+/// The configuration files of the user and of the machine.
 fn shared_files() -> Vec<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("HOME");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_found_in_its_file_or_among_the_packed_ones() {
+    fn a_branch_is_found_in_its_file_or_among_packed_references() {
         check(&[("HEAD", "ref: refs/heads/a/b\n"), ("refs/heads/a/b", &format!("{ONE}\n"))], at(Some("a/b")));
         let packed =
             format!("# pack-refs with: peeled\n{} refs/heads/mainx\n{ONE} refs/heads/main\n^{ONE}\n", "2".repeat(40));
@@ -190,24 +190,24 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_without_a_branch() {
+    fn a_detached_head_has_no_branch() {
         check(&[("HEAD", &format!("{ONE}\n"))], at(None));
     }
 
     #[test]
-    fn a_branch_without_a_commit() {
+    fn an_unborn_branch_has_no_commit() {
         check(&[("HEAD", "ref: refs/heads/main\n")], Head::Unborn);
     }
 
     #[test]
-    fn what_is_not_understood_is_left_to_git() {
-        check(&[("HEAD", "nonsense")], Head::Unusual);
-        check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unusual);
-        check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unusual);
+    fn unsupported_formats_are_left_to_git() {
+        check(&[("HEAD", "nonsense")], Head::Unsupported);
+        check(&[("HEAD", "ref: refs/heads/a"), ("refs/heads/a", "ref: refs/heads/a")], Head::Unsupported);
+        check(&[("HEAD", "ref: refs/heads/.invalid"), ("reftable/tables.list", "")], Head::Unsupported);
     }
 
     #[test]
-    fn a_file_that_would_block_is_taken_for_missing() {
+    fn a_blocking_file_counts_as_missing() {
         for name in ["HEAD", "refs/heads/main", "packed-refs", "config"] {
             let dir = tempfile::tempdir().unwrap();
             let git = dir.path().join(".git");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_lead_out_of_the_repository() {
+    fn a_reference_name_cannot_lead_out_of_the_repository() {
         check(&[("HEAD", "ref: ../../secret"), ("config", "")], Head::Unborn);
     }
 }

@@ -1,17 +1,17 @@
-//! Asking the git program about a repository that nobody vouches for.
+//! Runs the git program on an untrusted repository.
 //!
-//! A repository's configuration names programs: filters, monitors, hooks, helpers. Whoever wrote it must not run
-//! them through us, so the program is only ever started by a [`Launcher`], which confines it, and everything in the
-//! configuration that starts programs or reaches the network is switched off besides.
+//! A repository's configuration names programs: filters, monitors, hooks, helpers. Its author must not be able to run
+//! them, so the program is only started by a [`Launcher`], which confines it, and all configuration that starts
+//! programs or reaches the network is overridden as well.
 
 use std::path::{Path, PathBuf};
 
 use crate::Repository;
 
-/// Starts the git program where it can change nothing and reach nobody.
+/// Starts the git program without write access and network.
 pub trait Launcher: Sync {
-    /// `None` when the program cannot be run or cannot be confined, takes too long or says too much.
-    fn launch(&self, invocation: Invocation) -> impl Future<Output = Option<Answer>> + Send;
+    /// `None` if the program cannot be run or confined, times out, or prints too much.
+    fn launch(&self, invocation: Invocation) -> impl Future<Output = Option<GitOutput>> + Send;
 }
 
 /// One run of the program.
@@ -19,22 +19,22 @@ pub trait Launcher: Sync {
 pub struct Invocation {
     /// Without the program's own name.
     pub arguments: Vec<String>,
-    /// What its environment must hold; of the server's own variables none that begins with `GIT_` may be there.
+    /// Variables to set; of the server's own variables none that starts with `GIT_` may be inherited.
     pub variables: Vec<(String, String)>,
-    /// Where it runs.
+    /// The working directory.
     pub folder: PathBuf,
-    /// A program in here is not git.
+    /// The launcher must not use a git program inside of this folder.
     pub work_tree: PathBuf,
 }
 
-/// How it ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct GitOutput {
     pub code: i32,
     pub stdout: Vec<u8>,
 }
 
-/// Configuration that starts programs, or leads elsewhere.
+/// Configuration that starts programs or reaches other places.
 const SETTINGS: &[&str] = &[
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -48,18 +48,18 @@ const SETTINGS: &[&str] = &[
 ];
 
 const VARIABLES: &[(&str, &str)] = &[
-    // Looking must not get in the way of the user's own git.
+    // No locks, which could fail the user's own git commands.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // Objects that a partial clone lacks are not fetched; older versions only know that no protocol is allowed.
+    // Objects that a partial clone lacks are not fetched; older versions only support allowing no protocol.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// More filters than this are no configuration that somebody wrote.
+/// Largest number of filters in a configuration.
 const MAX_FILTERS: usize = 64;
 
-/// The program, asked about one repository.
+/// The program, bound to one repository.
 pub(crate) struct Program<'a, L> {
     launcher: &'a L,
     repository: &'a Repository,
@@ -73,11 +73,11 @@ impl<'a, L: Launcher> Program<'a, L> {
         Self { launcher, repository, folder, overrides: Vec::new() }
     }
 
-    /// The same, with every filter switched off that the configuration defines. Needed for whatever looks at files
-    /// of the work tree. There is no switch for all filters, so each is overridden by its name.
+    /// Switches off every filter that the configuration defines. Needed for every command that reads files of the
+    /// work tree. There is no switch for all filters, so each is overridden by its name.
     pub async fn without_filters(mut self) -> Option<Self> {
         let answer = self.run(&["config", "-z", "--name-only", "--get-regexp", r"^filter\."]).await?;
-        // 1 says that there are none.
+        // 1 means that there are none.
         if !matches!(answer.code, 0 | 1) {
             return None;
         }
@@ -95,24 +95,24 @@ impl<'a, L: Launcher> Program<'a, L> {
         Some(self)
     }
 
-    /// Its standard output when it succeeds.
-    pub async fn ask(&self, arguments: &[&str]) -> Option<String> {
+    /// The standard output, if the program succeeds.
+    pub async fn output(&self, arguments: &[&str]) -> Option<String> {
         let answer = self.run(arguments).await?;
         (answer.code == 0).then(|| String::from_utf8_lossy(&answer.stdout).into_owned())
     }
 
-    /// The first line of its answer, if there is something on it.
-    pub async fn ask_line(&self, arguments: &[&str]) -> Option<String> {
-        let answer = self.ask(arguments).await?;
+    /// The first line of the output, unless it is empty.
+    pub async fn first_line(&self, arguments: &[&str]) -> Option<String> {
+        let answer = self.output(arguments).await?;
         let line = answer.lines().next()?.trim();
         (!line.is_empty()).then(|| line.to_owned())
     }
 
-    pub async fn run(&self, arguments: &[&str]) -> Option<Answer> {
+    pub async fn run(&self, arguments: &[&str]) -> Option<GitOutput> {
         self.launcher.launch(self.invocation(arguments)?).await
     }
 
-    /// The repository is named, so that its own `core.worktree` does not count and none is looked for.
+    /// Passes the repository explicitly, so that its `core.worktree` does not apply and none is searched.
     fn invocation(&self, arguments: &[&str]) -> Option<Invocation> {
         let work_tree = absolute(&self.repository.work_tree)?;
         let git_dir = absolute(&self.repository.git_dir)?;

@@ -1,31 +1,30 @@
-//! Where a repository is: from a folder in a work tree to the folders that git keeps its data in. What stands in
-//! those files may have been written by anybody, so it proves nothing about the repository that it points at.
+//! [`Repository`]: the work tree of a folder and git's data folders. Their files may have been written by anyone, so
+//! they prove nothing about the repository that they point at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file that holds one path, or one reference, is no larger.
+/// Largest file that holds one path or one reference.
 pub(crate) const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// A work tree and the data behind it.
+/// A work tree and its data folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// The folder that holds `.git`.
+    /// The folder that contains `.git`.
     pub work_tree: PathBuf,
-    /// What is this work tree's own: `HEAD`, the index.
+    /// The data of this work tree: `HEAD`, the index.
     pub git_dir: PathBuf,
-    /// What all work trees share: branches, configuration.
+    /// The data shared by all work trees: branches, configuration.
     pub common_dir: PathBuf,
 }
 
 impl Repository {
-    /// The nearest one above, or at, `folder`. Links are not resolved, and nothing is asked about the validity
-    /// of what is found.
+    /// The nearest repository at or above `folder`. Links are not resolved, and its validity is not checked.
     pub fn find(folder: &Path) -> Option<Self> {
         folder.ancestors().find_map(Self::at)
     }
 
-    /// The one whose work tree is exactly this folder.
+    /// The repository whose work tree is exactly this folder.
     pub fn at(work_tree: &Path) -> Option<Self> {
         let dot_git = work_tree.join(".git");
         let metadata = fs::metadata(&dot_git).ok()?;
@@ -43,15 +42,15 @@ impl Repository {
         Some(Self { work_tree: work_tree.into(), git_dir, common_dir })
     }
 
-    /// The main work tree of a linked one, links resolved; else this one. Trust in a repository extends to its
-    /// linked work trees, so the main repository must name this work tree as one of its own: anybody can write a
-    /// `.git` that points at a repository, but only its owner can write into it. Submodules, work trees of
-    /// submodules and those of bare repositories stand for themselves.
+    /// The main work tree of a linked one, with links resolved; otherwise this one. Trust in a repository extends to
+    /// its linked work trees, so the main repository must list this work tree: anyone can write a `.git` that points
+    /// at a repository, but only its owner can write into it. Submodules, their work trees and those of bare
+    /// repositories count as their own main work tree.
     pub fn main_work_tree(&self) -> PathBuf {
         self.confirmed_main().unwrap_or_else(|| self.real_work_tree().unwrap_or_else(|| self.work_tree.clone()))
     }
 
-    /// This work tree, links resolved.
+    /// This work tree, with links resolved.
     pub fn real_work_tree(&self) -> Option<PathBuf> {
         self.work_tree.canonicalize().ok()
     }
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_dot_git_counts() {
+    fn the_nearest_dot_git_is_used() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         fs::create_dir_all(root.join("a/b/c/.git")).unwrap();
@@ -97,7 +96,7 @@ mod tests {
         assert_eq!(Repository::find(&root.join("a/b/c/d")).unwrap().work_tree, root.join("a/b/c"));
     }
 
-    /// A repository `main` with a linked work tree `w`, as git makes them.
+    /// A repository `main` with a linked work tree `w`, as git creates them.
     fn linked() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -128,18 +127,18 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_to_a_repository_that_does_not_point_back_stands_for_itself() {
+    fn a_repository_that_does_not_list_the_work_tree_is_not_its_main_one() {
         let (_dir, root) = linked();
         let main = root.join("main/.git");
         // A folder whose data claims to be shared.
         put(root.join("a/.git/commondir"), main.to_str().unwrap());
-        // The same with a forged link back of its own, and with a forged place.
+        // The same with a forged back link of its own, and with a forged location.
         put(root.join("b/.git/commondir"), main.to_str().unwrap());
         put(root.join("b/.git/gitdir"), root.join("b/.git").to_str().unwrap());
         put(root.join("c/data/worktrees/x/commondir"), main.to_str().unwrap());
         put(root.join("c/data/worktrees/x/gitdir"), root.join("c/.git").to_str().unwrap());
         put(root.join("c/.git"), "gitdir: data/worktrees/x");
-        // The data of a work tree that is elsewhere, by its name and by links.
+        // The data of a work tree elsewhere, by its name and by links.
         put(root.join("d/.git"), &format!("gitdir: {}", main.join("worktrees/w").display()));
         for (name, target) in [("e", main.join("worktrees/w")), ("f", root.join("w/.git")), ("g", main.clone())] {
             fs::create_dir(root.join(name)).unwrap();
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn submodules_and_work_trees_of_bare_repositories_stand_for_themselves() {
+    fn submodules_and_work_trees_of_bare_repositories_are_their_own_main() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         put(root.join("main/.git/modules/sub/HEAD"), "");
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_would_block_or_are_too_large_are_not_read() {
+    fn blocking_and_oversized_files_are_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = |path: PathBuf| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_git_that_makes_no_sense_is_none() {
+    fn an_invalid_dot_git_is_none() {
         let dir = tempfile::tempdir().unwrap();
         put(dir.path().join("x/.git"), "nonsense");
         assert_eq!(Repository::at(&dir.path().join("x")), None);

@@ -1,4 +1,4 @@
-//! How long a keystroke takes in a tree of half a million files, and what the answer costs at worst.
+//! The time of a keystroke in a tree of half a million files.
 //!
 //! `cargo bench -p loomd-search --bench keystroke`
 
@@ -21,7 +21,7 @@ fn main() {
     let paths = (0..FILES)
         .map(|number| format!("{}/{}/{}{}/{}_{}_{number}.rs", word(), word(), word(), number % 40, word(), word()));
     let keystrokes = Keystrokes::new(paths);
-    // The first look brings the paths into memory.
+    // The first search loads the paths into memory.
     keystrokes.search("xyzzy");
     let mut times = Vec::new();
     for text in ["servthritem42", "config", "Widget render", "rs", "xyzzy", "core/turn", "tst_utl", "main !test", "a 9"]

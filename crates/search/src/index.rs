@@ -1,13 +1,13 @@
-//! The paths below a folder, close together in memory and sorted, so that they can be looked through fast.
+//! [`Index`]: the paths below a folder, sorted and compact in memory, so that they can be scanned fast.
 
-/// An entry's path, relative to the folder, and whether it is a folder itself.
+/// An entry's path, relative to the root, and whether it is a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
+pub struct FoundPath {
     pub path: String,
     pub is_dir: bool,
 }
 
-/// Sorted paths. What is inside of `.git` stands apart, because it is rarely what somebody looks for.
+/// Sorted paths. Those inside of `.git` are separate, because they are rarely searched for.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     pub(crate) main: Paths,
@@ -38,7 +38,7 @@ pub(crate) struct PathRef<'a> {
 }
 
 impl Index {
-    pub fn new(mut found: Vec<Found>) -> Self {
+    pub fn new(mut found: Vec<FoundPath>) -> Self {
         found.sort_unstable();
         found.dedup_by(|one, other| one.path == other.path);
         let mut index = Self::default();
@@ -54,8 +54,8 @@ impl Index {
         self.len() == 0
     }
 
-    /// This index without the paths that `gone` names, and with `added`.
-    pub(crate) fn changed(&self, gone: impl Fn(&str) -> bool, mut added: Vec<Found>) -> Self {
+    /// A copy without the paths for which `gone` is true, and with `added`.
+    pub(crate) fn changed(&self, gone: impl Fn(&str) -> bool, mut added: Vec<FoundPath>) -> Self {
         added.sort_unstable();
         added.dedup_by(|one, other| one.path == other.path);
         let mut index = Self::default();
@@ -68,7 +68,7 @@ impl Index {
                 while let Some(found) = added.next_if(|found| found.path.as_str() < path.text) {
                     new.push(&found.path, letters(&found.path), found.is_dir);
                 }
-                // What was there and is added again is as it is now.
+                // An added path replaces the existing entry.
                 match added.next_if(|found| found.path == path.text) {
                     Some(found) => new.push(&found.path, letters(&found.path), found.is_dir),
                     None => new.push(path.text, path.letters, path.is_dir),
@@ -79,7 +79,7 @@ impl Index {
         index
     }
 
-    /// The direct children of a folder, `""` being the whole.
+    /// The direct children of a folder; `""` is the root.
     pub(crate) fn children<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = PathRef<'a>> {
         [&self.main, &self.git].into_iter().flat_map(move |paths| paths.below(folder)).filter(move |path| {
             let rest = if folder.is_empty() { path.text } else { &path.text[folder.len() + 1..] };
@@ -107,7 +107,7 @@ impl Paths {
         (0..self.len()).map(|at| self.get(at))
     }
 
-    /// The positions of everything below a folder; the folder itself is not among them.
+    /// The positions of everything below a folder, without the folder itself.
     pub fn range_below(&self, folder: &str) -> std::ops::Range<usize> {
         if folder.is_empty() {
             return 0..self.len();
@@ -124,7 +124,7 @@ impl Paths {
         start..position(start, b'/' + 1)
     }
 
-    /// The position of exactly this path, if it is there.
+    /// The position of exactly this path; empty if it is missing.
     pub fn range_of(&self, path: &str) -> std::ops::Range<usize> {
         let at =
             self.entries.partition_point(|entry| &self.text[entry.start as usize..][..entry.length as usize] < path);
@@ -135,7 +135,7 @@ impl Paths {
         self.range_below(folder).map(|at| self.get(at))
     }
 
-    /// Paths come sorted. One that no longer fits into four gigabytes of text is left out.
+    /// Appends a path; paths must come sorted. One beyond four gigabytes of text is left out.
     fn push(&mut self, path: &str, letters: u64, is_dir: bool) {
         let (Ok(start), Ok(length)) = (u32::try_from(self.text.len()), u32::try_from(path.len())) else { return };
         self.text.push_str(path);
@@ -150,8 +150,8 @@ fn is_git_internal(path: &str) -> bool {
 /// The letters of a text with characters beyond ASCII.
 pub(crate) const NOT_PLAIN: u64 = u64::MAX;
 
-/// A bit for each letter and digit that occurs, so that most paths can be passed over at a glance. Characters
-/// that may stand for others (`Ü` for `u`) make all bits.
+/// A bit for each letter and digit that occurs, so that most paths can be rejected without matching. Characters that
+/// may match others (`Ü` and `u`) set all bits.
 pub(crate) fn letters(text: &str) -> u64 {
     text.bytes().fold(0, |bits, byte| match byte {
         b'a'..=b'z' => bits | 1 << (byte - b'a'),
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
 
-    fn found(paths: &[&str]) -> Vec<Found> {
-        paths.iter().map(|path| Found { path: (*path).into(), is_dir: false }).collect()
+    fn found(paths: &[&str]) -> Vec<FoundPath> {
+        paths.iter().map(|path| FoundPath { path: (*path).into(), is_dir: false }).collect()
     }
 
     fn all(index: &Index) -> Vec<&str> {
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_of_git_stands_apart() {
+    fn paths_inside_of_git_are_separate() {
         let index = Index::new(found(&["b", ".git/x", "a/.git/y", ".git", ".gitignore", "x.git/z"]));
         assert_eq!(all(&index), [".git", ".gitignore", "b", "x.git/z", ".git/x", "a/.git/y"]);
     }
 
     #[test]
-    fn children_are_direct_ones() {
+    fn children_are_direct() {
         let index = Index::new(found(&["a", "a-b", "a/b", "a/b/c", "a/d", "a0", ".git/x", ""]));
         let children = |folder| index.children(folder).map(|path| path.text).collect::<Vec<_>>();
         assert_eq!(children("a"), ["a/b", "a/d"]);
@@ -199,13 +199,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_changed_index_equals_a_new_one(
+        fn an_updated_index_equals_a_new_one(
             old in btree_set("[ab/.]{1,4}|\\.git/[ab]", 0..12),
             gone in btree_set("[ab/.]{1,4}", 0..6),
             added in btree_set("[ab/.]{1,4}|\\.git/[ab]", 0..6),
         ) {
-            let list = |paths: &std::collections::BTreeSet<String>| -> Vec<Found> {
-                paths.iter().map(|path| Found { path: path.clone(), is_dir: false }).collect()
+            let list = |paths: &std::collections::BTreeSet<String>| -> Vec<FoundPath> {
+                paths.iter().map(|path| FoundPath { path: path.clone(), is_dir: false }).collect()
             };
             let changed = Index::new(list(&old)).changed(|path| gone.contains(path), list(&added));
             let expected = old.difference(&gone).chain(&added).cloned().collect();
@@ -214,8 +214,8 @@ mod tests {
         }
 
         #[test]
-        fn a_range_below_a_folder_is_exact(paths in btree_set("[ab/.-]{1,5}", 0..20), folder in "[ab]{1,2}") {
-            let found = paths.iter().map(|path| Found { path: path.clone(), is_dir: false }).collect();
+        fn the_range_below_a_folder_is_exact(paths in btree_set("[ab/.-]{1,5}", 0..20), folder in "[ab]{1,2}") {
+            let found = paths.iter().map(|path| FoundPath { path: path.clone(), is_dir: false }).collect();
             let index = Index::new(found);
             let below: Vec<_> = index.main.below(&folder).map(|path| path.text.to_owned()).collect();
             let prefix = format!("{folder}/");

@@ -1,8 +1,8 @@
-//! Finding files by a few letters of their paths.
+//! Fuzzy file search: finds files by a few letters of their paths.
 //!
-//! A [`Tree`](tree) knows the files below one folder and learns what changed since it was last asked, so
-//! that only the first question has to walk the disk. [`Trees`] keeps the ones in use, [`search`](Trees::search)
-//! answers one question, and [`Sessions`] answer keystroke after keystroke.
+//! A [`Tree`](tree) holds the files below one folder and detects changes, so that only the first search walks the
+//! disk. [`Trees`] caches trees, [`search`](Trees::search) runs a single query, and [`Sessions`] answer keystroke
+//! after keystroke.
 
 mod index;
 mod query;
@@ -18,13 +18,13 @@ mod watch;
 
 pub use index::Index;
 pub use query::Query;
-pub use sessions::{Deliver, News, SessionError, Sessions, User};
+pub use sessions::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions};
 pub use trees::Trees;
 
-/// The most files in one answer.
+/// The most files in one result.
 pub const MAX_RESULTS: usize = 50;
 
-/// Threads for walking and matching. More only get in each other's way.
+/// Threads for walking and matching; more do not help.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
 }
@@ -36,18 +36,18 @@ pub mod bench {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use crate::index::{Found, Index};
+    use crate::index::{FoundPath, Index};
     use crate::roots::{Root, search};
 
     pub struct Keystrokes(Vec<(Root, Arc<Index>)>);
 
     impl Keystrokes {
         pub fn new(paths: impl Iterator<Item = String>) -> Self {
-            let index = Index::new(paths.map(|path| Found { path, is_dir: false }).collect());
+            let index = Index::new(paths.map(|path| FoundPath { path, is_dir: false }).collect());
             Self(vec![(Root { given: "/".into(), path: PathBuf::from("/") }, Arc::new(index))])
         }
 
-        /// How many files were found.
+        /// Returns the number of files found.
         pub fn search(&self, query: &str) -> usize {
             search(query, &self.0, &AtomicBool::new(false)).len()
         }

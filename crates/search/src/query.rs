@@ -1,5 +1,5 @@
-//! What somebody types, and how well paths match it. The letters must occur in order; nearer to each other
-//! and at the beginning of words is better.
+//! [`Query`]: matches and scores paths. The letters must occur in order; closer together and at the beginning of
+//! words scores higher.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,29 +12,29 @@ use crate::index::{PathRef, Paths, letters};
 use crate::scorer::Scorer;
 use crate::threads;
 
-/// Fewer paths than this are looked through faster by one thread.
+/// Fewer paths than this are searched faster by one thread.
 const WORTH_A_THREAD: usize = 16 * 1024;
 
-/// How many paths are looked at before it is asked whether anybody still wants to know.
-const PATIENCE: usize = 1024;
+/// Number of paths between two checks for cancellation.
+const CANCEL_CHECK: usize = 1024;
 
-/// The matcher gives each letter at most this, and the first of a word this much more.
+/// The matcher's highest score per letter, and the bonus for the first letter of a word.
 const BEST_LETTER: u32 = 25;
 const BEST_START: u32 = 9;
 
-/// A question, understood.
+/// A parsed query.
 #[derive(Clone, Debug)]
 pub struct Query {
     pattern: Pattern,
-    /// For what it can score, in place of the pattern.
+    /// Used in place of the pattern where possible.
     scorer: Option<Scorer>,
-    /// Every match has all of these.
+    /// Letters that every match has.
     letters: u64,
-    /// No match is better than this.
+    /// The highest possible score.
     best: u32,
 }
 
-/// A path that matches: its position among the others, and how well it does.
+/// A match: its position in the index, and its score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
     pub at: usize,
@@ -42,8 +42,8 @@ pub(crate) struct Match {
 }
 
 impl Query {
-    /// Words must all match. `!x` excludes, `'x` is literal, `^x` and `x$` are the ends. With an upper-case letter
-    /// the case matters.
+    /// Words must all match. `!x` excludes, `'x` is literal, `^x` and `x$` are anchors. With an upper-case letter the
+    /// case matters.
     pub fn new(text: &str) -> Self {
         let pattern = Pattern::parse(text, CaseMatching::Smart, Normalization::Smart);
         let wanted = || pattern.atoms.iter().filter(|atom| !atom.negative).map(|atom| atom.needle_text());
@@ -53,7 +53,7 @@ impl Query {
         Self { scorer: Scorer::new(&pattern), pattern, letters, best }
     }
 
-    /// The best matches, the best first; of equals the first path. Fewer, or none, when `cancelled`.
+    /// The best matches, best first and then by path. Incomplete if `cancelled` is set.
     pub(crate) fn best_of(&self, paths: &Paths, without: &[Range<usize>], cancelled: &AtomicBool) -> Vec<Match> {
         let parts = (paths.len() / WORTH_A_THREAD).clamp(1, threads());
         let size = paths.len().div_ceil(parts).max(1);
@@ -75,7 +75,7 @@ impl Query {
         matches
     }
 
-    /// In no particular order.
+    /// Like [`best_of`](Self::best_of), unsorted.
     fn best_in(
         &self,
         paths: &Paths,
@@ -85,9 +85,9 @@ impl Query {
     ) -> Vec<Match> {
         let mut matcher = matcher();
         let mut characters = Vec::new();
-        let mut top = Top::default();
+        let mut top = TopMatches::default();
         for (count, at) in range.enumerate() {
-            if count % PATIENCE == 0 && cancelled.load(Ordering::Relaxed) {
+            if count % CANCEL_CHECK == 0 && cancelled.load(Ordering::Relaxed) {
                 break;
             }
             let path = paths.get(at);
@@ -100,7 +100,7 @@ impl Query {
             };
             if let Some(score) = score {
                 top.offer(Match { at, score });
-                // Whatever comes now is at best as good, and behind.
+                // Later paths can only be as good, and sort behind.
                 if top.worst() >= Some(self.best) {
                     break;
                 }
@@ -109,7 +109,7 @@ impl Query {
         top.matches
     }
 
-    /// The positions of the characters that matched, sorted.
+    /// The sorted positions of the matching characters.
     pub(crate) fn positions(&self, path: PathRef<'_>) -> Vec<u32> {
         let mut positions = Vec::new();
         let mut characters = Vec::new();
@@ -125,16 +125,16 @@ fn matcher() -> Matcher {
     Matcher::new(Config::DEFAULT.match_paths())
 }
 
-/// The best matches of those that were offered, in the order of their positions.
+/// The best matches so far, in the order of their positions.
 #[derive(Default)]
-struct Top {
+struct TopMatches {
     matches: Vec<Match>,
-    /// The position in `matches` of the worst, when there are enough.
+    /// The position in `matches` of the worst one, once there are enough.
     worst: Option<usize>,
 }
 
-impl Top {
-    /// The score that must be beaten.
+impl TopMatches {
+    /// The score to beat.
     fn worst(&self) -> Option<u32> {
         self.worst.map(|at| self.matches[at].score)
     }
@@ -161,10 +161,10 @@ mod tests {
 
     use super::*;
     use crate::Index;
-    use crate::index::Found;
+    use crate::index::FoundPath;
 
     fn index(paths: impl IntoIterator<Item = impl Into<String>>) -> Index {
-        Index::new(paths.into_iter().map(|path| Found { path: path.into(), is_dir: false }).collect())
+        Index::new(paths.into_iter().map(|path| FoundPath { path: path.into(), is_dir: false }).collect())
     }
 
     fn check(query: &str, paths: &[&str], expected: &[(&str, u32)]) {
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn better_matches_come_first_and_equals_by_path() {
+    fn better_matches_come_first_and_equal_ones_by_path() {
         check("alpha", &["src/alpha.rs"], &[("src/alpha.rs", 134)]);
         check("alp", &["x/alp", "b/alp", "a_l_p"], &[("b/alp", 84), ("x/alp", 84), ("a_l_p", 76)]);
     }
 
     #[test]
-    fn case_and_accents_matter_when_they_are_typed() {
+    fn typed_case_and_accents_matter() {
         check("foobar", &["fooBar.txt"], &[("fooBar.txt", 159)]);
         check("ALPHA", &["alpha.txt"], &[]);
         check("ubung", &["Übung.txt"], &[("Übung.txt", 134)]);
@@ -203,15 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_those_of_characters() {
+    fn positions_count_characters() {
         let index = index(["ü/alpha"]);
         assert_eq!(Query::new("alp").positions(index.main.get(0)), [2, 3, 4]);
     }
 
     proptest! {
-        /// Passing over paths at a glance and stopping early changes nothing.
+        /// Rejecting paths early and stopping early do not change the result.
         #[test]
-        fn the_best_are_the_best_of_all(paths in btree_set("[a-c_/.ÜA]{1,6}", 0..300), query in "[a-c_A !^$']{1,4}") {
+        fn the_best_matches_equal_those_of_a_full_search(paths in btree_set("[a-c_/.ÜA]{1,6}", 0..300), query in "[a-c_A !^$']{1,4}") {
             let index = index(paths.iter().cloned().collect::<BTreeSet<_>>());
             let query = Query::new(&query);
             let mut all: Vec<Match> = (0..index.main.len())

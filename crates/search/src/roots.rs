@@ -1,5 +1,4 @@
-//! Searching several folders at once: each file belongs to the deepest of them that holds it, and is found
-//! once.
+//! Searches several roots: each file belongs to the deepest root that contains it, and is found once.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,14 +10,14 @@ use loomd_protocol::{FuzzyFileSearchMatchType, FuzzyFileSearchResult};
 use crate::index::{Index, Paths};
 use crate::{MAX_RESULTS, Query};
 
-/// A folder to search, as the client wrote it and where it is.
+/// A root, as the client wrote it and as an absolute path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub given: String,
     pub path: PathBuf,
 }
 
-/// Relative ones start at `cwd`. Each folder counts once.
+/// Makes roots absolute, relative to `cwd`, and removes duplicates.
 pub(crate) fn resolve(given: &[String], cwd: &Path) -> Vec<Root> {
     let mut roots: Vec<Root> = Vec::new();
     for given in given {
@@ -30,7 +29,7 @@ pub(crate) fn resolve(given: &[String], cwd: &Path) -> Vec<Root> {
     roots
 }
 
-/// The best matches of all roots. An empty question finds nothing.
+/// The best matches of all roots. An empty query matches nothing.
 pub(crate) fn search(text: &str, roots: &[(Root, Arc<Index>)], cancelled: &AtomicBool) -> Vec<FuzzyFileSearchResult> {
     if text.is_empty() {
         return Vec::new();
@@ -69,7 +68,7 @@ pub(crate) fn search(text: &str, roots: &[(Root, Arc<Index>)], cancelled: &Atomi
     results
 }
 
-/// The positions of what belongs to other roots inside of this one.
+/// The positions of paths that belong to other roots inside of this one.
 fn nested(root: &Root, roots: &[(Root, Arc<Index>)], paths: &Paths) -> Vec<Range<usize>> {
     let inside = roots.iter().filter_map(|(other, _)| other.path.strip_prefix(&root.path).ok()?.to_str());
     let inside = inside.filter(|folder| !folder.is_empty());
@@ -79,7 +78,7 @@ fn nested(root: &Root, roots: &[(Root, Arc<Index>)], paths: &Paths) -> Vec<Range
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Found;
+    use crate::index::FoundPath;
 
     fn check(query: &str, roots: &[(&str, &[&str])], expected: &[(&str, &str)]) {
         let given: Vec<_> = roots.iter().map(|(root, _)| (*root).to_owned()).collect();
@@ -88,7 +87,7 @@ mod tests {
             .into_iter()
             .map(|root| {
                 let paths = roots.iter().find(|(given, _)| *given == root.given).unwrap().1;
-                let found = paths.iter().map(|path| Found { path: (*path).into(), is_dir: false }).collect();
+                let found = paths.iter().map(|path| FoundPath { path: (*path).into(), is_dir: false }).collect();
                 (root, Arc::new(Index::new(found)))
             })
             .collect();
@@ -106,17 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn a_root_given_twice_counts_once() {
+    fn a_duplicate_root_counts_once() {
         check("a", &[("/w/", &["a"]), ("/w", &["a"]), ("../w", &["a"])], &[("/w/", "a"), ("../w", "a")]);
     }
 
     #[test]
-    fn what_is_inside_of_git_comes_last() {
+    fn paths_inside_of_git_come_last() {
         check("head", &[("/w", &[".git/HEAD", "x/hxexaxd"])], &[("/w", "x/hxexaxd"), ("/w", ".git/HEAD")]);
     }
 
     #[test]
-    fn nothing_is_found_by_nothing() {
+    fn an_empty_query_matches_nothing() {
         check("", &[("/w", &["a"])], &[]);
         check(" ", &[("/w", &["", "a"])], &[("/w", ""), ("/w", "a")]);
     }

@@ -1,25 +1,24 @@
-//! Whether the files that hold ignore rules can be read at all. The walker opens them itself, and would wait for a
-//! FIFO that somebody called `.gitignore`, or read a sparse file of a terabyte; so it is kept from folders that have
-//! such a file.
+//! Checks whether files with ignore rules can be read. The walker opens them itself, and would block on a FIFO named
+//! `.gitignore`, or read a sparse file of a terabyte; so folders with such a file are excluded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::gitconfig_excludes_path;
 
-/// Rules are written by hand; what is larger is something else.
+/// Largest file of rules; rules are written by hand.
 const MAX_RULES_BYTES: u64 = 1 << 20;
 
-/// A file that holds one path is no larger.
+/// Largest file that holds one path.
 const MAX_LINK_BYTES: u64 = 64 << 10;
 
-/// The first file with rules of this folder that must not be opened.
+/// The first file of rules of this folder that must not be opened.
 pub(crate) fn unreadable(folder: &Path) -> Option<PathBuf> {
     let own = [".gitignore", ".ignore"].map(|name| folder.join(name));
     own.into_iter().find(|path| !is_readable(path)).or_else(|| unreadable_of_git(&folder.join(".git")))
 }
 
-/// What git keeps beside the work tree, by the way that the walker takes to it.
+/// The files in git's data folders that the walker opens.
 fn unreadable_of_git(dot_git: &Path) -> Option<PathBuf> {
     let metadata = fs::metadata(dot_git).ok()?;
     let common_dir = if metadata.is_dir() {
@@ -39,7 +38,7 @@ fn unreadable_of_git(dot_git: &Path) -> Option<PathBuf> {
     Some(common_dir.join("info/exclude")).filter(|path| !is_readable(path))
 }
 
-/// Whether the user's own rules can be read.
+/// Whether the user's global rules can be read.
 pub(crate) fn can_read_global() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("HOME");
@@ -55,7 +54,7 @@ pub(crate) fn can_read_global() -> bool {
         && gitconfig_excludes_path().is_none_or(|path| is_readable(&path))
 }
 
-/// What is missing, or a folder, does no harm.
+/// Missing files and folders are harmless.
 fn is_readable(path: &Path) -> bool {
     fs::metadata(path)
         .map_or(true, |metadata| metadata.is_dir() || (metadata.is_file() && metadata.len() <= MAX_RULES_BYTES))
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_files_are_readable() {
+    fn regular_files_are_readable() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".git/info")).unwrap();
         assert_eq!(unreadable(dir.path()), None);

@@ -1,10 +1,9 @@
-//! The matcher's score for the common case, a few plain letters and a path of plain characters, without its
-//! overhead: half a million paths in the time between two keystrokes. It must equal the matcher's exactly; a
-//! test compares them.
+//! The matcher's score for the common case, a few ASCII letters and an ASCII path, without its overhead: half a
+//! million paths between two keystrokes. It equals the matcher's score exactly; a test compares them.
 //!
-//! A path is passed once. For each letter that was typed it is known how good the best way is that puts the
-//! letter on the character just seen (`here`), and the best way that put it somewhere before (`before`). Only
-//! characters that were typed are looked at; those between them are gaps.
+//! A path is scanned once. For each typed letter the scorer tracks the best score with the letter on the current
+//! character (`here`), and the best score with the letter somewhere before (`before`). Only characters that were
+//! typed are considered; those between them are gaps.
 
 use nucleo_matcher::Utf32Str;
 use nucleo_matcher::pattern::{AtomKind, Pattern};
@@ -18,14 +17,14 @@ const MAX_PATH: usize = 512;
 const MATCH: u32 = 16;
 const GAP_START: u32 = 3;
 const GAP_MORE: u32 = 1;
-/// What a match is worth more at the beginning of a word, of a part of a path, of a hump or number, and behind
-/// another match.
+/// Bonus of a match at the beginning of a word, of a path component, of a camel-case hump or number, and directly
+/// after another match.
 const WORD: u32 = 8;
 const PART: u32 = 9;
 const HUMP: u32 = 5;
 const BEHIND: u32 = 4;
 
-/// A question that can be scored here.
+/// A query that can be scored here.
 #[derive(Clone, Debug)]
 pub(crate) struct Scorer {
     letters: Vec<u8>,
@@ -37,16 +36,15 @@ pub(crate) struct Scorer {
 /// The state of one letter.
 #[derive(Clone, Copy, Default)]
 struct Row {
-    /// 0 when the letter is not on the character just seen.
+    /// 0 if the letter is not on the current character.
     here: u32,
-    /// What the run of matches that ends here began with.
+    /// The bonus of the first match of the current run.
     run: u32,
     before: u32,
 }
 
 impl Scorer {
-    /// `None` when the question is something else than a few plain letters. A single one the matcher finds as
-    /// fast.
+    /// `None` unless the query is a few ASCII letters. For a single letter the matcher is as fast.
     pub fn new(pattern: &Pattern) -> Option<Self> {
         let [atom] = pattern.atoms.as_slice() else { return None };
         let Utf32Str::Ascii(letters) = atom.needle_text() else { return None };
@@ -63,16 +61,16 @@ impl Scorer {
         Some(Self { letters: letters.to_vec(), fold, wanted })
     }
 
-    /// Whether this path is for [`score`](Self::score).
+    /// Whether [`score`](Self::score) can score this path.
     pub fn takes(path: PathRef<'_>) -> bool {
         path.text.len() <= MAX_PATH && path.letters != NOT_PLAIN
     }
 
-    /// `None` when the letters do not occur in this order.
+    /// `None` if the letters do not occur in this order.
     pub fn score(&self, path: &str) -> Option<u32> {
         let path = path.as_bytes();
         let mut rows = [Row::default(); MAX_LETTERS];
-        // Letters that have occurred in order so far.
+        // Number of letters that have occurred in order so far.
         let mut reached = 0;
         let mut next = 0;
         let mut best = 0;
@@ -107,7 +105,7 @@ impl Scorer {
 }
 
 impl Row {
-    /// The best way to a place before the next character.
+    /// The best score up to before the next character.
     fn before_next(self) -> u32 {
         self.here.saturating_sub(GAP_START).max(self.before.saturating_sub(GAP_MORE))
     }
@@ -117,7 +115,7 @@ impl Row {
         *self = Self { here: 0, run: 0, before };
     }
 
-    /// The next letter is on the next character, which is worth `bonus` by itself.
+    /// The next letter is on the next character, which has this bonus of its own.
     fn followed_by(self, bonus: u32, before: u32) -> Self {
         let apart = self.before + bonus;
         if self.here > 0 {
@@ -134,11 +132,11 @@ impl Row {
     }
 }
 
-/// What a match of this character is worth by itself, from what stands before it.
+/// The bonus of a match at this character, given the character before it.
 fn bonus(before: Option<u8>, byte: u8) -> u32 {
     use Class::*;
     let class = Class::of(byte);
-    // The beginning is the beginning of a part.
+    // The beginning of the path is the beginning of a component.
     match (before.map_or(Part, Class::of), class) {
         (Part, Lower | Upper | Number) => PART,
         (Space | Sign, Lower | Upper | Number) => WORD,
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_with_a_meaning_are_left_to_the_matcher() {
+    fn queries_with_operators_are_left_to_the_matcher() {
         for query in ["", "a", "a b", "!a", "^a", "a$", "'a", "ü", "abcdefghijklmnopqrstuvwxyz"] {
             assert!(
                 Scorer::new(&Pattern::parse(query, CaseMatching::Smart, Normalization::Smart)).is_none(),
@@ -203,12 +201,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn the_score_is_the_matchers(query in "[abAB1_/.]{1,6}", path in "[abAB1_/. -]{1,24}") {
+        fn scores_equal_the_matchers(query in "[abAB1_/.]{1,6}", path in "[abAB1_/. -]{1,24}") {
             check(&query, &path)?;
         }
 
         #[test]
-        fn also_for_long_gaps(query in "[ab]{1,4}", path in "[abx]{0,3}x{0,40}[abx/]{0,8}x{0,40}[abx_]{0,8}") {
+        fn scores_equal_the_matchers_for_long_gaps(query in "[ab]{1,4}", path in "[abx]{0,3}x{0,40}[abx/]{0,8}x{0,40}[abx_]{0,8}") {
             check(&query, &path)?;
         }
     }

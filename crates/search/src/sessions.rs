@@ -1,19 +1,20 @@
-//! Search sessions: a client starts one, sends what is typed, and gets the best files for the latest text.
+//! Search sessions: a client starts one, sends the current query, and gets the best files for the latest one.
 //!
-//! Each session is a task. While it answers, what is typed meanwhile replaces what was typed before. A second
-//! task keeps the trees up to date and makes the session answer again when they changed.
+//! Each session is a task. A query that arrives during a search replaces the one before. A second task keeps the
+//! trees current and triggers a new search when they change.
 
-mod upkeep;
+mod refresh;
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_protocol::{
     FuzzyFileSearchResult, FuzzyFileSearchSessionCompletedNotification as Completed,
     FuzzyFileSearchSessionUpdatedNotification as Updated,
 };
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -26,19 +27,20 @@ use crate::trees::SharedTree;
 /// Sessions of all clients at a time. Each holds trees in memory.
 const MAX_SESSIONS: usize = 256;
 
-/// A client that uses a session: a connection.
+/// A connection that uses a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct User(pub u64);
+pub struct SearchSubscriber(pub u64);
 
-/// What a session tells its users.
+/// A notification of a session to its subscribers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum SessionEvent {
     Updated(Updated),
     Completed(Completed),
 }
 
-/// Takes news to clients.
-pub type Deliver = Box<dyn Fn(Vec<User>, News) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+/// Sends an event to clients.
+pub type Deliver =
+    Box<dyn Fn(Vec<SearchSubscriber>, SessionEvent) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SessionError {
@@ -52,7 +54,7 @@ pub enum SessionError {
     NotFound(String),
 }
 
-/// All sessions. Any client may use any of them; one ends when none of its users is left.
+/// All sessions. Any client may use any of them; one ends when its last subscriber disconnects.
 pub struct Sessions {
     trees: Arc<Trees>,
     deliver: Arc<Deliver>,
@@ -64,26 +66,26 @@ impl Sessions {
         Self { trees, deliver: Arc::new(deliver), sessions: Mutex::default() }
     }
 
-    /// Starts a session. One with this id ends without a word.
-    pub fn start(&self, user: User, id: String, roots: &[String]) -> Result<(), SessionError> {
+    /// Starts a session. A session with this id is ended without a notification.
+    pub fn start(&self, subscriber: SearchSubscriber, id: String, roots: &[String]) -> Result<(), SessionError> {
         if id.is_empty() {
             return Err(SessionError::NoId);
         }
         if roots.is_empty() {
             return Err(SessionError::NoRoots);
         }
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(&id) {
             return Err(SessionError::TooMany);
         }
-        self.trees.forget_later();
+        self.trees.start_eviction();
         let session = Arc::new(Session {
             id: id.clone(),
             trees: self.trees.open(roots),
             deliver: Arc::clone(&self.deliver),
-            state: Mutex::new(State { users: BTreeSet::from([user]), ..State::default() }),
+            state: Mutex::new(SessionState { subscribers: BTreeSet::from([subscriber]), ..SessionState::default() }),
             wake: Notify::new(),
-            speaking: tokio::sync::Mutex::new(()),
+            delivery: tokio::sync::Mutex::new(()),
             ended: CancellationToken::new(),
         });
         tokio::spawn(Arc::clone(&session).run());
@@ -93,29 +95,29 @@ impl Sessions {
         Ok(())
     }
 
-    /// What `ask` is called on when the request has been answered.
-    pub fn find(&self, user: User, id: &str) -> Result<Asking, SessionError> {
-        let session = lock(&self.sessions).get(id).cloned();
+    /// Returns a handle, to be used once the request has been answered.
+    pub fn find(&self, subscriber: SearchSubscriber, id: &str) -> Result<SessionHandle, SessionError> {
+        let session = self.sessions.lock().get(id).cloned();
         let session = session.ok_or_else(|| SessionError::NotFound(id.to_owned()))?;
-        lock(&session.state).users.insert(user);
-        Ok(Asking(session))
+        session.state.lock().subscribers.insert(subscriber);
+        Ok(SessionHandle(session))
     }
 
-    /// Ends a session, if there is one. It says nothing more once this is done.
+    /// Ends a session, if it exists. No event follows once this returns.
     pub async fn stop(&self, id: &str) {
-        let session = lock(&self.sessions).remove(id);
+        let session = self.sessions.lock().remove(id);
         if let Some(session) = session {
             session.end();
-            _ = session.speaking.lock().await;
+            _ = session.delivery.lock().await;
         }
     }
 
-    /// A client is gone, and with it the sessions that nobody else uses.
-    pub fn disconnect(&self, user: User) {
-        lock(&self.sessions).retain(|_, session| {
-            let mut state = lock(&session.state);
-            state.users.remove(&user);
-            let used = !state.users.is_empty();
+    /// Removes a client, and the sessions without further subscribers.
+    pub fn disconnect(&self, subscriber: SearchSubscriber) {
+        self.sessions.lock().retain(|_, session| {
+            let mut state = session.state.lock();
+            state.subscribers.remove(&subscriber);
+            let used = !state.subscribers.is_empty();
             drop(state);
             if !used {
                 session.end();
@@ -125,15 +127,15 @@ impl Sessions {
     }
 }
 
-/// A session that can be asked.
-pub struct Asking(Arc<Session>);
+/// A handle to set the query of a session.
+pub struct SessionHandle(Arc<Session>);
 
-impl Asking {
-    /// From now on, this is what the session looks for.
-    pub fn ask(self, query: String) {
-        let mut state = lock(&self.0.state);
+impl SessionHandle {
+    /// Sets the query, which cancels the current search.
+    pub fn set_query(self, query: String) {
+        let mut state = self.0.state.lock();
         state.query = query;
-        state.unanswered += 1;
+        state.pending += 1;
         state.searching.store(true, Ordering::Relaxed);
         drop(state);
         self.0.wake.notify_one();
@@ -144,23 +146,23 @@ struct Session {
     id: String,
     trees: Vec<(Root, Arc<SharedTree>)>,
     deliver: Arc<Deliver>,
-    state: Mutex<State>,
-    /// There is something to answer, or the trees changed.
+    state: Mutex<SessionState>,
+    /// Signals a new query or changed trees.
     wake: Notify,
-    /// Held while something is delivered.
-    speaking: tokio::sync::Mutex<()>,
+    /// Held while an event is delivered.
+    delivery: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
 
 #[derive(Default)]
-struct State {
-    users: BTreeSet<User>,
+struct SessionState {
+    subscribers: BTreeSet<SearchSubscriber>,
     query: String,
-    /// Questions since the last answer.
-    unanswered: usize,
-    /// The trees are not what they were at the last answer.
+    /// Number of queries since the last result.
+    pending: usize,
+    /// Whether the trees have changed since the last result.
     stale: bool,
-    /// Set to make a search give up: there is a newer question.
+    /// Set to cancel the current search.
     searching: Arc<AtomicBool>,
 }
 
@@ -168,9 +170,9 @@ impl Session {
     async fn run(self: Arc<Self>) {
         let work = async {
             self.read_trees().await;
-            // The end of the walk is told, as if it had been asked for.
-            lock(&self.state).unanswered += 1;
-            tokio::spawn(Arc::clone(&self).keep_up());
+            // The end of the walk publishes a result without a query.
+            self.state.lock().pending += 1;
+            tokio::spawn(Arc::clone(&self).keep_current());
             loop {
                 self.answer().await;
                 self.wake.notified().await;
@@ -182,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Brings the trees up to date, which takes a while for a tree that is new.
+    /// Refreshes the trees, which takes a while for a new one.
     async fn read_trees(self: &Arc<Self>) {
         let session = Arc::clone(self);
         let read = spawn_blocking(move || {
@@ -192,12 +194,12 @@ impl Session {
         _ = read.await;
     }
 
-    /// Answers until there is nothing new.
+    /// Searches until query and trees are unchanged.
     async fn answer(self: &Arc<Self>) {
         loop {
             let (query, cancelled) = {
-                let mut state = lock(&self.state);
-                if state.unanswered == 0 && !state.stale {
+                let mut state = self.state.lock();
+                if state.pending == 0 && !state.stale {
                     return;
                 }
                 state.stale = false;
@@ -206,16 +208,16 @@ impl Session {
             };
             let files = self.search(query.clone(), Arc::clone(&cancelled)).await;
             let answered = {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 if state.query != query {
                     continue;
                 }
-                std::mem::take(&mut state.unanswered).max(1)
+                std::mem::take(&mut state.pending).max(1)
             };
             let session_id = || self.id.clone();
-            self.tell(News::Updated(Updated { session_id: session_id(), query, files })).await;
+            self.publish(SessionEvent::Updated(Updated { session_id: session_id(), query, files })).await;
             for _ in 0..answered {
-                self.tell(News::Completed(Completed { session_id: session_id() })).await;
+                self.publish(SessionEvent::Completed(Completed { session_id: session_id() })).await;
             }
         }
     }
@@ -229,23 +231,19 @@ impl Session {
         found.await.unwrap_or_default()
     }
 
-    async fn tell(&self, news: News) {
-        let _speaking = self.speaking.lock().await;
+    async fn publish(&self, event: SessionEvent) {
+        let _delivery = self.delivery.lock().await;
         if self.ended.is_cancelled() {
             return;
         }
-        let users = lock(&self.state).users.iter().copied().collect();
-        (self.deliver)(users, news).await;
+        let subscribers = self.state.lock().subscribers.iter().copied().collect();
+        (self.deliver)(subscribers, event).await;
     }
 
     fn end(&self) {
         self.ended.cancel();
-        lock(&self.state).searching.store(true, Ordering::Relaxed);
+        self.state.lock().searching.store(true, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! Whether a folder or a file is still as it was, from its time of change.
+//! [`Stamp`]: detects changes of a folder or file by its modification time.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// File systems note times only this precisely: what changed just before it was looked at may change again
-/// and keep its time.
+/// Precision of modification times: a file modified just before its stamp was taken may be modified again without a
+/// new time.
 const PRECISION: Duration = Duration::from_millis(20);
 
-/// A time of change, and whether it can be relied on.
+/// A modification time, unless it is too recent to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stamp {
     At(SystemTime),
-    /// Nothing is there.
+    /// Nothing exists at the path.
     Missing,
-    /// Too fresh to tell; equal to nothing.
+    /// Too recent; equal to nothing.
     Fresh,
 }
 
 impl Stamp {
-    /// Taken before the content is looked at: whatever changes from now on is noticed.
+    /// To be taken before the content is read, so that later changes are detected.
     pub fn take(path: &Path) -> Self {
         let now = SystemTime::now();
         match time(path) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_is_current_until_something_changes() {
+    fn a_stamp_is_current_until_a_change() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("d");
         assert_eq!(Stamp::take(&folder), Stamp::Missing);

@@ -1,20 +1,20 @@
-//! What is below one folder, kept up to date. The disk is walked once; after that it is enough to look at
-//! the times of folders and read those that changed, or to be told which they are.
+//! [`Tree`]: the files below one folder, kept current. The disk is walked once; then only folders with a new
+//! modification time, or those reported by a watcher, are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::index::{Found, Index};
+use crate::index::{FoundPath, Index};
 use crate::stamp::Stamp;
 use crate::threads;
-use crate::walk::{Listing, holds_rules, list, walk};
+use crate::walk::{Listing, is_rules_file, list, walk};
 
-/// When more folders than this changed, walking is faster than reading them one by one.
+/// With more changed folders than this a new walk is faster than reading them one by one.
 const MAX_READ: usize = 256;
 
-/// Fewer folders than this are looked at faster by one thread.
+/// Fewer folders than this are checked faster by one thread.
 const WORTH_A_THREAD: usize = 1024;
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Tree {
     index: Arc<Index>,
     folders: BTreeMap<String, Stamp>,
     rules: Vec<(PathBuf, Stamp)>,
-    /// False until the disk was walked to the end.
+    /// Whether the disk was walked to the end.
     complete: bool,
 }
 
@@ -36,7 +36,7 @@ impl Tree {
         Arc::clone(&self.index)
     }
 
-    /// The folders below the root, it included.
+    /// The folders below the root, and the root.
     pub fn folders(&self) -> impl Iterator<Item = PathBuf> {
         self.folders.keys().map(|folder| self.root.join(folder))
     }
@@ -45,7 +45,7 @@ impl Tree {
         self.folders.len()
     }
 
-    /// Makes the index show the disk as it is now. Tells whether it changed.
+    /// Updates the index to the current state of the disk. Returns whether it changed.
     pub fn refresh(&mut self, cancelled: &AtomicBool) -> bool {
         if !self.complete || self.rules.iter().any(|(file, stamp)| !stamp.is_current(file)) {
             return self.walk(cancelled);
@@ -54,7 +54,7 @@ impl Tree {
         self.update(changed, cancelled)
     }
 
-    /// The same, for whoever was told which folders changed.
+    /// Like [`refresh`](Self::refresh), for a known set of changed folders.
     pub fn refresh_folders(&mut self, changed: &BTreeSet<PathBuf>, cancelled: &AtomicBool) -> bool {
         if !self.complete || self.rules.iter().any(|(file, stamp)| !stamp.is_current(file)) {
             return self.walk(cancelled);
@@ -69,7 +69,7 @@ impl Tree {
         self.index = Arc::new(Index::new(listing.found));
         self.folders = listing.folders.into_iter().collect();
         self.rules = listing.rules;
-        // Without the root itself there is nothing whose time could tell of a change.
+        // Without the root there is no folder whose time would show a change.
         self.complete = self.folders.contains_key("");
         true
     }
@@ -109,9 +109,9 @@ impl Tree {
             let old = |(path, is_dir): &(&&str, &bool)| now.get(**path) != Some(*is_dir);
             let new: Vec<_> = now.iter().filter(new).collect();
             let old: Vec<_> = before.iter().filter(old).map(|(path, _)| (*path).to_owned()).collect();
-            // With other rules, everything may be different.
+            // With changed rules everything may be different.
             let names = new.iter().map(|(path, _)| path.as_str()).chain(old.iter().map(String::as_str));
-            if names.into_iter().any(|path| holds_rules(path) || path.rsplit('/').next() == Some(".git")) {
+            if names.into_iter().any(|path| is_rules_file(path) || path.rsplit('/').next() == Some(".git")) {
                 return self.walk(cancelled);
             }
             for (path, is_dir) in new {
@@ -121,7 +121,7 @@ impl Tree {
                     added.folders.extend(below.folders);
                     added.rules.extend(below.rules);
                 } else {
-                    added.found.push(Found { path: path.clone(), is_dir: false });
+                    added.found.push(FoundPath { path: path.clone(), is_dir: false });
                 }
             }
             gone.extend(old);
@@ -149,7 +149,7 @@ impl Tree {
     }
 }
 
-/// A path and everything above it: `a/b` gives `a` and `a/b`.
+/// A path and its ancestors: `a/b` gives `a` and `a/b`.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).chain([path])
 }
@@ -160,27 +160,27 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
+    struct TreeFixture {
         dir: tempfile::TempDir,
         tree: Tree,
     }
 
-    fn fixture(files: &[&str]) -> Fixture {
+    fn fixture(files: &[&str]) -> TreeFixture {
         let dir = tempfile::tempdir().unwrap();
         let tree = Tree::new(dir.path().into());
-        let fixture = Fixture { dir, tree };
+        let fixture = TreeFixture { dir, tree };
         files.iter().for_each(|file| fixture.put(file, ""));
         fixture
     }
 
-    impl Fixture {
+    impl TreeFixture {
         fn put(&self, file: &str, text: &str) {
             let path = self.dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
 
-        /// The index is what a walk would find.
+        /// Checks that the index equals the result of a walk.
         fn check(&mut self, expected: &[&str]) {
             self.tree.refresh(&AtomicBool::new(false));
             let all = |index: &Index| -> Vec<String> {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_moved_and_removed_is_noticed() {
+    fn created_moved_and_removed_files_are_detected() {
         let mut fixture = fixture(&["a/x", "b/c/y", "z"]);
         fixture.check(&["a", "a/x", "b", "b/c", "b/c/y", "z"]);
         fixture.put("a/new", "");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_change_what_is_there() {
+    fn changed_rules_change_the_index() {
         let mut fixture = fixture(&["a.log", "sub/b.log", "sub/c"]);
         fixture.check(&["a.log", "sub", "sub/b.log", "sub/c"]);
         fixture.put(".ignore", "*.log\n");
@@ -225,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_would_block_are_not_opened() {
-        let fifo = |fixture: &Fixture, name: &str| {
+    fn blocking_rules_files_are_not_opened() {
+        let fifo = |fixture: &TreeFixture, name: &str| {
             let path = fixture.dir.path().join(name);
             assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
         };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_a_circle_are_cut() {
+    fn circular_links_are_cut() {
         let mut fixture = fixture(&["a/b/x"]);
         fixture.check(&["a", "a/b", "a/b/x"]);
         std::os::unix::fs::symlink("../..", fixture.dir.path().join("a/b/up")).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn told_folders_are_enough() {
+    fn refreshing_reported_folders_suffices() {
         let mut fixture = fixture(&["a/x", "b/y"]);
         fixture.check(&["a", "a/x", "b", "b/y"]);
         fixture.put("a/n", "");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_root_is_empty_until_it_is_there() {
+    fn a_missing_root_is_empty_until_it_exists() {
         let dir = tempfile::tempdir().unwrap();
         let mut tree = Tree::new(dir.path().join("later"));
         tree.refresh(&AtomicBool::new(false));

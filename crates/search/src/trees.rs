@@ -1,49 +1,50 @@
-//! The trees in use. One that was asked about lately is kept, so that the next question only has to look
-//! for changes.
+//! [`Trees`]: a cache of trees. A tree stays for a while after its last use, so that the next query only has to
+//! detect changes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use loomd_protocol::FuzzyFileSearchResult;
+use parking_lot::Mutex;
 
 use crate::index::Index;
 use crate::roots::{Root, resolve, search};
 use crate::tree::Tree;
 
-/// Trees that are kept without being in use; each may be large.
-const MAX_KEPT: usize = 8;
+/// Number of cached trees that are not in use; each may be large.
+const MAX_IDLE: usize = 8;
 
-/// How long a tree is kept without being in use.
-const KEEP: Duration = Duration::from_secs(5 * 60);
+/// How long an unused tree is cached.
+const IDLE_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// The trees of all clients.
 pub struct Trees {
     cwd: PathBuf,
-    kept: Mutex<HashMap<PathBuf, Kept>>,
-    forgetting: AtomicBool,
+    kept: Mutex<HashMap<PathBuf, CachedTree>>,
+    evicting: AtomicBool,
 }
 
-struct Kept {
+struct CachedTree {
     tree: Arc<SharedTree>,
     used: Instant,
 }
 
-/// A tree, and its index for those who do not want to wait while it is brought up to date.
+/// A tree, and its last index for readers that do not wait for a refresh.
 pub(crate) struct SharedTree {
     tree: Mutex<Tree>,
     index: Mutex<Arc<Index>>,
 }
 
 impl Trees {
-    /// Relative folders start at `cwd`.
+    /// Relative roots are resolved against `cwd`.
     pub fn new(cwd: PathBuf) -> Self {
-        Self { cwd, kept: Mutex::default(), forgetting: AtomicBool::new(false) }
+        Self { cwd, kept: Mutex::default(), evicting: AtomicBool::new(false) }
     }
 
-    /// The files that match best, of those that are there now. Blocks.
+    /// The best matches on the current disk. Blocks.
     pub fn search(&self, query: &str, roots: &[String], cancelled: &AtomicBool) -> Vec<FuzzyFileSearchResult> {
         if query.is_empty() {
             return Vec::new();
@@ -60,31 +61,31 @@ impl Trees {
     }
 
     pub(crate) fn open(&self, roots: &[String]) -> Vec<(Root, Arc<SharedTree>)> {
-        let mut kept = lock(&self.kept);
-        forget(&mut kept);
+        let mut kept = self.kept.lock();
+        evict(&mut kept);
         let used = Instant::now();
         let opened = resolve(roots, &self.cwd).into_iter().map(|root| {
             let entry = kept.entry(root.path.clone());
-            let kept = entry.or_insert_with(|| Kept { tree: Arc::new(SharedTree::new(root.path.clone())), used });
+            let kept = entry.or_insert_with(|| CachedTree { tree: Arc::new(SharedTree::new(root.path.clone())), used });
             kept.used = used;
             (root, Arc::clone(&kept.tree))
         });
         opened.collect()
     }
 
-    /// Forgets trees when their time is over, also when no more questions come.
-    pub fn forget_later(self: &Arc<Self>) {
-        if self.forgetting.swap(true, Ordering::Relaxed) {
+    /// Starts a task that evicts unused trees, until none is left.
+    pub fn start_eviction(self: &Arc<Self>) {
+        if self.evicting.swap(true, Ordering::Relaxed) {
             return;
         }
         let trees = Arc::clone(self);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(KEEP / 4).await;
-                let mut kept = lock(&trees.kept);
-                forget(&mut kept);
+                tokio::time::sleep(IDLE_TIME / 4).await;
+                let mut kept = trees.kept.lock();
+                evict(&mut kept);
                 if kept.is_empty() {
-                    trees.forgetting.store(false, Ordering::Relaxed);
+                    trees.evicting.store(false, Ordering::Relaxed);
                     return;
                 }
             }
@@ -92,10 +93,10 @@ impl Trees {
     }
 }
 
-fn forget(kept: &mut HashMap<PathBuf, Kept>) {
-    let is_free = |kept: &Kept| Arc::strong_count(&kept.tree) == 1;
-    kept.retain(|_, kept| !is_free(kept) || kept.used.elapsed() < KEEP);
-    while kept.len() >= MAX_KEPT {
+fn evict(kept: &mut HashMap<PathBuf, CachedTree>) {
+    let is_free = |kept: &CachedTree| Arc::strong_count(&kept.tree) == 1;
+    kept.retain(|_, kept| !is_free(kept) || kept.used.elapsed() < IDLE_TIME);
+    while kept.len() >= MAX_IDLE {
         let oldest = kept.iter().filter(|(_, kept)| is_free(kept)).min_by_key(|(_, kept)| kept.used);
         let Some(root) = oldest.map(|(root, _)| root.clone()) else { return };
         kept.remove(&root);
@@ -107,39 +108,35 @@ impl SharedTree {
         Self { tree: Mutex::new(Tree::new(root)), index: Mutex::default() }
     }
 
-    /// As of the last time that the tree was brought up to date.
+    /// The index of the last refresh.
     pub fn index(&self) -> Arc<Index> {
-        Arc::clone(&lock(&self.index))
+        Arc::clone(&self.index.lock())
     }
 
-    /// Looks for changes everywhere. Tells whether there were some.
+    /// Detects changes everywhere. Returns whether there were any.
     pub fn refresh(&self, cancelled: &AtomicBool) -> bool {
         self.change(|tree| tree.refresh(cancelled))
     }
 
-    /// Looks for changes in some folders only.
+    /// Detects changes in some folders only.
     pub fn refresh_folders(&self, folders: &BTreeSet<PathBuf>, cancelled: &AtomicBool) -> bool {
         self.change(|tree| tree.refresh_folders(folders, cancelled))
     }
 
-    /// The folders of the tree, unless there are more than this.
+    /// The folders of the tree, unless there are more than `at_most`.
     pub fn folders(&self, at_most: usize) -> Option<Vec<PathBuf>> {
-        let tree = lock(&self.tree);
+        let tree = self.tree.lock();
         (tree.folder_count() <= at_most).then(|| tree.folders().collect())
     }
 
     fn change(&self, refresh: impl FnOnce(&mut Tree) -> bool) -> bool {
-        let mut tree = lock(&self.tree);
+        let mut tree = self.tree.lock();
         let changed = refresh(&mut tree);
         if changed {
-            *lock(&self.index) = tree.index();
+            *self.index.lock() = tree.index();
         }
         changed
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -147,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_question_sees_what_changed() {
+    fn the_next_query_sees_changes() {
         let dir = tempfile::tempdir().unwrap();
         let trees = Trees::new(dir.path().into());
         let roots = [".".to_owned()];
@@ -163,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn only_some_trees_are_kept() {
+    fn the_number_of_cached_trees_is_bounded() {
         let trees = Trees::new("/".into());
         let in_use = trees.open(&["/none/used".into()]);
-        for number in 0..3 * MAX_KEPT {
+        for number in 0..3 * MAX_IDLE {
             trees.open(&[format!("/none/{number}")]);
         }
-        let kept = lock(&trees.kept);
-        assert!(kept.len() <= MAX_KEPT);
+        let kept = trees.kept.lock();
+        assert!(kept.len() <= MAX_IDLE);
         assert!(kept.contains_key(&in_use[0].0.path));
     }
 }

@@ -1,55 +1,56 @@
-//! Hearing which folders changed, so that a tree need not be looked through.
+//! [`FolderWatcher`]: reports changed folders, so that a tree need not be scanned.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 
-use crate::walk::holds_rules;
+use crate::walk::is_rules_file;
 
-/// More changed folders than this are told as "look everywhere".
+/// More changed folders than this count as "everything changed".
 const MAX_CHANGED: usize = 256;
 
-/// Folders that are watched, and what was heard of them.
-pub(crate) struct Watched {
+/// Watched folders, and their changes.
+pub(crate) struct FolderWatcher {
     watcher: RecommendedWatcher,
     folders: BTreeSet<PathBuf>,
-    heard: Arc<Mutex<Heard>>,
+    changes: Arc<Mutex<Changes>>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct Changes {
     pub folders: BTreeSet<PathBuf>,
-    /// Something may have been missed.
+    /// Whether changes may have been missed.
     pub everything: bool,
 }
 
-impl Watched {
-    /// `wake` is called when there is something to take.
+impl FolderWatcher {
+    /// `wake` is called when there are changes to take.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Option<Self> {
-        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let changes: Arc<Mutex<Changes>> = Arc::default();
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
-        let (shared, tell) = (Arc::clone(&heard), Arc::clone(&wake));
+        let (shared, call_wake) = (Arc::clone(&changes), Arc::clone(&wake));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if shared.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
-                tell();
+            if shared.lock().record(event) {
+                call_wake();
             }
         });
-        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), heard, wake })
+        Some(Self { watcher: watcher.ok()?, folders: BTreeSet::new(), changes, wake })
     }
 
-    /// Watches these folders and no others. What happened in a folder before it was watched was not heard, so those
-    /// that are new count as changed. False when the operating system does not want to watch them all.
+    /// Watches exactly these folders. New ones count as changed, as earlier changes were not observed. Returns false
+    /// if the operating system refuses one.
     pub fn watch(&mut self, folders: Vec<PathBuf>) -> bool {
         let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
         for gone in self.folders.difference(&wanted) {
             _ = self.watcher.unwatch(gone);
         }
         for new in wanted.difference(&self.folders) {
-            // One that is gone already is told by its parent.
+            // One that is already gone is reported by its parent.
             if self.watcher.watch(new, RecursiveMode::NonRecursive).is_err() && new.exists() {
                 return false;
             }
@@ -57,20 +58,20 @@ impl Watched {
         let new: Vec<PathBuf> = wanted.difference(&self.folders).cloned().collect();
         self.folders = wanted;
         if !new.is_empty() {
-            self.heard.lock().unwrap_or_else(PoisonError::into_inner).add(new);
+            self.changes.lock().add(new);
             (self.wake)();
         }
         true
     }
 
-    pub fn take(&self) -> Heard {
-        std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take(&self) -> Changes {
+        std::mem::take(&mut self.changes.lock())
     }
 }
 
-impl Heard {
-    /// Whether the event matters.
-    fn note(&mut self, event: notify::Result<Event>) -> bool {
+impl Changes {
+    /// Returns whether the event is relevant.
+    fn record(&mut self, event: notify::Result<Event>) -> bool {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
             _ => {
@@ -83,7 +84,7 @@ impl Heard {
             EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)) => true,
             _ => false,
         };
-        let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(holds_rules);
+        let matters = |path: &&PathBuf| !content_only || path.to_str().is_some_and(is_rules_file);
         let folders = event.paths.iter().filter(matters).filter_map(|path| path.parent());
         let changed: Vec<_> = folders.map(Path::to_path_buf).collect();
         let matters = !changed.is_empty();

@@ -13,6 +13,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use loomd_agent::ClientIdentity;
 use loomd_protocol::{
     ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
     encode_error, encode_response,
@@ -22,6 +23,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
+use crate::PROTOCOL_VERSION;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Member};
 use crate::dispatch::{Context, dispatch};
@@ -195,9 +197,12 @@ impl Connection {
         }
         let capabilities = params.capabilities.unwrap_or_default();
         let client = Arc::new(Client {
-            user_agent,
-            originator: self.app.identity.originator(&params.client_info),
-            name: params.client_info.name,
+            identity: Arc::new(ClientIdentity {
+                user_agent,
+                originator: self.app.identity.originator(&params.client_info),
+                name: params.client_info.name,
+                protocol_version: PROTOCOL_VERSION.into(),
+            }),
             version: params.client_info.version,
             experimental: capabilities.experimental_api,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
@@ -235,7 +240,7 @@ impl Connection {
             rpc.transport = self.transport,
             rpc.request_id = ?short(&id.to_string()),
             api_version = "v2",
-            client.name = ?short(&client.name),
+            client.name = ?short(&client.identity.name),
             client.version = ?short(&client.version),
         );
         let cx = Context {
@@ -328,11 +333,10 @@ fn is_traceparent(text: &str) -> bool {
 mod tests {
     use std::future::pending;
 
-    use loomd_config::{LoadRequest, Overrides, load};
+    use loomd_config::{ConfigSources, LoadRequest, Overrides, load};
     use loomd_protocol::AbsolutePathBuf;
 
     use super::*;
-    use crate::app::ConfigSources;
     use crate::outbox::WhenFull;
 
     fn connection(home: &tempfile::TempDir) -> Connection {

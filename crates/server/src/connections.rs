@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use loomd_agent::ClientIdentity;
+
 use crate::outbox::{Notification, Outbox};
 
 /// Counts from 0 for the life of the process.
@@ -13,11 +15,8 @@ pub(crate) struct ConnectionId(pub u64);
 /// Who is at the other end, as it said in its handshake.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub name: String,
+    pub identity: Arc<ClientIdentity>,
     pub version: String,
-    /// What model calls for it carry.
-    pub user_agent: String,
-    pub originator: String,
     pub experimental: bool,
     pub opted_out: HashSet<String>,
 }

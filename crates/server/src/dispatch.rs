@@ -27,11 +27,6 @@ pub(crate) struct Context {
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
 pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
     use ClientRequest as R;
-    if matches!(request, R::ThreadStart(_) | R::ThreadResume(_) | R::ThreadFork(_))
-        && let Err(error) = config::check_managed(&cx)
-    {
-        return Some(encode_error(&id, &error));
-    }
     Some(match request {
         R::ThreadStart(p) => return later(&cx, id, |r| thread::start(&cx, p, r)).await,
         R::ThreadResume(p) => return later(&cx, id, |r| thread::resume(&cx, p, r)).await,

@@ -1,7 +1,6 @@
 //! A shared value that can be waited on: whoever changes it wakes everyone who looks for something in it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 #[derive(Default)]
@@ -16,11 +15,11 @@ impl<T> Watched<T> {
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
-        read(&self.lock())
+        read(&self.value.lock())
     }
 
     pub(crate) fn update<R>(&self, update: impl FnOnce(&mut T) -> R) -> R {
-        let result = update(&mut self.lock());
+        let result = update(&mut self.value.lock());
         self.changed.notify_waiters();
         result
     }
@@ -30,16 +29,11 @@ impl<T> Watched<T> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let found = look(&mut self.lock());
+            let found = look(&mut self.value.lock());
             match found {
                 Some(found) => return found,
                 None => changed.await,
             }
         }
-    }
-
-    /// A panic of a test's predicate must not hide behind a poisoned lock.
-    fn lock(&self) -> MutexGuard<'_, T> {
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,6 @@ use loomd_protocol::{NetworkDomainPermission, Personality, ReasoningSummary};
 use loomd_store::rollout::TurnContext;
 use serde_json::json;
 
-use crate::network;
 use crate::prompts::{self, ManagedNetwork};
 use crate::settings::{Profile, Settings, truncation};
 
@@ -61,7 +60,7 @@ impl PromptContext<'_> {
 
     /// The hosts that an administrator lists. Those of the user's own profile are not sent.
     pub fn network(&self) -> Option<ManagedNetwork> {
-        let network = network::managed(self.settings, self.profile).ok()??;
+        let network = self.settings.confinement(self.profile).managed_network().ok()??;
         network.required.then(|| ManagedNetwork {
             enabled: network.enabled,
             allowed: network.listed(NetworkDomainPermission::Allow),

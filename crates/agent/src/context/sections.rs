@@ -9,7 +9,6 @@ use loomd_store::rollout::TurnContext;
 
 use super::prompt_context::{PromptContext, personality};
 use super::section::{Role, Section, SectionFuture};
-use crate::network;
 use crate::project_doc::{self, ProjectDocs};
 use crate::prompts::{self, Environment, Permissions};
 
@@ -41,7 +40,7 @@ impl PermissionsSection {
         let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
         Permissions {
             closed: &closed.collect::<Vec<_>>(),
-            proxied: matches!(network::managed(cx.settings, cx.profile), Ok(Some(network)) if network.enabled),
+            proxied: matches!(cx.settings.confinement(cx.profile).managed_network(), Ok(Some(network)) if network.enabled),
             sandbox: &cx.settings.sandbox,
             approval: &cx.settings.approval_policy,
             cwd,

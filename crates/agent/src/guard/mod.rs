@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
+use loomd_exec::sandbox::{Roots, Sandbox, Surroundings};
 use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
@@ -84,22 +84,15 @@ impl Guard {
     }
 }
 
-/// The sandbox of a turn, with everything that was granted; `None` when there is nothing to enforce.
+/// Returns the sandbox of a turn with everything that was granted; `None` when there is nothing to enforce.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
-    let config = &turn.profile.config.config;
     let surroundings = Surroundings {
         cwd: Path::new(&turn.settings.cwd),
         tmpdir: services.environment.get("TMPDIR").map(Path::new),
         home: Some(&services.home),
         roots: Some(&guard.roots),
-        trusted: &config.trusted_projects(),
+        trusted: &turn.profile.config.config.trusted_projects(),
     };
-    let limits = config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
-    let mut sandbox = turn.settings.confinement(surroundings)?.with_limits(ResourceLimits::configured(limits));
-    guard.granted().apply(&mut sandbox);
-    turn.grants().apply(&mut sandbox);
-    if turn.profile.config.features.enabled(loomd_config::Feature::UseLegacyLandlock) {
-        sandbox = sandbox.with_landlock_only();
-    }
-    Some(sandbox)
+    let confinement = turn.settings.confinement(&turn.profile);
+    confinement.sandbox(surroundings, [&guard.granted(), &turn.grants()])
 }

@@ -5,16 +5,17 @@ use std::pin::pin;
 use std::time::Duration;
 
 use loomd_exec::sandbox::looks_denied;
-use loomd_exec::{Command, EnvironmentRequest, Finished, Limits, Outcome, Stream, TextChunks};
+use loomd_exec::{Command, Finished, Limits, Outcome, Stream, TextChunks};
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseItem, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
 
 use super::cx::ToolCx;
 use super::deltas::Deltas;
+use crate::confinement::{Launch, VariableRequest};
 use crate::guard::{self, Candidate, CommandOptions, Denial};
 use crate::hooks;
-use crate::network::{Line, Route};
+use crate::network::{self, CommandProxy};
 use crate::settings::truncation;
 use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::truncate;
@@ -56,15 +57,16 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
         Ok(clearance) => clearance,
         Err(denial) => return declined(turn, &task, denial).await,
     };
-    let route = Route::of_model(&cx.action, clearance.sandbox.as_ref());
-    let mut attempted = attempt(cx, &task, route, clearance.known_safe).await;
+    let confinement = turn.settings.confinement(&turn.profile);
+    let launch = confinement.launch(clearance.sandbox.as_ref());
+    let mut attempted = attempt(cx, &task, launch, clearance.known_safe).await;
     let mut notes = clearance.notes.clone();
     if clearance.confines_files() && attempted.looks_denied() {
         match guard::retry(&cx.action, &candidate, &clearance).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
-                let route = Route::of_model(&cx.action, again.sandbox.as_ref());
-                attempted = attempt(cx, &task, route, again.known_safe).await;
+                let launch = confinement.launch(again.sandbox.as_ref());
+                attempted = attempt(cx, &task, launch, again.known_safe).await;
             }
             Ok(None) => {}
             Err(denial) => return declined(turn, &task, denial).await,
@@ -82,8 +84,10 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
 /// Runs a command of the user.
 pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
     cx.action.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
-    let ran = attempt(cx, &task, Ok(Route::of_user(&cx.action)), false).await.ran.stopped_by_user(task.source);
-    completed(&cx.action.turn, &task, &ran).await;
+    let turn = &cx.action.turn;
+    let launch = turn.settings.confinement(&turn.profile).launch_unconfined();
+    let ran = attempt(cx, &task, Ok(launch), false).await.ran.stopped_by_user(task.source);
+    completed(turn, &task, &ran).await;
     ran
 }
 
@@ -106,21 +110,21 @@ impl Attempted {
     }
 }
 
-async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>, known_safe: bool) -> Attempted {
+async fn attempt(cx: &ToolCx, task: &Task<'_>, launch: Result<Launch, String>, known_safe: bool) -> Attempted {
     let turn = &cx.action.turn;
-    let laid = route.and_then(|route| {
-        let env = environment(cx, &route, false, known_safe);
+    let launched = launch.and_then(|launch| {
+        let env = environment(cx, &launch, false, known_safe);
         let command = Command::new(task.argv.clone(), task.cwd.clone(), env);
-        let command = cx.thread.shell_memory.apply(&cx.action, &route, command);
-        route.lay(&cx.action, command)
+        let command = cx.thread.shell_memory.apply(&cx.action, &launch, command);
+        network::launch(&cx.action, launch, command)
     });
-    let (command, line) = match laid {
-        Ok(laid) => laid,
+    let (command, proxy) = match launched {
+        Ok(launched) => launched,
         Err(error) => return Attempted::not_run(error),
     };
     let deltas = Deltas::new(turn, task.id);
     let (mut stdout, mut stderr) = (TextChunks::default(), TextChunks::default());
-    let work = run_on(&command, task.timeout, line.as_ref(), &turn.cancel, |stream, bytes| {
+    let work = run_on(&command, task.timeout, proxy.as_ref(), &turn.cancel, |stream, bytes| {
         deltas.push(match stream {
             Stream::Stdout => stdout.push(bytes),
             Stream::Stderr => stderr.push(bytes),
@@ -128,7 +132,7 @@ async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>, kno
     });
     match deltas.alongside(work).await {
         Ok(finished) => {
-            let refusal = line.and_then(|line| line.refusal()).filter(|_| !turn.cancel.is_cancelled());
+            let refusal = proxy.and_then(|proxy| proxy.refusal()).filter(|_| !turn.cancel.is_cancelled());
             Attempted { ran: Ran::of(&finished), finished: Some(finished), refusal }
         }
         Err(error) => Attempted::not_run(error.to_string()),
@@ -139,12 +143,12 @@ async fn attempt(cx: &ToolCx, task: &Task<'_>, route: Result<Route, String>, kno
 async fn run_on(
     command: &Command,
     timeout: Option<Duration>,
-    line: Option<&Line>,
+    proxy: Option<&CommandProxy>,
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
 ) -> loomd_exec::Result<Finished> {
     let limits = Limits { timeout, ..Limits::default() };
-    let (Some(line), Some(timeout)) = (line, timeout) else {
+    let (Some(proxy), Some(timeout)) = (proxy, timeout) else {
         return loomd_exec::run(command, limits, cancel, told).await;
     };
     let stop = cancel.child_token();
@@ -153,7 +157,7 @@ async fn run_on(
     let mut work = pin!(work);
     let mut finished = tokio::select! {
         finished = &mut work => finished?,
-        () = line.time_is_up(timeout) => {
+        () = proxy.time_is_up(timeout) => {
             timed_out = true;
             stop.cancel();
             work.await?
@@ -265,16 +269,10 @@ pub(super) fn stored(output: &str) -> String {
 
 /// What a command of this turn finds in its environment. `session`: it may outlive the call. `known_safe`: it runs
 /// unasked because it is known to change nothing.
-pub(super) fn environment(cx: &ToolCx, route: &Route, session: bool, known_safe: bool) -> loomd_exec::Environment {
+pub(super) fn environment(cx: &ToolCx, launch: &Launch, session: bool, known_safe: bool) -> loomd_exec::Environment {
     let turn = &cx.action.turn;
-    let network_disabled = route.network_disabled();
-    let config = &turn.profile.config.config;
-    let withheld = route.confines_files().then(|| config.credential_variables());
-    let withheld = withheld.as_ref();
-    let request = EnvironmentRequest { thread_id: Some(&turn.thread_id), network_disabled, session, withheld };
-    let policy = &config.shell_environment_policy;
-    let mut env = loomd_exec::environment(&cx.action.services.environment, policy, request);
-    route.set_variables(&mut env);
+    let request = VariableRequest { thread_id: Some(&turn.thread_id), session };
+    let mut env = launch.environment(&cx.action.services.environment, &turn.profile.config.config, request);
     if known_safe {
         loomd_policy::restrain_git(&mut env.0);
     }

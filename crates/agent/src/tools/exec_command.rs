@@ -23,7 +23,7 @@ use super::tool::{Tool, ToolFuture, ToolName};
 use super::{apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
 use crate::host::ItemEnded;
-use crate::network::{Line, Route};
+use crate::network::{self, CommandProxy};
 use crate::terminals::{Feed, Names, Open};
 use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::{tokens, truncate};
@@ -177,15 +177,16 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
     let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
-    let laid = Route::of_model(&cx.action, clearance.sandbox.as_ref()).and_then(|route| {
-        let env = command::environment(cx, &route, true, clearance.known_safe);
+    let confinement = turn.settings.confinement(&turn.profile);
+    let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
+        let env = command::environment(cx, &launch, true, clearance.known_safe);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
-        let program = cx.thread.shell_memory.apply(&cx.action, &route, program);
-        route.lay(&cx.action, program)
+        let program = cx.thread.shell_memory.apply(&cx.action, &launch, program);
+        network::launch(&cx.action, launch, program)
     });
-    let program = match laid {
-        Ok((program, line)) => {
-            line.into_iter().for_each(Line::leave);
+    let program = match launched {
+        Ok((program, proxy)) => {
+            proxy.into_iter().for_each(CommandProxy::detach);
             program
         }
         Err(error) => return Started::Failed(error),

@@ -13,7 +13,7 @@ use loomd_exec::Environment;
 use loomd_model::{Catalogue, Http, Identity, Provider};
 use loomd_protocol::{
     AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, RequestId, SandboxPolicy, ServerNotification,
-    ServerRequest, Turn, TurnStartParams, UserInput,
+    ServerRequest, Turn, TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::{FileStore, Options, Store, ThreadId};
 use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
@@ -126,7 +126,7 @@ impl World {
     pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
         params["threadId"] = json!(id.to_string());
         let params: TurnStartParams = serde_json::from_value(params).expect("params");
-        let turn: Turn = answered(async |reply| self.threads.start_turn(id, params, reply).await).await?;
+        let turn: Turn = answered(async |reply| self.threads.start_turn(params, reply).await).await?;
         Ok(turn.id)
     }
 
@@ -137,7 +137,8 @@ impl World {
     }
 
     pub async fn steer(&self, id: ThreadId, turn: &str, text: &str) -> Result<String, Refusal> {
-        answered(async |reply| self.threads.steer(id, turn.into(), input(text), reply).await).await
+        let params = TurnSteerParams { thread_id: id.to_string(), expected_turn_id: turn.into(), input: input(text) };
+        answered(async |reply| self.threads.steer(params, reply).await).await
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {

@@ -1,4 +1,4 @@
-//! The folders that the operating system watches for us, each once however many watches need it.
+//! The folders watched at the operating system, each once however many watches need it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use std::time::Duration;
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{Config, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::keeper::{Change, Input};
+use super::thread::{Change, Input};
 
-/// Changes that wait to be looked at. Beyond this they are counted as "anything may have changed".
+/// Queued changes. Beyond this they are replaced by [`Change::Anything`].
 const MAX_QUEUED: usize = 8 * 1024;
 
-/// How often folders are looked at that the operating system does not watch for us.
+/// Interval of polling folders that the operating system does not watch.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Folders {
-    sink: Sink,
+    sink: EventSink,
     system: Option<RecommendedWatcher>,
-    /// Made when the operating system refuses a folder, for want of descriptors or on a strange file system.
+    /// Created when the operating system refuses a folder, for lack of descriptors or on an unsupported file system.
     polling: Option<PollWatcher>,
-    watched: HashMap<PathBuf, Watched>,
+    watched: HashMap<PathBuf, WatchedFolder>,
 }
 
-struct Watched {
+struct WatchedFolder {
     users: usize,
     polled: bool,
 }
 
 impl Folders {
     pub fn new(inputs: &Sender<Input>, queued: Arc<AtomicUsize>) -> Self {
-        let sink = Sink { inputs: inputs.clone(), queued };
+        let sink = EventSink { inputs: inputs.clone(), queued };
         let system = notify::recommended_watcher(sink.clone().handler()).ok();
         Self { sink, system, polling: None, watched: HashMap::new() }
     }
@@ -48,7 +48,7 @@ impl Folders {
         if polled && let Some(polling) = self.polling() {
             _ = polling.watch(folder, RecursiveMode::NonRecursive);
         }
-        self.watched.insert(folder.into(), Watched { users: 1, polled });
+        self.watched.insert(folder.into(), WatchedFolder { users: 1, polled });
     }
 
     pub fn remove(&mut self, folder: &Path) {
@@ -59,7 +59,7 @@ impl Folders {
         }
         let polled = watched.polled;
         self.watched.remove(folder);
-        // Fails when the folder is gone, and the watch with it.
+        // Fails if the folder is gone, and its watch with it.
         match (polled, &mut self.system, &mut self.polling) {
             (false, Some(system), _) => _ = system.unwatch(folder),
             (true, _, Some(polling)) => _ = polling.unwatch(folder),
@@ -67,7 +67,7 @@ impl Folders {
         }
     }
 
-    /// The folder was removed, and perhaps made again: what the operating system knew of it is void.
+    /// Watches a folder again after it was removed and maybe created again.
     pub fn renew(&mut self, folder: &Path) {
         if self.watched.get(folder).is_some_and(|watched| !watched.polled)
             && let Some(system) = &mut self.system
@@ -86,14 +86,14 @@ impl Folders {
     }
 }
 
-/// Where the operating system's news go.
+/// Queues events of the operating system.
 #[derive(Clone)]
-struct Sink {
+struct EventSink {
     inputs: Sender<Input>,
     queued: Arc<AtomicUsize>,
 }
 
-impl Sink {
+impl EventSink {
     fn handler(self) -> impl FnMut(notify::Result<Event>) + Send + 'static {
         move |event| {
             let change = match event {

@@ -1,12 +1,12 @@
-//! `fs/watch`: telling clients what changed, in batches.
+//! `fs/watch`: reports changes to clients, in batches.
 //!
-//! One thread owns all watches. It hears of changes from the operating system, gathers those of a watch
-//! for a while, and delivers them as one notification. What is watched at the operating system are always
-//! folders: so a file may be replaced, removed or not exist yet, and is heard of all the same.
+//! One thread owns all watches. It receives changes from the operating system, collects those of a watch for a while,
+//! and delivers them as one notification. Only folders are watched at the operating system, so a watched file may be
+//! replaced, removed or not exist yet.
 
 mod folders;
 mod interest;
-mod keeper;
+mod thread;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -19,18 +19,18 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::error::{FsError, Result};
-use keeper::{Input, Keeper};
+use thread::{Input, WatchThread};
 
-/// Whose watch it is: a connection.
+/// The connection that owns a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u64);
 
-/// Takes a notification to the owner of the watch.
+/// Sends a notification to the owner of the watch.
 pub type Deliver = Box<dyn Fn(Owner, FsChangedNotification) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// All watches of all clients.
 pub struct Watches {
-    /// Taken by the thread, which is started for the first watch.
+    /// The thread's input; the thread is started for the first watch.
     start: OnceLock<Sender<Input>>,
     deliver: std::sync::Mutex<Option<Deliver>>,
 }
@@ -40,42 +40,42 @@ impl Watches {
         Self { start: OnceLock::new(), deliver: std::sync::Mutex::new(Some(deliver)) }
     }
 
-    /// Watches a path, which need not exist. A folder is watched with its direct children. Without an id from
-    /// the client a new one is made.
+    /// Watches a path, which need not exist. A folder is watched with its direct children. Without an id from the
+    /// client one is generated.
     pub async fn watch(&self, owner: Owner, path: AbsolutePathBuf, id: Option<String>) -> Result<FsWatchResponse> {
         let watch_id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
         let (reply, answer) = oneshot::channel();
         let input = Input::Watch { owner, id: watch_id.clone(), path: path.clone(), reply };
-        _ = self.keeper().send(input);
+        _ = self.thread().send(input);
         answer.await.map_err(|_| FsError::refused("watching is not available"))??;
         Ok(FsWatchResponse { watch_id, path })
     }
 
-    /// Nothing is delivered for this watch once this is done. An unknown id is fine.
+    /// Ends a watch, if it exists. Nothing is delivered for it once this returns.
     pub async fn unwatch(&self, owner: Owner, id: String) {
-        if let Some(keeper) = self.start.get() {
+        if let Some(thread) = self.start.get() {
             let (reply, answer) = oneshot::channel();
-            _ = keeper.send(Input::Unwatch { owner, id, reply });
+            _ = thread.send(Input::Unwatch { owner, id, reply });
             _ = answer.await;
         }
     }
 
-    /// Ends all watches of a client that is gone.
+    /// Ends all watches of a disconnected client.
     pub fn disconnect(&self, owner: Owner) {
-        if let Some(keeper) = self.start.get() {
-            _ = keeper.send(Input::Disconnect { owner });
+        if let Some(thread) = self.start.get() {
+            _ = thread.send(Input::Disconnect { owner });
         }
     }
 
-    fn keeper(&self) -> &Sender<Input> {
+    fn thread(&self) -> &Sender<Input> {
         self.start.get_or_init(|| {
             let (sender, inputs) = mpsc::channel();
             let deliver = self.deliver.lock().ok().and_then(|mut deliver| deliver.take());
             if let Some(deliver) = deliver {
                 let runtime = Handle::current();
                 let deliver = move |owner, changed| runtime.block_on(deliver(owner, changed));
-                let keeper = Keeper::new(inputs, &sender, Box::new(deliver));
-                _ = std::thread::Builder::new().name("watch".into()).spawn(move || keeper.run());
+                let thread = WatchThread::new(inputs, &sender, Box::new(deliver));
+                _ = std::thread::Builder::new().name("watch".into()).spawn(move || thread.run());
             }
             sender
         })
@@ -84,8 +84,8 @@ impl Watches {
 
 impl Drop for Watches {
     fn drop(&mut self) {
-        if let Some(keeper) = self.start.get() {
-            _ = keeper.send(Input::Stop);
+        if let Some(thread) = self.start.get() {
+            _ = thread.send(Input::Stop);
         }
     }
 }
@@ -106,25 +106,25 @@ mod tests {
 
     use super::*;
 
-    struct Fixture {
+    struct WatchFixture {
         dir: tempfile::TempDir,
         watches: Watches,
-        told: Mutex<UnboundedReceiver<(Owner, FsChangedNotification)>>,
+        expect_changes: Mutex<UnboundedReceiver<(Owner, FsChangedNotification)>>,
     }
 
-    fn fixture() -> Fixture {
-        let (sender, told) = unbounded_channel();
+    fn fixture() -> WatchFixture {
+        let (sender, expect_changes) = unbounded_channel();
         let sender = Arc::new(sender);
         let watches = Watches::new(Box::new(move |owner, changed| {
             _ = sender.send((owner, changed));
             Box::pin(std::future::ready(()))
         }));
-        Fixture { dir: tempfile::tempdir().unwrap(), watches, told: Mutex::new(told) }
+        WatchFixture { dir: tempfile::tempdir().unwrap(), watches, expect_changes: Mutex::new(expect_changes) }
     }
 
     const ME: Owner = Owner(1);
 
-    impl Fixture {
+    impl WatchFixture {
         fn at(&self, name: &str) -> AbsolutePathBuf {
             AbsolutePathBuf::new(self.dir.path().join(name)).unwrap()
         }
@@ -137,13 +137,13 @@ mod tests {
             fs::write(self.at(name), "x").unwrap();
         }
 
-        /// Waits until the watch has told about all of these; what it tells beside them does not matter.
-        async fn told(&self, id: &str, names: &[&str]) {
+        /// Waits until the watch has reported all of these paths; others are ignored.
+        async fn expect_changes(&self, id: &str, names: &[&str]) {
             let mut left: BTreeSet<_> = names.iter().map(|name| self.at(name)).collect();
-            let mut told = self.told.lock().await;
+            let mut expect_changes = self.expect_changes.lock().await;
             while !left.is_empty() {
-                let next = tokio::time::timeout(Duration::from_secs(30), told.recv()).await;
-                let (owner, changed) = next.unwrap_or_else(|_| panic!("never told of {left:?}")).unwrap();
+                let next = tokio::time::timeout(Duration::from_secs(30), expect_changes.recv()).await;
+                let (owner, changed) = next.unwrap_or_else(|_| panic!("no notification about {left:?}")).unwrap();
                 assert_eq!(owner, ME);
                 assert!(changed.changed_paths.is_sorted());
                 if changed.watch_id == id {
@@ -154,80 +154,80 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_child_that_changed_is_told() {
+    async fn every_changed_child_is_reported() {
         let fixture = fixture();
         let id = fixture.watch("").await;
         ["c", "a", "b", "a"].iter().for_each(|name| fixture.put(name));
-        fixture.told(&id, &["a", "b", "c"]).await;
+        fixture.expect_changes(&id, &["a", "b", "c"]).await;
     }
 
     #[tokio::test]
-    async fn a_file_is_heard_of_after_it_was_replaced_removed_and_made_again() {
+    async fn a_file_is_reported_after_replacement_removal_and_recreation() {
         let fixture = fixture();
         fixture.put("HEAD");
         let id = fixture.watch("HEAD").await;
         for _ in 0..2 {
             fixture.put("HEAD.lock");
             fs::rename(fixture.at("HEAD.lock"), fixture.at("HEAD")).unwrap();
-            fixture.told(&id, &["HEAD"]).await;
+            fixture.expect_changes(&id, &["HEAD"]).await;
         }
         fs::remove_file(fixture.at("HEAD")).unwrap();
-        fixture.told(&id, &["HEAD"]).await;
+        fixture.expect_changes(&id, &["HEAD"]).await;
         fixture.put("HEAD");
-        fixture.told(&id, &["HEAD"]).await;
+        fixture.expect_changes(&id, &["HEAD"]).await;
     }
 
     #[tokio::test]
-    async fn what_does_not_exist_yet_is_heard_of_when_it_does() {
+    async fn a_missing_path_is_reported_when_created() {
         let fixture = fixture();
         let id = fixture.watch("a/b/c").await;
         fs::create_dir_all(fixture.at("a/b")).unwrap();
         fixture.put("a/b/c");
-        fixture.told(&id, &["a/b/c"]).await;
+        fixture.expect_changes(&id, &["a/b/c"]).await;
     }
 
     #[tokio::test]
-    async fn a_folder_is_heard_of_after_it_was_made_again() {
+    async fn a_folder_is_reported_after_recreation() {
         let fixture = fixture();
         fs::create_dir(fixture.at("d")).unwrap();
         let id = fixture.watch("d").await;
         fs::remove_dir(fixture.at("d")).unwrap();
-        fixture.told(&id, &["d"]).await;
+        fixture.expect_changes(&id, &["d"]).await;
         fs::create_dir(fixture.at("d")).unwrap();
         fixture.put("d/x");
-        fixture.told(&id, &["d/x"]).await;
+        fixture.expect_changes(&id, &["d/x"]).await;
         fixture.put("d/y");
-        fixture.told(&id, &["d/y"]).await;
+        fixture.expect_changes(&id, &["d/y"]).await;
     }
 
     #[tokio::test]
-    async fn a_folder_behind_a_link_is_told_as_it_was_asked_for() {
+    async fn a_folder_behind_a_link_is_reported_by_its_watched_path() {
         let fixture = fixture();
         fs::create_dir(fixture.at("real")).unwrap();
         std::os::unix::fs::symlink("real", fixture.at("link")).unwrap();
         let (real, link) = (fixture.watch("real").await, fixture.watch("link").await);
         fixture.put("real/x");
-        let mut told = fixture.told.lock().await;
+        let mut expect_changes = fixture.expect_changes.lock().await;
         let mut seen = std::collections::BTreeMap::new();
         while seen.len() < 2 {
-            let changed = told.recv().await.unwrap().1;
+            let changed = expect_changes.recv().await.unwrap().1;
             seen.insert(changed.watch_id, changed.changed_paths);
         }
         assert_eq!(seen, [(real, vec![fixture.at("real/x")]), (link, vec![fixture.at("link/x")])].into());
     }
 
     #[tokio::test]
-    async fn replacing_a_file_tells_nothing_of_how_it_is_done() {
+    async fn replacing_a_file_does_not_report_temporary_files() {
         let fixture = fixture();
         fixture.put("f");
         let id = fixture.watch("").await;
         crate::write_file(&fixture.at("f"), "eA==").unwrap();
-        let (_, changed) = fixture.told.lock().await.recv().await.unwrap();
+        let (_, changed) = fixture.expect_changes.lock().await.recv().await.unwrap();
         assert_eq!(changed, FsChangedNotification { watch_id: id, changed_paths: vec![fixture.at("f")] });
     }
 
     #[tokio::test]
-    async fn a_client_chooses_its_ids_and_ends_only_its_own_watches() {
+    async fn watch_ids_are_per_client() {
         let fixture = fixture();
         let watch = |owner, id: &str| fixture.watches.watch(Owner(owner), fixture.at(""), Some(id.into()));
         assert_eq!(watch(2, "w").await.unwrap().watch_id, "w");
@@ -236,7 +236,7 @@ mod tests {
         fixture.watches.unwatch(Owner(2), "w".into()).await;
         fixture.watches.unwatch(Owner(2), "unknown".into()).await;
         fixture.put("x");
-        fixture.told("w", &["x"]).await;
+        fixture.expect_changes("w", &["x"]).await;
         fixture.watches.disconnect(ME);
         watch(1, "w").await.unwrap();
         assert!(Path::new(&*fixture.at("x")).exists());

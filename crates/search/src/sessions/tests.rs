@@ -6,125 +6,125 @@ use tokio::time::timeout;
 
 use super::*;
 
-struct Fixture {
+struct SessionFixture {
     dir: tempfile::TempDir,
     sessions: Sessions,
-    news: UnboundedReceiver<(Vec<User>, News)>,
+    event: UnboundedReceiver<(Vec<SearchSubscriber>, SessionEvent)>,
 }
 
-const ME: User = User(1);
+const ME: SearchSubscriber = SearchSubscriber(1);
 
-fn fixture(files: &[&str]) -> Fixture {
+fn fixture(files: &[&str]) -> SessionFixture {
     let dir = tempfile::tempdir().unwrap();
     files.iter().for_each(|file| fs::write(dir.path().join(file), "").unwrap());
-    let (sender, news) = unbounded_channel();
-    let deliver: Deliver = Box::new(move |users, news| {
-        _ = sender.send((users, news));
+    let (sender, event) = unbounded_channel();
+    let deliver: Deliver = Box::new(move |subscribers, event| {
+        _ = sender.send((subscribers, event));
         Box::pin(std::future::ready(()))
     });
     let trees = Arc::new(Trees::new(dir.path().into()));
-    Fixture { sessions: Sessions::new(trees, deliver), dir, news }
+    SessionFixture { sessions: Sessions::new(trees, deliver), dir, event }
 }
 
-impl Fixture {
+impl SessionFixture {
     fn start(&self, id: &str) {
         self.sessions.start(ME, id.into(), &[".".into()]).unwrap();
     }
 
-    fn ask(&self, id: &str, query: &str) {
-        self.sessions.find(ME, id).unwrap().ask(query.into());
+    fn set_query(&self, id: &str, query: &str) {
+        self.sessions.find(ME, id).unwrap().set_query(query.into());
     }
 
-    async fn next(&mut self) -> News {
-        let next = timeout(Duration::from_secs(30), self.news.recv()).await;
+    async fn next(&mut self) -> SessionEvent {
+        let next = timeout(Duration::from_secs(30), self.event.recv()).await;
         next.expect("nothing was told").unwrap().1
     }
 
-    /// Waits until these files are told for this query; then for the completion.
-    async fn told(&mut self, query: &str, expected: &[&str]) {
+    /// Waits until these files are published for this query, and then for the completion.
+    async fn expect_files(&mut self, query: &str, expected: &[&str]) {
         loop {
-            if let News::Updated(updated) = self.next().await
+            if let SessionEvent::Updated(updated) = self.next().await
                 && updated.query == query
                 && updated.files.iter().map(|file| file.path.as_str()).eq(expected.iter().copied())
             {
                 break;
             }
         }
-        while !matches!(self.next().await, News::Completed(_)) {}
+        while !matches!(self.next().await, SessionEvent::Completed(_)) {}
     }
 }
 
 #[tokio::test]
-async fn each_text_is_answered_and_completed() {
+async fn each_query_gets_a_result_and_a_completion() {
     let mut fixture = fixture(&["alpha", "alphabet", "beta"]);
     fixture.start("s");
-    fixture.told("", &[]).await;
+    fixture.expect_files("", &[]).await;
     for (query, expected) in [("al", &["alpha", "alphabet"][..]), ("alphab", &["alphabet"]), ("zz", &[]), ("", &[])] {
-        fixture.ask("s", query);
-        fixture.told(query, expected).await;
+        fixture.set_query("s", query);
+        fixture.expect_files(query, expected).await;
     }
 }
 
 #[tokio::test]
-async fn the_latest_text_counts() {
+async fn only_the_latest_query_gets_a_result() {
     let mut fixture = fixture(&["alpha", "beta"]);
     fixture.start("s");
     for query in ["a", "al", "be", "b", "bet"] {
-        fixture.ask("s", query);
+        fixture.set_query("s", query);
     }
-    fixture.told("bet", &["beta"]).await;
+    fixture.expect_files("bet", &["beta"]).await;
 }
 
 #[tokio::test]
-async fn new_files_are_found_without_being_asked() {
+async fn new_files_trigger_a_result() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
-    fixture.ask("s", "needle");
-    fixture.told("needle", &[]).await;
+    fixture.set_query("s", "needle");
+    fixture.expect_files("needle", &[]).await;
     fs::create_dir(fixture.dir.path().join("sub")).unwrap();
     fs::write(fixture.dir.path().join("sub/needle"), "").unwrap();
-    fixture.told("needle", &["sub/needle"]).await;
+    fixture.expect_files("needle", &["sub/needle"]).await;
     fs::write(fixture.dir.path().join("sub/needle2"), "").unwrap();
-    fixture.told("needle", &["sub/needle", "sub/needle2"]).await;
+    fixture.expect_files("needle", &["sub/needle", "sub/needle2"]).await;
 }
 
 #[tokio::test]
-async fn a_stopped_session_is_unknown_and_silent() {
+async fn a_stopped_session_is_unknown_and_publishes_nothing() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
-    fixture.told("", &[]).await;
-    fixture.ask("s", "al");
+    fixture.expect_files("", &[]).await;
+    fixture.set_query("s", "al");
     fixture.sessions.stop("s").await;
-    while fixture.news.try_recv().is_ok() {}
+    while fixture.event.try_recv().is_ok() {}
     fixture.sessions.stop("s").await;
     let error = fixture.sessions.find(ME, "s").map(|_| ()).unwrap_err();
     assert_eq!(error.to_string(), "fuzzy file search session not found: s");
     fs::write(fixture.dir.path().join("al"), "").unwrap();
     fixture.start("t");
-    assert!(matches!(fixture.next().await, News::Updated(updated) if updated.session_id == "t"));
+    assert!(matches!(fixture.next().await, SessionEvent::Updated(updated) if updated.session_id == "t"));
 }
 
 #[tokio::test]
-async fn a_session_ends_with_the_last_of_its_users() {
+async fn a_session_ends_with_its_last_subscriber() {
     let mut fixture = fixture(&["alpha"]);
     fixture.start("s");
-    fixture.sessions.find(User(2), "s").unwrap().ask("al".into());
-    fixture.told("al", &["alpha"]).await;
+    fixture.sessions.find(SearchSubscriber(2), "s").unwrap().set_query("al".into());
+    fixture.expect_files("al", &["alpha"]).await;
     fixture.sessions.disconnect(ME);
-    fixture.sessions.find(User(2), "s").unwrap().ask("alp".into());
+    fixture.sessions.find(SearchSubscriber(2), "s").unwrap().set_query("alp".into());
     loop {
-        let (users, news) = fixture.news.recv().await.unwrap();
-        if matches!(news, News::Updated(updated) if updated.query == "alp") {
-            assert_eq!(users, [User(2)]);
+        let (subscribers, event) = fixture.event.recv().await.unwrap();
+        if matches!(event, SessionEvent::Updated(updated) if updated.query == "alp") {
+            assert_eq!(subscribers, [SearchSubscriber(2)]);
             break;
         }
     }
-    fixture.sessions.disconnect(User(2));
+    fixture.sessions.disconnect(SearchSubscriber(2));
     assert!(fixture.sessions.find(ME, "s").is_err());
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_sessions_are_refused() {
     let fixture = fixture(&[]);
     let start = |id: &str, roots: &[String]| fixture.sessions.start(ME, id.into(), roots).unwrap_err();
     assert_eq!(start("", &["/".into()]), SessionError::NoId);

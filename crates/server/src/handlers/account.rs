@@ -23,7 +23,9 @@ pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: R
             let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
             accounts.login_with_tokens(tokens, ClientId(cx.connection.0), reply(responder)).await;
         }
-        LoginAccountParams::Chatgpt => accounts.login_in_browser(&cx.client.originator, reply(responder)).await,
+        LoginAccountParams::Chatgpt => {
+            accounts.login_in_browser(&cx.client.identity.originator, reply(responder)).await
+        }
         LoginAccountParams::ChatgptDeviceCode => accounts.login_with_device_code(reply(responder)).await,
     }
 }

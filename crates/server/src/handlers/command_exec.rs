@@ -1,33 +1,24 @@
 //! `command/exec` and its follow-ups: programs that a client runs beside any thread.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loomd_config::LoadRequest;
-use loomd_config::features::Feature;
-use loomd_config::permissions::ManagedNetwork;
-use loomd_exec::sandbox::{ResourceLimits, Sandbox, Surroundings, network_disabled};
-use loomd_exec::{
-    Command, Environment, EnvironmentRequest, Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio,
-    Supervision, supervise, to_text,
-};
+use loomd_agent::{ClientCommand, not_spawned};
+use loomd_exec::{Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio, Supervision, supervise, to_text};
 use loomd_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams, CommandExecResizeParams,
     CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize, CommandExecTerminateParams,
     CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification,
 };
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
-use crate::confinement;
+use super::thread::wire_error;
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
-use crate::thread_settings::Confined;
-use crate::working_directory::working_directory;
 
 /// How long a program may take when the client does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,9 +27,18 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
     let request = ExecRequest::check(&params)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let (command, _line) = command(cx, &params)?;
+    let (command, _proxy) = cx
+        .app
+        .agent
+        .client_command(ClientCommand {
+            argv: params.command.clone(),
+            cwd: params.cwd.as_ref().map(PathBuf::from),
+            env: params.env.clone().unwrap_or_default(),
+            sandbox_policy: params.sandbox_policy.clone(),
+        })
+        .map_err(wire_error)?;
     let mut registered = cx.processes.add(params.process_id.clone(), request.takes_input).map_err(refused)?;
-    let mut started = Process::start(&command, request.stdio).await.map_err(not_spawned)?;
+    let mut started = Process::start(&command, request.stdio).await.map_err(|error| wire_error(not_spawned(error)))?;
     registered.started(&mut started);
     let sink = |stream| match params.process_id.clone().filter(|_| request.streams) {
         Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
@@ -153,79 +153,8 @@ fn size(size: &CommandExecTerminalSize) -> Result<Size, RpcError> {
     }
 }
 
-/// The command as it is to be started: where, with which environment, and confined as the policy says. The
-/// workspace of the policy is the server's folder, wherever the command runs. What serves its network, if anything
-/// does, does so as long as it is held.
-fn command(cx: &Context, params: &CommandExecParams) -> Result<(Command, Option<AbortOnDropHandle<()>>), RpcError> {
-    let here = working_directory()?;
-    let request = LoadRequest { cwd: Some(&here), ..cx.app.sources.request() };
-    let failed = |error| RpcError::invalid_request(format!("failed to load configuration: {error}"));
-    let loaded = loomd_config::load(&request).map_err(failed)?;
-    let settings = loomd_config::resolve(&loaded).map_err(failed)?;
-    let confined = match &params.sandbox_policy {
-        Some(policy) => {
-            let checked = settings.requirements.check_sandbox_policy(policy);
-            checked.map_err(|error| RpcError::invalid_request(format!("invalid sandbox policy: {error}")))?;
-            Confined::by_policy(policy.clone())
-        }
-        None => Confined::by_default(&settings, loaded.trust, &cx.app.sources.home, &here).map_err(failed)?,
-    };
-
-    let server = Environment::of_this_process();
-    let tmpdir = server.get("TMPDIR").map(PathBuf::from);
-    let home: &Path = &cx.app.sources.home;
-    let trusted = settings.config.trusted_projects();
-    let surroundings =
-        Surroundings { tmpdir: tmpdir.as_deref(), home: Some(home), trusted: &trusted, ..Surroundings::new(&here) };
-    let mut sandbox = confined.sandbox(surroundings);
-    let withheld = sandbox.as_ref().filter(|sandbox| sandbox.confines_files());
-    let withheld = withheld.map(|_| settings.config.credential_variables());
-    let request = EnvironmentRequest { withheld: withheld.as_ref(), ..EnvironmentRequest::default() };
-    let mut env = loomd_exec::environment(&server, &settings.config.shell_environment_policy, request);
-    for (name, value) in params.env.iter().flatten() {
-        match value {
-            Some(value) => env.set(name, value),
-            None => _ = env.0.remove(name),
-        }
-    }
-    if network_disabled(&confined.policy) {
-        env.set(loomd_exec::NETWORK_DISABLED, "1");
-    }
-    let cwd = params.cwd.as_ref().map_or_else(|| here.to_path_buf(), PathBuf::from);
-    let command = Command::new(params.command.iter().cloned(), cwd, env);
-    let network = ManagedNetwork::new(confined.permissions.as_deref(), &settings.requirements).map_err(failed)?;
-    let network = network.filter(|_| !confined.is_elsewhere());
-    if network.is_some() {
-        sandbox.get_or_insert_with(Sandbox::of_network_only).deny_network();
-    }
-    let Some(sandbox) = sandbox else { return Ok((command, None)) };
-    let limits = settings.config.loomd.as_ref().and_then(|loomd| loomd.limits.as_ref());
-    let mut sandbox = sandbox.with_limits(ResourceLimits::configured(limits));
-    if settings.features.enabled(Feature::UseLegacyLandlock) {
-        sandbox = sandbox.with_landlock_only();
-    }
-    let confined = match network.filter(|network| network.enabled) {
-        Some(network) => loomd_agent::lay_for_client(&network, &cx.app.sources.home, &sandbox, command)
-            .map(|(command, line)| (command, Some(line)))
-            .map_err(RpcError::internal),
-        None => sandbox.wrap(&command, None).map(|command| (command, None)).map_err(not_spawned),
-    };
-    confinement::check(&cx.app, sandbox);
-    confined
-}
-
 fn refused(error: ProcessError) -> RpcError {
     RpcError::invalid_request(error.to_string())
-}
-
-fn not_spawned(error: loomd_exec::Error) -> RpcError {
-    use loomd_exec::Error;
-    match error {
-        Error::EmptyCommand => RpcError::invalid_request(error.to_string()),
-        Error::Io(error) => RpcError::internal(format!("failed to spawn command: {error}")),
-        Error::NulByte => RpcError::internal("failed to spawn command: nul byte found in provided data"),
-        other => RpcError::internal(format!("failed to spawn command: {other}")),
-    }
 }
 
 /// A death by signal has no code of its own here.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use loomd_agent::{absolute, working_directory};
 use loomd_config::{ConfigError, Edit, LoadRequest, WriteError, WriteRequest};
 use loomd_protocol::{
     ConfigBatchWriteParams, ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse,
@@ -10,12 +11,12 @@ use loomd_protocol::{
 };
 use serde_json::json;
 
+use super::thread::wire_error;
 use crate::dispatch::Context;
-use crate::working_directory::{absolute, working_directory};
 
 /// `config/read`
 pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {
-    let cwd = params.cwd.map(|cwd| absolute(&cwd)).transpose()?;
+    let cwd = params.cwd.map(|cwd| absolute(&cwd)).transpose().map_err(wire_error)?;
     let request = LoadRequest { cwd: cwd.as_ref(), ..cx.app.sources.request() };
     loomd_config::load(&request).and_then(|loaded| loomd_config::read(&loaded, params.include_layers)).map_err(
         |error| match (&error, &cwd) {
@@ -45,21 +46,6 @@ pub(crate) async fn requirements(cx: &Context) -> Result<ConfigRequirementsReadR
         failed(&error, message)
     })?;
     Ok(ConfigRequirementsReadResponse { requirements: loaded.requirements.to_wire() })
-}
-
-/// No thread is opened without knowing what the organisation requires.
-pub(crate) fn check_managed(cx: &Context) -> Result<(), RpcError> {
-    if matches!(*cx.app.sources.live.managed.get(), Ok(None)) {
-        return Ok(());
-    }
-    match loomd_config::load(&cx.app.sources.request()) {
-        Err(error @ ConfigError::Cloud(_)) => {
-            let message = format!("failed to load configuration: {error}");
-            Err(RpcError { code: RpcError::INVALID_REQUEST, ..failed(&error, message) })
-        }
-        // Other mistakes have their own words, for those who know the working directory.
-        _ => Ok(()),
-    }
 }
 
 fn write(

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::dispatch::Context;
-use crate::working_directory::working_directory;
+use loomd_agent::working_directory;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(

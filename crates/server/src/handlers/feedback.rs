@@ -5,14 +5,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use loomd_agent::Source;
+use loomd_agent::{Source, parse_id};
 use loomd_protocol::{FeedbackUploadParams, FeedbackUploadResponse, RpcError};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::thread::{parse_id, wire_error};
+use super::thread::wire_error;
 use crate::dispatch::Context;
 
 /// Reports that are kept; the oldest go first.
@@ -43,7 +43,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         "threadId": thread_id,
         "classification": params.classification,
         "reason": params.reason,
-        "client": { "name": cx.client.name, "version": cx.client.version },
+        "client": { "name": cx.client.identity.name, "version": cx.client.version },
         "server": env!("CARGO_PKG_VERSION"),
         "time": jiff::Timestamp::now().to_string(),
     });

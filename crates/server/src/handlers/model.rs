@@ -11,7 +11,7 @@ use crate::dispatch::Context;
 pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListResponse, RpcError> {
     let loaded = loomd_config::load(&cx.app.sources.request()).and_then(|loaded| loomd_config::resolve(&loaded));
     let path = loaded.ok().and_then(|settings| settings.config.model_catalog_json);
-    let catalogue = cx.app.catalogue(path.as_ref()).map_err(|error| RpcError::internal(error.to_string()))?;
+    let catalogue = cx.app.agent.catalogue(path.as_ref()).map_err(|error| RpcError::internal(error.to_string()))?;
     let mut data = catalogue.list(params.include_hidden.unwrap_or(false));
     let total = data.len();
     let start = match params.cursor {

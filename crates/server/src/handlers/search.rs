@@ -10,7 +10,7 @@ use loomd_protocol::{
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
     FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
 };
-use loomd_search::{Deliver, News, SessionError, Sessions, Trees, User};
+use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
@@ -18,7 +18,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::outbox::Notification;
 use crate::responder::Responder;
-use crate::working_directory::working_directory;
+use loomd_agent::working_directory;
 use loomd_protocol::AbsolutePathBuf;
 
 /// What the searches of all clients share.
@@ -72,7 +72,7 @@ impl Drop for Superseding<'_> {
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Result<FuzzyFileSearchResponse, RpcError> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
     let search = &cx.app.search;
-    search.trees.forget_later();
+    search.trees.start_eviction();
     let superseding = search.supersede(cancellation_token);
     let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
     let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
@@ -86,7 +86,7 @@ pub(crate) async fn start(
     params: FuzzyFileSearchSessionStartParams,
     responder: Responder<call::FuzzyFileSearchSessionStart>,
 ) {
-    let started = cx.app.search.sessions.start(user(cx), params.session_id, &params.roots);
+    let started = cx.app.search.sessions.start(subscriber(cx), params.session_id, &params.roots);
     responder.answer(started.map(|()| FuzzyFileSearchSessionStartResponse {}).map_err(wire_error));
 }
 
@@ -96,10 +96,10 @@ pub(crate) async fn update(
     params: FuzzyFileSearchSessionUpdateParams,
     responder: Responder<call::FuzzyFileSearchSessionUpdate>,
 ) {
-    match cx.app.search.sessions.find(user(cx), &params.session_id) {
+    match cx.app.search.sessions.find(subscriber(cx), &params.session_id) {
         Ok(session) => {
             responder.answer(Ok(FuzzyFileSearchSessionUpdateResponse {}));
-            session.ask(params.query);
+            session.set_query(params.query);
         }
         Err(error) => responder.answer(Err(wire_error(error))),
     }
@@ -120,8 +120,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
         let connections = Arc::clone(&connections);
         Box::pin(async move {
             let notification = Notification::new(match news {
-                News::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
-                News::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
+                SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
+                SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });
             match notification {
                 Ok(notification) => {
@@ -133,8 +133,8 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
     })
 }
 
-fn user(cx: &Context) -> User {
-    User(cx.connection.0)
+fn subscriber(cx: &Context) -> SearchSubscriber {
+    SearchSubscriber(cx.connection.0)
 }
 
 fn wire_error(error: SessionError) -> RpcError {

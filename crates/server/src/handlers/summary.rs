@@ -1,13 +1,13 @@
 //! `getConversationSummary`, of the first protocol generation.
 
-use loomd_agent::Source;
+use loomd_agent::{Source, parse_id};
 use loomd_protocol::{
     AbsolutePathBuf, ConversationGitInfo, ConversationSummary, GetConversationSummaryParams,
     GetConversationSummaryResponse, RpcError,
 };
 use loomd_store::Error;
 
-use super::thread::{parse_id, provider, wire_error};
+use super::thread::wire_error;
 use crate::dispatch::Context;
 
 pub(crate) async fn conversation(
@@ -31,7 +31,7 @@ pub(crate) async fn conversation(
         }
         (Source::Id(_), error) => RpcError::internal(error.to_string()),
     })?;
-    let provider = provider(cx);
+    let provider = cx.app.agent.default_provider();
     let wire = thread.to_wire(&provider);
     let updated = jiff::Timestamp::from_second(thread.updated_at).map(|time| time.to_string()).ok();
     let summary = ConversationSummary {

@@ -1,97 +1,56 @@
 //! `thread/*`
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use loomd_agent::{NewThread, Opened, PageRequest, Refusal, Reply, Source, Subscriber};
-use loomd_model::complete_schema;
+use loomd_agent::{
+    Caller, ForkThread, MAX_INPUT_CHARS, Opened, PageRequest, Refusal, Reply, ResumeThread, StartThread, Subscriber,
+    ThreadOverrides, parse_id,
+};
 use loomd_protocol::{
-    Call, CodexErrorInfo, DynamicTool, DynamicToolSpec, RpcError, ThreadArchiveParams, ThreadArchiveResponse,
-    ThreadDecrementElicitationParams, ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse,
-    ThreadForkParams, ThreadForkResponse, ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse,
-    ThreadItemsListParams, ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
-    ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams,
-    ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse,
-    ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams,
-    ThreadTurnsListResponse, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
-    ThreadUnsubscribeResponse, TurnError, call,
+    Call, CodexErrorInfo, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
+    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
+    ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
+    ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams,
+    ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse,
+    ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams, ThreadTurnsListResponse, ThreadUnarchiveParams,
+    ThreadUnarchiveResponse, ThreadUnsubscribeParams, ThreadUnsubscribeResponse, TurnError, call,
 };
 use loomd_store::{GitPatch, ListQuery, ThreadId};
+use serde_json::json;
 
 use crate::dispatch::Context;
 use crate::responder::Responder;
-use crate::thread_settings::{Restore, ThreadOverrides, resolver};
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder: Responder<call::ThreadStart>) {
-    if let Err(error) = check_tools(params.dynamic_tools.as_deref().unwrap_or_default()) {
-        return responder.answer(Err(error));
-    }
-    let ephemeral = params.ephemeral.unwrap_or(false);
-    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Nothing);
-    match resolve(None) {
-        Ok(resolved) => {
-            let reply = reply(responder, |opened| opened_as!(ThreadStartResponse, opened));
-            cx.app.threads().start(NewThread { resolved, ephemeral }, subscriber(cx), reply);
-        }
-        Err(refusal) => responder.answer(Err(wire_error(refusal))),
-    }
-}
-
-/// What is wrong with the tools that a client brings.
-fn check_tools(specs: &[DynamicToolSpec]) -> Result<(), RpcError> {
-    let tools = specs.iter().flat_map(|spec| match spec {
-        DynamicToolSpec::Function(tool) => std::slice::from_ref(tool),
-        DynamicToolSpec::Namespace(namespace) => &namespace.tools,
-    });
-    let mut seen = HashSet::new();
-    for DynamicTool { name, input_schema, .. } in tools {
-        let problem = if name.trim().is_empty() {
-            "dynamic tool name must not be empty".into()
-        } else if name.trim() != name {
-            format!("dynamic tool name has leading/trailing whitespace: {name}")
-        } else if name == "mcp" || name.starts_with("mcp__") {
-            format!("dynamic tool name is reserved: {name}")
-        } else if !seen.insert(name) {
-            format!("duplicate dynamic tool name: {name}")
-        } else if let Err(problem) = complete_schema(input_schema) {
-            format!("dynamic tool input schema is not supported for {name}: {problem}")
-        } else {
-            continue;
-        };
-        return Err(RpcError::invalid_request(problem));
-    }
-    Ok(())
+    let request =
+        StartThread { ephemeral: params.ephemeral.unwrap_or(false), overrides: ThreadOverrides::from(&mut params) };
+    let reply = reply(responder, |opened| opened_as!(ThreadStartResponse, opened));
+    cx.app.agent.start(request, caller(cx), reply);
 }
 
 /// `thread/resume`
 pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams, responder: Responder<call::ThreadResume>) {
-    let threads = cx.app.threads();
-    let id = parse_id(&params.thread_id);
-    if let Ok(id) = id
-        && let Err(refusal) = threads.refuse_mismatch(id, params.history.is_some(), params.path.as_deref())
-    {
-        return responder.answer(Err(wire_error(refusal)));
-    }
-    let (history, path, turns) = (params.history.take(), params.path.take(), !params.exclude_turns);
-    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Model);
+    let request = ResumeThread {
+        overrides: ThreadOverrides::from(&mut params),
+        thread_id: params.thread_id,
+        path: params.path,
+        history: params.history,
+        include_turns: !params.exclude_turns,
+    };
     let reply = reply(responder, |opened| opened_as!(ThreadResumeResponse, opened));
-    match (history, path, id) {
-        (Some(items), _, _) => threads.resume_history(items, resolve, subscriber(cx), reply).await,
-        (None, Some(path), _) => threads.resume(Source::Path(path.into()), turns, resolve, subscriber(cx), reply).await,
-        (None, None, Ok(id)) => threads.resume(Source::Id(id), turns, resolve, subscriber(cx), reply).await,
-        (None, None, Err(refusal)) => reply(Err(refusal)),
-    }
+    cx.app.agent.resume(request, caller(cx), reply).await;
 }
 
 /// `thread/fork`
 pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams, responder: Responder<call::ThreadFork>) {
-    let source = match (params.path.take(), parse_id(&params.thread_id)) {
-        (Some(path), _) => Source::Path(path.into()),
-        (None, Ok(id)) => Source::Id(id),
-        (None, Err(refusal)) => return responder.answer(Err(wire_error(refusal))),
+    let request = ForkThread {
+        overrides: ThreadOverrides::from(&mut params),
+        thread_id: params.thread_id,
+        path: params.path,
+        ephemeral: params.ephemeral,
     };
-    let ephemeral = params.ephemeral;
-    let resolve = resolver(cx, ThreadOverrides::from(&mut params), Restore::Nothing);
     let exclude_turns = params.exclude_turns;
     let reply = reply(responder, move |mut opened: Opened| {
         if exclude_turns {
@@ -99,13 +58,13 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams, responder: 
         }
         opened_as!(ThreadForkResponse, opened)
     });
-    cx.app.threads().fork(source, ephemeral, resolve, subscriber(cx), reply).await;
+    cx.app.agent.fork(request, caller(cx), reply).await;
 }
 
 /// `thread/list`
 pub(crate) async fn list(cx: &Context, params: ThreadListParams) -> Result<ThreadListResponse, RpcError> {
-    let query =
-        ListQuery::from_params(params, &provider(cx)).map_err(|error| RpcError::invalid_request(error.to_string()))?;
+    let query = ListQuery::from_params(params, &cx.app.agent.default_provider())
+        .map_err(|error| RpcError::invalid_request(error.to_string()))?;
     let (data, page) = cx.app.threads().list(query).await.map_err(wire_error)?;
     Ok(ThreadListResponse { data, next_cursor: page.next.map(|cursor| cursor.to_string()) })
 }
@@ -128,7 +87,8 @@ pub(crate) fn loaded_list(cx: &Context, params: ThreadLoadedListParams) -> Resul
 /// `thread/read`
 pub(crate) async fn read(cx: &Context, params: ThreadReadParams) -> Result<ThreadReadResponse, RpcError> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
-    let thread = cx.app.threads().read(id, params.include_turns, &provider(cx)).await.map_err(wire_error)?;
+    let thread =
+        cx.app.threads().read(id, params.include_turns, &cx.app.agent.default_provider()).await.map_err(wire_error)?;
     Ok(ThreadReadResponse { thread })
 }
 
@@ -181,7 +141,7 @@ pub(crate) async fn unarchive(
 ) {
     let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
     let reply = reply(responder, |thread| ThreadUnarchiveResponse { thread });
-    cx.app.threads().unarchive(id, &provider(cx), reply).await;
+    cx.app.threads().unarchive(id, &cx.app.agent.default_provider(), reply).await;
 }
 
 /// `thread/unsubscribe`
@@ -222,7 +182,8 @@ pub(crate) async fn update_metadata(
     let blank = fields.iter().find(|(_, value)| matches!(value, Some(Some(text)) if text.is_empty()));
     let blank = blank.map(|(name, _)| Refusal::invalid(format!("gitInfo.{name} must not be empty")));
     let check = move || blank.map_or(Ok(()), Err);
-    let thread = cx.app.threads().patch_git(id, patch, &provider(cx), check).await.map_err(wire_error)?;
+    let thread =
+        cx.app.threads().patch_git(id, patch, &cx.app.agent.default_provider(), check).await.map_err(wire_error)?;
     Ok(ThreadMetadataUpdateResponse { thread })
 }
 
@@ -256,15 +217,6 @@ pub(crate) async fn decrement_elicitation(
     Ok(ThreadDecrementElicitationResponse { count, paused: count > 0 })
 }
 
-pub(crate) fn parse_id(text: &str) -> Result<ThreadId, Refusal> {
-    text.parse().map_err(|error| Refusal::invalid(format!("invalid thread id: {error}")))
-}
-
-/// The provider of threads that did not record theirs: the configured one.
-pub(crate) fn provider(cx: &Context) -> String {
-    cx.app.default_provider.get(&cx.app.sources)
-}
-
 /// The error that the wire has for a refusal.
 pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
     match refusal {
@@ -278,11 +230,21 @@ pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
             };
             RpcError::invalid_request(message).with_data(serde_json::to_value(data).unwrap_or_default())
         }
+        Refusal::RequirementsUnavailable { message, cause } => {
+            RpcError::invalid_request(message).with_data(cause.data())
+        }
+        Refusal::InputTooLarge { chars } => RpcError::invalid_params(refusal.to_string()).with_data(json!({
+            "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
+        })),
     }
 }
 
-pub(super) fn subscriber(cx: &Context) -> Subscriber {
+fn subscriber(cx: &Context) -> Subscriber {
     Subscriber(cx.connection.0)
+}
+
+pub(super) fn caller(cx: &Context) -> Caller {
+    Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
 }
 
 /// An answer that is sent the moment it is given.

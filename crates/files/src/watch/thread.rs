@@ -1,4 +1,4 @@
-//! The thread that owns the watches.
+//! [`WatchThread`]: the thread that owns the watches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use loomd_protocol::{AbsolutePathBuf, FsChangedNotification};
 use tokio::sync::oneshot;
 
 use super::folders::Folders;
-use super::interest::{Interest, Of, interests};
+use super::interest::{Interest, Relation, interests};
 use super::{Owner, notification};
 use crate::error::{FsError, Result};
 use crate::write::is_temporary;
 
-/// How long the changes of a watch are gathered, from the first on.
-const GATHER: Duration = Duration::from_millis(200);
+/// Time from the first change of a watch to its notification.
+const BATCH_TIME: Duration = Duration::from_millis(200);
 
-/// More changed paths than this in one batch are told as "the watched path changed".
+/// More changed paths than this in one batch are reported as a change of the watched path.
 const MAX_BATCH: usize = 4 * 1024;
 
-/// Watches that one client may have. Each costs a place in the operating system.
+/// Watches per client. Each takes resources of the operating system.
 const MAX_WATCHES: usize = 4 * 1024;
 
-/// How often the folders of a watch are looked at again until they stay the same.
+/// How often the folders of a watch are computed again until they are stable.
 const MAX_LOOKS: usize = 8;
 
 pub(super) enum Input {
@@ -36,36 +36,36 @@ pub(super) enum Input {
     Stop,
 }
 
-/// News from the operating system.
+/// A change reported by the operating system.
 pub(super) enum Change {
-    /// `structural` when names were made or removed.
+    /// `structural` if names were created or removed.
     Paths { paths: Vec<PathBuf>, structural: bool },
     /// Some changes were lost.
     Anything,
 }
 
-type Key = (Owner, String);
+type WatchKey = (Owner, String);
 
 struct Watch {
     path: AbsolutePathBuf,
     interests: Vec<Interest>,
-    /// What is to be told; the watch is in [`Keeper::due`] when there is something.
+    /// Paths to report; if not empty, the watch is in [`WatchThread::due`].
     changed: BTreeSet<AbsolutePathBuf>,
 }
 
-pub(super) struct Keeper {
+pub(super) struct WatchThread {
     inputs: Receiver<Input>,
     queued: Arc<AtomicUsize>,
     folders: Folders,
     deliver: Box<dyn Fn(Owner, FsChangedNotification) + Send>,
-    watches: BTreeMap<Key, Watch>,
-    /// The watches that are interested in a folder.
-    by_folder: HashMap<PathBuf, HashSet<Key>>,
-    /// When the changes of a watch are told, the earliest first.
-    due: VecDeque<(Instant, Key)>,
+    watches: BTreeMap<WatchKey, Watch>,
+    /// The watches with an interest in a folder.
+    by_folder: HashMap<PathBuf, HashSet<WatchKey>>,
+    /// When the changes of a watch are delivered, earliest first.
+    due: VecDeque<(Instant, WatchKey)>,
 }
 
-impl Keeper {
+impl WatchThread {
     pub fn new(
         inputs: Receiver<Input>,
         sender: &Sender<Input>,
@@ -95,7 +95,7 @@ impl Keeper {
                 Ok(input) => self.take(input),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.tell();
+            self.deliver_due();
         }
     }
 
@@ -107,7 +107,7 @@ impl Keeper {
                 _ = reply.send(());
             }
             Input::Disconnect { owner } => {
-                let theirs: Vec<Key> = self.keys_of(owner).cloned().collect();
+                let theirs: Vec<WatchKey> = self.keys_of(owner).cloned().collect();
                 theirs.iter().for_each(|key| self.unwatch(key));
             }
             Input::Stop => {}
@@ -123,7 +123,7 @@ impl Keeper {
         }
     }
 
-    fn keys_of(&self, owner: Owner) -> impl Iterator<Item = &Key> {
+    fn keys_of(&self, owner: Owner) -> impl Iterator<Item = &WatchKey> {
         self.watches.range((owner, String::new())..).map(|(key, _)| key).take_while(move |key| key.0 == owner)
     }
 
@@ -137,18 +137,18 @@ impl Keeper {
         }
         let watch = Watch { path, interests: Vec::new(), changed: BTreeSet::new() };
         self.watches.insert(key.clone(), watch);
-        self.look(&key);
+        self.update_folders(&key);
         Ok(())
     }
 
-    fn unwatch(&mut self, key: &Key) {
+    fn unwatch(&mut self, key: &WatchKey) {
         if let Some(watch) = self.watches.remove(key) {
-            watch.interests.iter().for_each(|interest| self.forget(key, interest));
+            watch.interests.iter().for_each(|interest| self.remove_interest(key, interest));
         }
     }
 
-    /// Watches the folders that tell about a path now. While that is done they may become others.
-    fn look(&mut self, key: &Key) {
+    /// Watches the folders for a path. They may change meanwhile, so this repeats until they are stable.
+    fn update_folders(&mut self, key: &WatchKey) {
         for _ in 0..MAX_LOOKS {
             let Some(watch) = self.watches.get_mut(key) else { return };
             let now = interests(&watch.path);
@@ -157,14 +157,14 @@ impl Keeper {
             }
             let before = std::mem::replace(&mut watch.interests, now.clone());
             now.iter().for_each(|interest| self.folders.add(&interest.folder));
-            before.iter().for_each(|interest| self.forget(key, interest));
+            before.iter().for_each(|interest| self.remove_interest(key, interest));
             for interest in now {
                 self.by_folder.entry(interest.folder).or_default().insert(key.clone());
             }
         }
     }
 
-    fn forget(&mut self, key: &Key, interest: &Interest) {
+    fn remove_interest(&mut self, key: &WatchKey, interest: &Interest) {
         self.folders.remove(&interest.folder);
         if let Some(keys) = self.by_folder.get_mut(&interest.folder) {
             keys.remove(key);
@@ -179,7 +179,7 @@ impl Keeper {
             return;
         }
         let places = [changed.parent(), Some(changed.as_path())].into_iter().flatten();
-        let keys: HashSet<Key> = places.filter_map(|place| self.by_folder.get(place)).flatten().cloned().collect();
+        let keys: HashSet<WatchKey> = places.filter_map(|place| self.by_folder.get(place)).flatten().cloned().collect();
         if structural && self.by_folder.contains_key(&changed) {
             self.folders.renew(&changed);
         }
@@ -188,54 +188,54 @@ impl Keeper {
             let meanings: Vec<_> = watch
                 .interests
                 .iter()
-                .filter_map(|interest| interest.meaning(&watch.path, &changed, structural))
+                .filter_map(|interest| interest.effect(&watch.path, &changed, structural))
                 .collect();
-            let look_again = meanings.iter().any(|meaning| meaning.look_again);
-            self.note(&key, meanings.into_iter().filter_map(|meaning| meaning.report).collect());
-            if look_again {
-                self.look_again(&key);
+            let recheck = meanings.iter().any(|effect| effect.recheck);
+            self.record(&key, meanings.into_iter().filter_map(|effect| effect.report).collect());
+            if recheck {
+                self.recheck(&key);
             }
         }
     }
 
-    /// What is there for the first time has changed, and so have its children.
-    fn look_again(&mut self, key: &Key) {
+    /// Updates the folders; a path that newly exists has changed, and so have its children.
+    fn recheck(&mut self, key: &WatchKey) {
         let Some(watch) = self.watches.get(key) else { return };
         let before = watch.interests.clone();
-        self.look(key);
+        self.update_folders(key);
         let Some(watch) = self.watches.get(key) else { return };
         let is_new = |interest: &&Interest| !before.contains(interest);
         let mut news = Vec::new();
         for interest in watch.interests.iter().filter(is_new) {
             match &interest.of {
-                Of::Children => {
+                Relation::Children => {
                     news.push(watch.path.clone());
                     let children = std::fs::read_dir(&interest.folder).into_iter().flatten().flatten();
                     news.extend(
                         children.take(MAX_BATCH).map(|child| AbsolutePathBuf::resolve(&watch.path, child.file_name())),
                     );
                 }
-                Of::Itself(_) | Of::Target(_) if watch.path.exists() => news.push(watch.path.clone()),
+                Relation::Itself(_) | Relation::Target(_) if watch.path.exists() => news.push(watch.path.clone()),
                 _ => {}
             }
         }
-        self.note(key, news);
+        self.record(key, news);
     }
 
     fn anything_changed(&mut self) {
-        let keys: Vec<Key> = self.watches.keys().cloned().collect();
+        let keys: Vec<WatchKey> = self.watches.keys().cloned().collect();
         for key in keys {
-            self.look(&key);
+            self.update_folders(&key);
             if let Some(watch) = self.watches.get(&key) {
-                self.note(&key, vec![watch.path.clone()]);
+                self.record(&key, vec![watch.path.clone()]);
             }
         }
     }
 
-    fn note(&mut self, key: &Key, paths: Vec<AbsolutePathBuf>) {
+    fn record(&mut self, key: &WatchKey, paths: Vec<AbsolutePathBuf>) {
         let Some(watch) = self.watches.get_mut(key).filter(|_| !paths.is_empty()) else { return };
         if watch.changed.is_empty() {
-            self.due.push_back((Instant::now() + GATHER, key.clone()));
+            self.due.push_back((Instant::now() + BATCH_TIME, key.clone()));
         }
         watch.changed.extend(paths);
         if watch.changed.len() > MAX_BATCH {
@@ -244,10 +244,10 @@ impl Keeper {
     }
 
     /// Delivers what is due.
-    fn tell(&mut self) {
+    fn deliver_due(&mut self) {
         let now = Instant::now();
         while let Some((_, (owner, id))) = self.due.pop_front_if(|(due, _)| *due <= now) {
-            // An id may have been used again meanwhile.
+            // The id may have been reused meanwhile.
             let key = (owner, id);
             let Some(watch) = self.watches.get_mut(&key).filter(|watch| !watch.changed.is_empty()) else { continue };
             (self.deliver)(owner, notification(&key.1, std::mem::take(&mut watch.changed)));

@@ -3,17 +3,18 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::app::ConfigSources;
+use loomd_config::ConfigSources;
+use parking_lot::Mutex;
 
-/// A file that changed this recently may change again without its time showing it.
+/// A file that changed more recently may change again within the resolution of its time.
 const SETTLED: Duration = Duration::from_millis(50);
 
-/// When the configuration cannot be read.
+/// The provider when the configuration cannot be read.
 const FALLBACK: &str = "openai";
 
+/// The provider that the configuration named when its files were last read.
 #[derive(Default)]
 pub(crate) struct DefaultProvider(Mutex<Option<(Stamp, String)>>);
 
@@ -41,7 +42,7 @@ impl DefaultProvider {
         // Before the files are read: a change meanwhile is noticed the next time.
         let (files, settled) = stamps(files);
         let stamp = Stamp { files, managed };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if let Some((seen, provider)) = &*known
             && *seen == stamp
         {
@@ -53,7 +54,7 @@ impl DefaultProvider {
     }
 }
 
-/// The files that say what the provider is.
+/// Returns the files that can name the provider.
 fn files(sources: &ConfigSources) -> Vec<PathBuf> {
     let mut files = vec![sources.request().user_file().into_path_buf()];
     if let Some(system) = &sources.system_file {
@@ -64,7 +65,7 @@ fn files(sources: &ConfigSources) -> Vec<PathBuf> {
     files
 }
 
-/// The state of each file, and whether none changed just now.
+/// Returns the state of each file, and whether all are older than [`SETTLED`].
 fn stamps(files: &[PathBuf]) -> (Vec<FileStamp>, bool) {
     let now = SystemTime::now();
     let mut settled = true;
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configuration_is_read_again_only_when_a_file_has_changed() {
+    fn configuration_is_read_again_only_after_a_file_changed() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config.toml");
         let write = |text: &str, age: u64| {

@@ -1,0 +1,62 @@
+//! What a client asks for when it opens a thread.
+
+use loomd_protocol::{
+    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxMode, ServiceTier,
+    ThreadForkParams, ThreadResumeParams, ThreadStartParams,
+};
+
+/// The settings that a client names when it opens a thread. What is `None` comes from the stored thread or the
+/// configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadOverrides {
+    pub model: Option<String>,
+    pub model_provider: Option<String>,
+    /// `Some(None)`: no tier, whatever is configured.
+    pub service_tier: Option<Option<ServiceTier>>,
+    /// Relative to the working directory of the process.
+    pub cwd: Option<String>,
+    pub approval_policy: Option<AskForApproval>,
+    pub approvals_reviewer: Option<ApprovalsReviewer>,
+    pub sandbox: Option<SandboxMode>,
+    /// Values of the configuration for this thread, by key.
+    pub config: JsonObject,
+    pub base_instructions: Option<String>,
+    pub developer_instructions: Option<String>,
+    pub personality: Option<Personality>,
+    pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
+    pub raw_events: bool,
+}
+
+/// The params of the three methods that open a thread have these fields in common.
+macro_rules! overrides_from {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $raw_events:expr) => {
+        impl From<&mut $params> for ThreadOverrides {
+            fn from(params: &mut $params) -> Self {
+                Self {
+                    model: params.model.take(),
+                    model_provider: params.model_provider.take(),
+                    service_tier: params.service_tier.take(),
+                    cwd: params.cwd.take(),
+                    approval_policy: params.approval_policy.take(),
+                    approvals_reviewer: params.approvals_reviewer,
+                    sandbox: params.sandbox,
+                    config: params.config.take().unwrap_or_default(),
+                    base_instructions: params.base_instructions.take(),
+                    developer_instructions: params.developer_instructions.take(),
+                    personality: $personality(&mut *params),
+                    dynamic_tools: $dynamic_tools(&mut *params),
+                    raw_events: $raw_events(params),
+                }
+            }
+        }
+    };
+}
+
+overrides_from!(
+    ThreadStartParams,
+    |params: &mut ThreadStartParams| params.personality,
+    |params: &mut ThreadStartParams| params.dynamic_tools.take(),
+    |params: &mut ThreadStartParams| params.experimental_raw_events
+);
+overrides_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
+overrides_from!(ThreadForkParams, |_| None, |_| None, |_| false);

@@ -1,0 +1,131 @@
+//! The settings of a thread: the client's overrides, else what is stored, else the configuration.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loomd_config::config_toml::{ConfigToml, TrustLevel};
+use loomd_config::{Layer, LoadRequest, Loaded, features};
+use loomd_exec::sandbox::Surroundings;
+use loomd_model::Identity;
+use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
+
+use super::{ClientIdentity, Opener, Restore, ThreadOverrides, config_refusal};
+use crate::confinement::{CommandPolicy, check_network};
+use crate::refusal::Refusal;
+use crate::settings::{Basis, Profile, Resolved, Settings};
+use crate::working_directory::absolute;
+
+/// The model of a thread when neither the client nor the configuration names one.
+const DEFAULT_MODEL: &str = "gpt-5.3-codex";
+
+pub(super) fn resolve(
+    opener: &Opener,
+    overrides: ThreadOverrides,
+    restore: Restore,
+    client: &ClientIdentity,
+    basis: Option<Basis<'_>>,
+) -> Result<Resolved, Refusal> {
+    let cwd = overrides.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
+    let cwd = absolute(cwd.unwrap_or_default())?;
+    let names_a_model = overrides.model.is_some()
+        || overrides.model_provider.is_some()
+        || overrides.config.contains_key("model")
+        || overrides.config.contains_key("model_reasoning_effort");
+    let mut thread_config = overrides.config;
+    if let Some(mode) = overrides.sandbox {
+        // So that it counts more than a permission profile.
+        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
+    }
+    if let Some(provider) = overrides.model_provider {
+        thread_config.insert("model_provider".into(), provider.into());
+    }
+    let sources = opener.sources.request();
+    let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
+    let loaded = loomd_config::load(&request).map_err(config_refusal)?;
+    let resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let (config, requirements) = (&resolved.config, &resolved.requirements);
+    let catalogue = opener
+        .models
+        .catalogue(config.model_catalog_json.as_ref())
+        .map_err(|error| Refusal::invalid(format!("failed to load configuration: {error}")))?;
+
+    let stored = basis.filter(|_| restore == Restore::Model && !names_a_model).and_then(|basis| basis.last_turn);
+    let trust = loaded.trust;
+    let approval_policy = overrides.approval_policy.or_else(|| config.approval_policy.clone()).unwrap_or(match trust {
+        Some(TrustLevel::Untrusted) => AskForApproval::Untrusted,
+        _ => AskForApproval::OnRequest,
+    });
+    let approval_policy = requirements.approval_policy(approval_policy);
+    let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
+    let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
+    let confined = match overrides.sandbox {
+        Some(mode) => CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home),
+        None => CommandPolicy::of_folder(&resolved, trust, &opener.sources.home, &cwd).map_err(config_refusal)?,
+    };
+    if !opener.enforcement.is_complete() {
+        let tmpdir = opener.services.environment.get("TMPDIR").map(Path::new);
+        let surroundings = Surroundings { tmpdir, ..Surroundings::new(&cwd) };
+        if let Some(sandbox) = confined.confinement(&resolved).sandbox(surroundings, []) {
+            opener.enforcement.check(sandbox);
+        }
+    }
+    check_network(confined.permissions.as_deref(), requirements)
+        .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
+    Ok(Resolved {
+        settings: Settings {
+            model: overrides
+                .model
+                .or_else(|| stored.map(|turn| turn.model.clone()))
+                .or_else(|| config.model.clone())
+                .unwrap_or_else(|| DEFAULT_MODEL.into()),
+            model_provider: config.model_provider().to_owned(),
+            service_tier: overrides.service_tier.unwrap_or_else(|| config.service_tier.clone()),
+            cwd: cwd.to_string_lossy().into_owned(),
+            approval_policy,
+            approvals_reviewer: overrides.approvals_reviewer.unwrap_or_else(|| config.approvals_reviewer()),
+            sandbox: confined.policy,
+            permissions: confined.permissions,
+            reasoning_effort: effort(stored.and_then(|turn| turn.effort.clone()), config),
+            summary: None,
+            personality: overrides.personality,
+            mode: ModeKind::Default,
+            mode_instructions: None,
+        },
+        originator: client.name.clone(),
+        cli_version: client.protocol_version.clone(),
+        notices: deprecations(config),
+        profile: Arc::new(Profile {
+            provider: opener.models.provider(config.model_provider(), &resolved.provider),
+            catalogue,
+            base_instructions: overrides.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
+            developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
+            raw_events: overrides.raw_events,
+            config_folders: config_folders(&loaded),
+            dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
+            client: client.name.clone(),
+            identity: Identity {
+                user_agent: client.user_agent.clone(),
+                originator: client.originator.clone(),
+                version: client.protocol_version.clone(),
+                residency: resolved.requirements.residency.as_ref().map(|required| match required.value {
+                    ResidencyRequirement::Us => "us",
+                }),
+            },
+            config: resolved,
+        }),
+    })
+}
+
+fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {
+    stored.or_else(|| config.model_reasoning_effort.clone())
+}
+
+/// The configuration folders that count: of the system, the user and the project.
+fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
+    loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
+}
+
+fn deprecations(config: &ConfigToml) -> Vec<DeprecationNoticeNotification> {
+    let keys = features::deprecated_keys(&config.features).into_iter();
+    keys.map(|key| DeprecationNoticeNotification { summary: key.summary(), details: None }).collect()
+}

@@ -1,0 +1,174 @@
+//! Threads opened from a configuration folder and run on the rehearsal, without any server.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loomd_agent::{
+    Agent, AgentOptions, Audience, Caller, ClientIdentity, EventSink, ForkThread, Opened, PendingRequest, Refusal,
+    Reply, ResumeThread, SendFuture, StartThread, Subscriber, ThreadOverrides,
+};
+use loomd_config::{ConfigSources, LiveSources, Overrides};
+use loomd_model::Http;
+use loomd_protocol::{
+    AbsolutePathBuf, SandboxMode, SandboxPolicy, ServerNotification, ServerRequest, ThreadItem, Turn, TurnStatus,
+};
+use loomd_store::{FileStore, Options};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::timeout;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A front end that keeps the notifications of its one subscriber.
+struct Recorded(mpsc::UnboundedSender<ServerNotification>);
+
+impl EventSink for Recorded {
+    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
+        _ = self.0.send(notification);
+        Box::pin(async {})
+    }
+
+    fn request(&self, _: &str, _: &[Subscriber], request: ServerRequest) -> PendingRequest {
+        panic!("no approval is expected: {request:?}")
+    }
+
+    fn resend_open(&self, _: &str, _: Subscriber) {}
+}
+
+struct FrontEnd {
+    agent: Agent,
+    notifications: Mutex<mpsc::UnboundedReceiver<ServerNotification>>,
+    home: TempDir,
+}
+
+impl FrontEnd {
+    fn new(config: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config.toml"), config).unwrap();
+        let (sender, notifications) = mpsc::unbounded_channel();
+        let agent = Agent::new(AgentOptions {
+            sources: Arc::new(ConfigSources {
+                home: AbsolutePathBuf::new(home.path()).unwrap(),
+                system_file: None,
+                user_home: None,
+                flags: Overrides::default(),
+                live: LiveSources::default(),
+            }),
+            store: Arc::new(FileStore::new(Options { home: home.path().into(), sqlite_home: None })),
+            event_sink: Arc::new(Recorded(sender)),
+            http: Http::new(&|_| None),
+            account: None,
+            replay: None,
+        });
+        Self { agent, notifications: Mutex::new(notifications), home }
+    }
+
+    fn caller() -> Caller {
+        let client = ClientIdentity {
+            name: "test".into(),
+            user_agent: "test/1".into(),
+            originator: "test".into(),
+            protocol_version: "0".into(),
+        };
+        Caller { client: Arc::new(client), subscriber: Subscriber(1) }
+    }
+
+    async fn start(&self, overrides: ThreadOverrides) -> Result<Opened, Refusal> {
+        let (reply, opened) = reply();
+        self.agent.start(StartThread { overrides, ephemeral: false }, Self::caller(), reply);
+        opened.await.unwrap()
+    }
+
+    /// Runs a turn to its end and returns what the model said in it.
+    async fn turn(&self, thread_id: &str, text: &str) -> Vec<String> {
+        let params = json!({ "threadId": thread_id, "input": [{ "type": "text", "text": text }] });
+        let (reply, started) = reply::<Turn>();
+        self.agent.threads().start_turn(serde_json::from_value(params).unwrap(), reply).await;
+        let turn = started.await.unwrap().unwrap();
+        let mut messages = Vec::new();
+        let mut notifications = self.notifications.lock().await;
+        loop {
+            match timeout(TIMEOUT, notifications.recv()).await.unwrap().unwrap() {
+                ServerNotification::ItemCompleted(completed) => {
+                    if let ThreadItem::AgentMessage { text, .. } = completed.item {
+                        messages.push(text);
+                    }
+                }
+                ServerNotification::TurnCompleted(completed) if completed.turn.id == turn.id => {
+                    assert_eq!(completed.turn.status, TurnStatus::Completed, "{:?}", completed.turn.error);
+                    return messages;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn reply<T: Send + Sync + 'static>() -> (Reply<T>, oneshot::Receiver<Result<T, Refusal>>) {
+    let (sender, receiver) = oneshot::channel();
+    (Box::new(|outcome| _ = sender.send(outcome)), receiver)
+}
+
+const REHEARSAL: &str = "model_provider = \"rehearsal\"\nmodel = \"rehearsal\"\n";
+
+#[tokio::test]
+async fn a_thread_runs_a_turn_is_forked_and_is_resumed_without_a_server() {
+    let first = FrontEnd::new(REHEARSAL);
+    let opened = first.start(ThreadOverrides::default()).await.unwrap();
+    assert_eq!((&*opened.settings.model_provider, &*opened.settings.model), ("rehearsal", "rehearsal"));
+    let messages = first.turn(&opened.thread.id, "hello").await;
+    assert!(!messages.is_empty(), "the model answered nothing");
+
+    let (forked, copy) = reply();
+    let request = ForkThread { thread_id: opened.thread.id.clone(), ..ForkThread::default() };
+    first.agent.fork(request, FrontEnd::caller(), forked).await;
+    let copy = copy.await.unwrap().unwrap();
+    assert_ne!(copy.thread.id, opened.thread.id);
+    assert_eq!(copy.thread.turns.len(), 1);
+    first.turn(&copy.thread.id, "hello again").await;
+    first.agent.threads().close_all().await;
+
+    let (resumed, joined) = reply();
+    let request = ResumeThread { thread_id: copy.thread.id.clone(), include_turns: true, ..ResumeThread::default() };
+    first.agent.resume(request, FrontEnd::caller(), resumed).await;
+    assert_eq!(joined.await.unwrap().unwrap().thread.turns.len(), 2);
+}
+
+#[tokio::test]
+async fn overrides_count_before_the_configuration() {
+    let front_end = FrontEnd::new(&format!("{REHEARSAL}sandbox_mode = \"read-only\"\n"));
+    let cwd = front_end.home.path().canonicalize().unwrap();
+    let configured = front_end.start(ThreadOverrides::default()).await.unwrap().settings;
+    assert!(matches!(configured.sandbox, SandboxPolicy::ReadOnly { .. }), "{:?}", configured.sandbox);
+    let overrides = ThreadOverrides {
+        model: Some("another".into()),
+        sandbox: Some(SandboxMode::DangerFullAccess),
+        cwd: Some(cwd.to_string_lossy().into_owned()),
+        ..ThreadOverrides::default()
+    };
+    let settings = front_end.start(overrides).await.unwrap().settings;
+    assert_eq!(settings.model, "another");
+    assert_eq!(settings.sandbox, SandboxPolicy::DangerFullAccess);
+    assert_eq!(settings.cwd, cwd.to_string_lossy());
+}
+
+#[tokio::test]
+async fn requests_that_name_no_usable_thread_are_refused() {
+    let front_end = FrontEnd::new(REHEARSAL);
+    let (forked, refused) = reply();
+    front_end.agent.fork(ForkThread::default(), FrontEnd::caller(), forked).await;
+    let refusal = refused.await.unwrap().unwrap_err();
+    assert!(matches!(&refusal, Refusal::Invalid(text) if text.starts_with("invalid thread id: ")), "{refusal:?}");
+
+    let (resumed, refused) = reply();
+    let request = ResumeThread { history: Some(Vec::new()), ..ResumeThread::default() };
+    front_end.agent.resume(request, FrontEnd::caller(), resumed).await;
+    assert_eq!(refused.await.unwrap().unwrap_err(), Refusal::Invalid("history must not be empty".into()));
+
+    let wrong = ThreadOverrides { model_provider: Some("nowhere".into()), ..ThreadOverrides::default() };
+    let refusal = front_end.start(wrong).await.unwrap_err();
+    assert!(refusal.to_string().starts_with("failed to load configuration: "), "{refusal}");
+}
