@@ -2,27 +2,14 @@
 
 use std::sync::Arc;
 
-use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error, encode_response};
+use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error};
 
-use crate::app::App;
-use crate::connections::{Client, ConnectionId};
+use crate::context::Context;
 use crate::handlers::{
     account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread,
     turn, windows,
 };
-use crate::outbox::Outbox;
-use crate::processes::Processes;
-use crate::responder::Responder;
-
-/// What a handler may use: the server, and who asks.
-#[derive(Clone)]
-pub(crate) struct Context {
-    pub app: Arc<App>,
-    pub connection: ConnectionId,
-    pub client: Arc<Client>,
-    pub outbox: Arc<Outbox>,
-    pub processes: Arc<Processes>,
-}
+use crate::responder::{Responder, encode_answer};
 
 /// Answers a request with one message; `None` when it has been answered already, in order with its news.
 pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
@@ -124,15 +111,6 @@ async fn later<C: Call, F: Future<Output = ()>>(
     handler(responder).await;
     _ = answered.await;
     None
-}
-
-/// Encodes what a handler gave; the types say that it answers this method and no other.
-pub(crate) fn encode_answer<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
-    let encoded = outcome.and_then(|result| {
-        encode_response(id, &result)
-            .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))
-    });
-    encoded.unwrap_or_else(|error| encode_error(id, &error))
 }
 
 /// The method is part of the protocol but not of this release.

@@ -3,10 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use loomd_protocol::{Call, RequestId, RpcError, encode_error};
+use loomd_protocol::{Call, RequestId, RpcError, encode_error, encode_response};
 use tokio::sync::oneshot;
 
-use crate::dispatch::encode_answer;
 use crate::outbox::Outbox;
 
 /// The right to answer one request, exactly once. Dropped without an answer it answers that something
@@ -42,4 +41,13 @@ impl<C: Call> Drop for Responder<C> {
         let error = RpcError::internal(format!("{} was given up", C::METHOD));
         self.send(encode_error(&self.id, &error));
     }
+}
+
+/// Encodes what a handler gave; the types say that it answers this method and no other.
+pub(crate) fn encode_answer<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
+    let encoded = outcome.and_then(|result| {
+        encode_response(id, &result)
+            .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))
+    });
+    encoded.unwrap_or_else(|error| encode_error(id, &error))
 }

@@ -27,7 +27,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, Outcome, Progress, Scope, TurnTask, Work, shell_command};
+use crate::turn::{Ended, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -246,8 +246,8 @@ impl Thread {
         Ok(())
     }
 
-    fn scope(&mut self, cx: &TurnCx) -> Scope {
-        Scope {
+    fn scope(&mut self, cx: &TurnCx) -> ModelScope {
+        ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
             instructions: self.instructions(cx),

@@ -14,7 +14,7 @@ use super::task::{Failure, TurnTask};
 use crate::context::reasoning_summary;
 
 impl TurnTask {
-    /// One answer of the model, with retries, and the tools that it calls. True when it called any.
+    /// One answer of the model, with retries, and the outputs of its tool calls. Returns whether it called any.
     pub(super) async fn step(&mut self) -> Result<bool, Failure> {
         self.progress.asked = true;
         let retries = self.session.provider().stream_max_retries();
@@ -26,7 +26,7 @@ impl TurnTask {
             let error = match answered {
                 _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
                 Ok(()) => return Ok(called),
-                // The model goes on from what its calls found.
+                // The next model call continues from the outputs of the calls.
                 Err(Failure::Model(error)) if called && error.is_incomplete() => return Ok(true),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
@@ -57,7 +57,7 @@ impl TurnTask {
         }
     }
 
-    /// Says what went wrong and how often it is tried again.
+    /// Publishes an error with the number of the retry.
     pub(super) async fn announce_retry(&self, error: &ModelError, attempt: u64, retries: u64) {
         let details = error.details(self.session.provider().name());
         let details = details.map(|details| format!("; {details}")).unwrap_or_default();
@@ -101,20 +101,20 @@ impl TurnTask {
             let event = tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
-                    self.break_off(&mut answer, true).await;
+                    self.end_open_items(&mut answer, true).await;
                     return Err(Failure::Interrupted);
                 }
                 event = events.next() => event,
             };
             match event {
                 Some(Ok(ModelEvent::Completed { usage, .. })) => {
-                    self.break_off(&mut answer, true).await;
+                    self.end_open_items(&mut answer, true).await;
                     self.count(usage).await;
                     return Ok(());
                 }
                 Some(Ok(event)) => self.take(&mut answer, event).await,
                 Some(Err(error)) => {
-                    self.break_off(&mut answer, error.is_incomplete()).await;
+                    self.end_open_items(&mut answer, error.is_incomplete()).await;
                     if error.usage().is_some() {
                         self.count(error.usage().cloned()).await;
                     }

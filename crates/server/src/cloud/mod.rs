@@ -14,8 +14,6 @@ use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::App;
-
 /// For everything together, so that nobody waits longer for a server to start.
 const PATIENCE: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 5;
@@ -25,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// Where requirements come from: a backend, for the member that is signed in.
-pub struct Cloud {
+pub(crate) struct Cloud {
     home: PathBuf,
     accounts: Accounts,
 }
@@ -35,12 +33,10 @@ impl Cloud {
         Self { home: home.into(), accounts: accounts.clone() }
     }
 
-    /// Makes a server know what is required before it serves anybody, and keeps it up to date.
-    pub async fn begin(app: &App) {
-        let cloud = Self::new(&app.sources.home, &app.accounts);
-        let managed = Arc::clone(&app.sources.live.managed);
-        cloud.look_up(&managed).await;
-        tokio::spawn(cloud.keep_up(managed));
+    /// Fetches the requirements, and again from time to time.
+    pub(crate) async fn follow(self, managed: Arc<Managed>) {
+        self.look_up(&managed).await;
+        tokio::spawn(self.keep_up(managed));
     }
 
     /// What is required of whoever is signed in now. Cheap for most: they are no members of an organisation.

@@ -6,7 +6,7 @@ use loomd_protocol::{
     LoginAccountParams, RpcError, call,
 };
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::responder::Responder;
 
 /// `account/read`

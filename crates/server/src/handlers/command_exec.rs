@@ -15,7 +15,7 @@ use loomd_protocol::{
 use tokio::time::Instant;
 
 use super::thread::wire_error;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;

@@ -12,7 +12,7 @@ use loomd_protocol::{
 use serde_json::json;
 
 use super::thread::wire_error;
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `config/read`
 pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {

@@ -10,7 +10,7 @@ use loomd_protocol::{
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use loomd_agent::working_directory;
 
 /// `externalAgentConfig/detect`

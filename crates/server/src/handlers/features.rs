@@ -6,7 +6,7 @@ use loomd_protocol::{
     ExperimentalFeatureListParams, ExperimentalFeatureListResponse, RpcError,
 };
 
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `experimentalFeature/list`
 pub(crate) fn list(

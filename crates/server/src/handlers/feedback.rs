@@ -13,7 +13,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::thread::wire_error;
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// Reports that are kept; the oldest go first.
 const MAX_KEPT: usize = 50;

@@ -2,38 +2,20 @@
 //! was asked for; work on other paths, however slow, delays nobody.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use loomd_files::{Access, Deliver, FsError, Order, Owner};
+use loomd_files::{Access, FsError, Owner};
 use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
     FsGetMetadataParams, FsGetMetadataResponse, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams,
     FsReadFileResponse, FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams,
-    FsWatchResponse, FsWriteFileParams, FsWriteFileResponse, RpcError, ServerNotification, call,
+    FsWatchResponse, FsWriteFileParams, FsWriteFileResponse, RpcError, call,
 };
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tracing::error;
 
-use crate::connections::{ConnectionId, Connections};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
-use crate::outbox::Notification;
 use crate::responder::Responder;
-
-/// What the file operations of all clients share.
-pub(crate) struct Files {
-    order: Order,
-    /// The right to hold a large file in memory.
-    large: Semaphore,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self { order: Order::default(), large: Semaphore::new(1) }
-    }
-}
 
 /// `fs/readFile`
 pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Result<FsReadFileResponse, RpcError> {
@@ -123,19 +105,6 @@ pub(crate) async fn watch(cx: &Context, params: FsWatchParams) -> Result<FsWatch
 pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams, responder: Responder<call::FsUnwatch>) {
     cx.app.watches.unwatch(owner(cx), params.watch_id).await;
     responder.answer(Ok(FsUnwatchResponse {}));
-}
-
-/// Takes what watches tell to the connections that own them.
-pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |owner, changed| {
-        let connections = Arc::clone(&connections);
-        Box::pin(async move {
-            match Notification::new(ServerNotification::FsChanged(changed)) {
-                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
-        })
-    })
 }
 
 fn owner(cx: &Context) -> Owner {

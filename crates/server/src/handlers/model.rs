@@ -5,7 +5,7 @@ use loomd_protocol::{
     ReasoningEffort, RpcError,
 };
 
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `model/list`
 pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListResponse, RpcError> {

@@ -8,7 +8,7 @@ use loomd_protocol::{
 use loomd_store::Error;
 
 use super::thread::wire_error;
-use crate::dispatch::Context;
+use crate::context::Context;
 
 pub(crate) async fn conversation(
     cx: &Context,

@@ -19,7 +19,7 @@ use loomd_protocol::{
 use loomd_store::{GitPatch, ListQuery, ThreadId};
 use serde_json::json;
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::responder::Responder;
 
 /// `thread/start`

@@ -9,7 +9,7 @@ use loomd_protocol::{
 use loomd_store::ThreadId;
 
 use super::thread::{caller, identified, reply};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::responder::Responder;
 
 /// `turn/start`

@@ -6,7 +6,7 @@ use loomd_protocol::{
 };
 use tracing::error;
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::outbox::Notification;
 use crate::responder::Responder;
 
