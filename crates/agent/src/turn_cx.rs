@@ -12,7 +12,7 @@ use loomd_protocol::{
     ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
-use loomd_store::{Durability, ThreadId};
+use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -133,9 +133,9 @@ impl TurnCx {
         }
     }
 
-    /// The length of the rollout after the last write of this turn.
-    pub async fn written(&self) -> u64 {
-        self.log.recorder.lock().await.len
+    /// The end of the rollout after the last write of this turn.
+    pub async fn written(&self) -> Position {
+        self.log.recorder.lock().await.end
     }
 
     pub async fn publish(&self, notification: ServerNotification) {

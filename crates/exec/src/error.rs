@@ -15,6 +15,9 @@ pub enum Error {
     NoHelper,
     #[error("a path of the sandbox is not valid UTF-8")]
     SandboxPath,
+    /// Only where the platform gives a command no network of its own.
+    #[error("this system cannot route the network of a command through a proxy")]
+    NoDoors,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

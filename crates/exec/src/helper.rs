@@ -4,17 +4,22 @@
 
 use std::env;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
+#[cfg(target_os = "linux")]
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{process, sandbox};
+use crate::process;
 
 /// This very program, even when its file has been replaced since.
+#[cfg(target_os = "linux")]
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Where a program is found whose descriptor was inherited.
+#[cfg(target_os = "linux")]
 pub(crate) const INHERITED: &str = "/proc/self/fd/";
 /// Confines a command and becomes it.
+#[cfg(target_os = "linux")]
 pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
 /// Ends what was started when whoever started it is gone.
 pub(crate) const GUARD: &str = "loomd-guard";
@@ -31,39 +36,68 @@ static READY: AtomicBool = AtomicBool::new(false);
 pub fn run_if_helper() {
     let mut args = env::args_os().peekable();
     let called = args.next().map(PathBuf::from);
-    let inherited = called.as_deref().is_some_and(|path| path.starts_with(INHERITED));
-    if inherited && args.peek().is_some_and(|first| first == sandbox::INSIDE) {
-        std::process::exit(sandbox::help(args));
+    #[cfg(target_os = "linux")]
+    {
+        let inherited = called.as_deref().is_some_and(|path| path.starts_with(INHERITED));
+        if inherited && args.peek().is_some_and(|first| first == crate::sandbox::INSIDE) {
+            std::process::exit(crate::sandbox::help(args));
+        }
     }
     match called.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
-        Some(SANDBOX) => std::process::exit(sandbox::help(args)),
+        #[cfg(target_os = "linux")]
+        Some(SANDBOX) => std::process::exit(crate::sandbox::help(args)),
         Some(GUARD) => std::process::exit(process::guard()),
         _ => READY.store(true, Ordering::Relaxed),
     }
+}
+
+/// The path of this program. On Linux it leads to it even when its file has been replaced since.
+pub(crate) fn this_program() -> io::Result<String> {
+    #[cfg(target_os = "linux")]
+    return Ok(THIS_PROGRAM.to_owned());
+    #[cfg(not(target_os = "linux"))]
+    return env::current_exe()?.into_os_string().into_string().map_err(|_| io::ErrorKind::InvalidFilename.into());
 }
 
 pub(crate) fn is_ready() -> bool {
     READY.load(Ordering::Relaxed)
 }
 
-/// The line to whoever started this helper. To be called once, by a helper that was given one.
+/// The socket that connects this helper to the process that started it. To be called once, by a helper that was
+/// given one.
+#[cfg(target_os = "linux")]
 pub(crate) fn take_channel() -> OwnedFd {
     // SAFETY: it was opened for us before we were started, and nothing else here knows of it.
     unsafe { OwnedFd::from_raw_fd(CHANNEL) }
 }
 
-/// Closes this descriptor and all above it when this process becomes another program.
+/// Closes this descriptor and all above it when this process executes another program.
+#[cfg(target_os = "linux")]
 pub(crate) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: closes nothing now: it only sets a flag on descriptors, whoever owns them.
     done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) })
 }
 
 /// Closes this descriptor and all above it. Only for a helper that has opened none yet.
+#[cfg(target_os = "linux")]
 pub(crate) fn close_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: those that are open in that range were inherited, and nothing here owns them.
     done(unsafe { libc::close_range(first, libc::c_uint::MAX, 0) })
 }
 
+#[cfg(target_os = "linux")]
 fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Closes this descriptor and all above it. Only for a helper that has opened none yet.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
+    let names = std::fs::read_dir("/dev/fd")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let open: Vec<RawFd> = names.filter_map(|name| name.parse().ok()).filter(|fd| *fd >= first).collect();
+    for fd in open {
+        // SAFETY: inherited, and nothing here owns it; the one that listed the others is closed already and refused.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
 }

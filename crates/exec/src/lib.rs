@@ -5,8 +5,8 @@
 //! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on, [`sandbox`]
 //! for how a command is confined.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("commands can only be run and confined on Linux so far (5.4 or later)");
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("commands can only be run and confined on Linux (5.4 or later) and macOS");
 
 mod capture;
 mod command;

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
@@ -151,7 +151,7 @@ impl<F: FnMut(Stream, &[u8]) + Send> Sink for Kept<'_, F> {
         self.bytes.push(piece);
         self.pieces += 1;
         if self.pieces <= TOLD_CHUNKS {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.told.lock();
             told(self.stream, piece);
         }
     }

@@ -1,4 +1,5 @@
 //! Processes in sandboxes of this process are told from all others, by whatever means they are confined.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! That git, asked about a hostile repository, runs none of the programs that its configuration names. Each case is
 //! tried against the settings without the sandbox, the sandbox without the settings, and both; before that plain git
 //! must fall for it, or the case would prove nothing.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;

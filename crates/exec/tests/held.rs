@@ -1,5 +1,6 @@
 //! What sandboxes of one thread hold on to while the world around them changes: their roots, and what of our home
 //! commands see.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! That nothing outlives its owner: trees of processes, some in sessions of their own, are cancelled, dropped,
 //! timed out, or lose the process that started them, at random moments. All are looked for by a variable that
 //! each inherits, or by a word among their arguments.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::collections::BTreeSet;

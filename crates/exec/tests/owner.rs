@@ -1,4 +1,5 @@
 //! What happens to a command when the process that runs it dies.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::path::Path;

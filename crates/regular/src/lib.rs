@@ -36,7 +36,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// blocks.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::from_raw_mode(NEW_FILE)) {
+    match rustix::fs::open(path, flags, NEW_FILE) {
         Ok(file) => {
             let file = File::from(file);
             check(&file)?;
@@ -48,8 +48,23 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Opens a regular file for reading and appending, and creates it for its owner only when it is missing. Follows
+/// symlinks; never blocks.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => {
+            let file = File::from(file);
+            check(&file)?;
+            Ok(file)
+        }
+        Err(Errno::NXIO | Errno::NODEV) => Err(not_regular()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The mode of new files before the umask applies.
-const NEW_FILE: u32 = 0o666;
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
 /// Copies the content and the permissions of a regular file. Truncates and overwrites an existing destination in place.
 pub fn copy(source: &Path, destination: &Path) -> io::Result<()> {

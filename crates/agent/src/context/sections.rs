@@ -37,7 +37,7 @@ impl PermissionsSection {
         let features = &cx.profile.config.features;
         let cwd = Path::new(&cx.settings.cwd);
         let rules = cx.settings.permissions.iter().flat_map(|permissions| &permissions.files);
-        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
+        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.path.resolve(cwd));
         Permissions {
             closed: &closed.collect::<Vec<_>>(),
             proxied: matches!(cx.settings.confinement(cx.profile).managed_network(), Ok(Some(network)) if network.enabled),

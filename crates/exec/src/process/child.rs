@@ -2,19 +2,20 @@
 //! that started them does, so that thread must live as long as this process; and starting one may block.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
+use parking_lot::Mutex;
+use rustix::process::{Pid, WaitIdStatus};
 use tokio::sync::oneshot;
 
 use super::Exit;
 use super::guard::Guard;
 use super::kill::kill_all;
-use super::launch::{Launch, Stack};
+use super::launch::Launch;
+use super::platform::{ExitHandle, Stack};
 
 /// How often killed programs that have not ended yet are looked at again.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
@@ -25,7 +26,7 @@ const REAP_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Child {
     group: Pid,
     /// `None` once handed over for reaping.
-    pidfd: Option<OwnedFd>,
+    handle: Option<ExitHandle>,
     exit: Option<Exit>,
 }
 
@@ -40,17 +41,15 @@ impl Child {
         self.group.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Readable when the program has ended.
-    pub fn pidfd(&self) -> io::Result<OwnedFd> {
-        self.pidfd.as_ref().ok_or_else(gone)?.try_clone()
+    /// A descriptor that is readable when the program has ended.
+    pub fn readable(&self) -> io::Result<OwnedFd> {
+        self.handle.as_ref().ok_or_else(gone)?.readable()
     }
 
     /// How the program ended, if it has.
     pub fn exit(&mut self) -> io::Result<Option<Exit>> {
         if self.exit.is_none() {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            let status = waitid(WaitId::PidFd(self.pidfd.as_ref().ok_or_else(gone)?.as_fd()), options)?;
-            self.exit = status.as_ref().map(exit_of);
+            self.exit = self.handle.as_ref().ok_or_else(gone)?.exit()?;
         }
         Ok(self.exit)
     }
@@ -65,13 +64,13 @@ impl Drop for Child {
         if !matches!(self.exit(), Ok(Some(_))) {
             self.kill();
         }
-        if let Some(pidfd) = self.pidfd.take() {
-            let _ = send(Job::Reap(self.group, pidfd));
+        if let Some(handle) = self.handle.take() {
+            let _ = send(Job::Reap(self.group, handle));
         }
     }
 }
 
-fn exit_of(status: &WaitIdStatus) -> Exit {
+pub(super) fn exit_of(status: &WaitIdStatus) -> Exit {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),
@@ -79,15 +78,9 @@ fn exit_of(status: &WaitIdStatus) -> Exit {
     }
 }
 
-/// Whether the program has ended and its entry is gone.
-pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<bool> {
-    let ended = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
-    Ok(ended.is_some())
-}
-
 enum Job {
     Start(Box<Launch>, oneshot::Sender<io::Result<Child>>),
-    Reap(Pid, OwnedFd),
+    Reap(Pid, ExitHandle),
 }
 
 fn gone() -> io::Error {
@@ -95,8 +88,8 @@ fn gone() -> io::Error {
 }
 
 fn send(job: Job) -> io::Result<()> {
-    static STARTER: LazyLock<Mutex<Option<mpsc::Sender<Job>>>> = LazyLock::new(Mutex::default);
-    let mut starter = STARTER.lock().unwrap_or_else(PoisonError::into_inner);
+    static STARTER: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
+    let mut starter = STARTER.lock();
     let sender = match &*starter {
         Some(sender) => sender,
         None => {
@@ -111,7 +104,7 @@ fn send(job: Job) -> io::Result<()> {
 fn serve(jobs: &mpsc::Receiver<Job>) {
     let mut stack = Stack::new();
     let mut guard = Guard::default();
-    let mut ending: Vec<(Pid, OwnedFd)> = Vec::new();
+    let mut ending: Vec<(Pid, ExitHandle)> = Vec::new();
     loop {
         let job = if ending.is_empty() {
             jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -121,18 +114,18 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         match job {
             Ok(Job::Start(launch, reply)) => {
                 let child = guard.start(&launch, &mut stack);
-                let child = child.map(|(group, pidfd)| Child { group, pidfd: Some(pidfd), exit: None });
+                let child = child.map(|(group, handle)| Child { group, handle: Some(handle), exit: None });
                 // The other ends of the pipes must be closed here before anybody waits for their end.
                 drop(launch);
                 // Whoever asked may have gone; then the program is dropped, and killed.
                 let _ = reply.send(child);
             }
-            Ok(Job::Reap(group, pidfd)) => ending.push((group, pidfd)),
+            Ok(Job::Reap(group, handle)) => ending.push((group, handle)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        ending.retain(|(group, pidfd)| {
-            let running = matches!(reap(pidfd), Ok(false));
+        ending.retain(|(group, handle)| {
+            let running = matches!(handle.reap(), Ok(false));
             if !running {
                 guard.ended(*group);
             }

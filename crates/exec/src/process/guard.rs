@@ -5,17 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 
-use super::child::reap;
 use super::kill::kill_all;
-use super::launch::{Failed, Launch, Stack};
+use super::launch::{Failed, Launch};
+use super::platform::{Announced, ExitHandle, Stack};
 use super::stdio::nothing;
-use crate::helper::{GUARD, THIS_PROGRAM, is_ready};
+use crate::helper::{GUARD, is_ready, this_program};
 use crate::{Command, Environment};
 
 /// Our end: started with the first program, if there can be one. What is said is a number: that of a program which
@@ -26,13 +25,13 @@ pub(super) struct Guard(Option<Running>);
 #[derive(Debug)]
 struct Running {
     line: UnixStream,
-    pidfd: OwnedFd,
+    handle: ExitHandle,
 }
 
 impl Guard {
     /// Starts a program that the guard knows of. Without a guard, what the program starts may outlive us.
-    pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, OwnedFd)> {
-        if self.0.as_ref().is_none_or(|guard| !matches!(reap(&guard.pidfd), Ok(false))) {
+    pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, ExitHandle)> {
+        if self.0.as_ref().is_none_or(|guard| !matches!(guard.handle.reap(), Ok(false))) {
             self.0 = Running::start(stack).unwrap_or_default();
         }
         let line = self.0.as_ref().map(|guard| guard.line.as_raw_fd());
@@ -56,11 +55,11 @@ impl Running {
             return Ok(None);
         }
         let (line, theirs) = UnixStream::pair()?;
-        let mut command = Command::new([THIS_PROGRAM], "/", Environment::default());
+        let mut command = Command::new([this_program()?], "/", Environment::default());
         command.arg0 = Some(GUARD.into());
         let launch = Launch::new(&command, [theirs.into(), nothing()?, nothing()?], false)?.outliving_us();
-        let (_, pidfd) = launch.start(stack, None).map_err(|failed| failed.error)?;
-        Ok(Some(Self { line, pidfd }))
+        let (_, handle) = launch.start(stack, None).map_err(|failed| failed.error)?;
+        Ok(Some(Self { line, handle }))
     }
 }
 
@@ -70,7 +69,11 @@ impl Running {
 /// The descriptor must be open.
 pub(super) unsafe fn tell(line: RawFd, number: libc::pid_t) -> bool {
     // A guard that is gone must not be our end, and one that does not listen must not hold us up.
+    #[cfg(target_os = "linux")]
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // The standard library sets `SO_NOSIGPIPE` on every socket here.
+    #[cfg(target_os = "macos")]
+    let flags = libc::MSG_DONTWAIT;
     // SAFETY: the number lives until the call returns.
     unsafe { libc::send(line, (&raw const number).cast(), size_of_val(&number), flags) > 0 }
 }
@@ -87,19 +90,14 @@ pub(crate) fn guard() -> i32 {
         if number < 0 {
             running.remove(&-number);
         } else if let Some(pid) = Pid::from_raw(number)
-            && let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
+            && let Ok(announced) = Announced::new(pid)
         {
-            running.insert(number, (pid, pidfd));
+            running.insert(number, (pid, announced));
         }
     }
     // One that has ended may have left its number to another.
-    for (pid, _) in running.values().filter(|(_, pidfd)| !has_ended(pidfd)) {
+    for (pid, _) in running.values().filter(|(_, announced)| !announced.has_ended()) {
         kill_all(*pid);
     }
     0
-}
-
-fn has_ended(pidfd: &OwnedFd) -> bool {
-    let mut polled = [PollFd::new(pidfd, PollFlags::IN)];
-    !matches!(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
 }

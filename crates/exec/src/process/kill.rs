@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::platform::{all_processes, children};
 
 /// What starts others as fast as we look cannot hold us for ever.
 const ROUNDS: usize = 256;
@@ -33,7 +34,7 @@ pub(super) fn kill_all(leader: Pid) {
     found.iter().for_each(|pid| send(*pid, Signal::KILL));
     for _ in 0..ROUNDS {
         let left: Vec<_> =
-            everybody().filter(|pid| !found.contains(pid) && found.contains(&session_of(*pid))).collect();
+            all_processes().filter(|pid| !found.contains(pid) && found.contains(&session_of(*pid))).collect();
         if left.is_empty() {
             break;
         }
@@ -46,18 +47,6 @@ fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, signal);
     }
-}
-
-/// Those whose parent is one of the process's threads. Without the files that say so, the session has to do.
-fn children(pid: i32) -> Vec<i32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
-}
-
-fn everybody() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// 0 for the kernel's own, -1 for what is gone.

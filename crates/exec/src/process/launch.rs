@@ -1,26 +1,23 @@
-//! Starting a program the way `vfork` does: the child borrows our memory until it has become the program,
-//! so the cost does not grow with ours. The standard library can do that too, but not together with a
-//! session of its own, a controlling terminal and a signal for when we die.
+//! What starting a program needs, prepared before there is a child, and what the child does to become the program.
+//! The standard library cannot start one with a session of its own, a controlling terminal and a signal for when we die.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::Pid;
 
 use super::guard::tell;
+use super::platform::{self, errno};
 use crate::file_limit;
 use crate::helper::CHANNEL;
 use crate::{Command, Error};
 
 /// Where programs are looked for when the environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The child only makes system calls on it.
-const STACK_BYTES: usize = 64 * 1024;
 const HIGHEST_SIGNAL: c_int = 64;
 
 /// Everything the child needs, made beforehand: it must not allocate, lock or unwind.
@@ -39,15 +36,14 @@ pub(super) struct Launch {
     file_limit: Option<libc::rlimit>,
 }
 
-/// What one start shares with the child that borrows our memory.
-struct Shared<'a> {
+/// The arguments of one start, as the system calls take them.
+pub(super) struct Prepared<'a> {
     launch: &'a Launch,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     parent: libc::pid_t,
-    /// Where the child says which group it leads, before it can start anything.
+    /// The guard's socket, to which the child writes its process id before it can start anything.
     announce: Option<RawFd>,
-    failure: AtomicI32,
 }
 
 impl Launch {
@@ -95,9 +91,8 @@ impl Launch {
         self
     }
 
-    /// Starts the program, which leads a session and group of its own. The descriptor says when it ended. The
-    /// number of the group is written to `announce` even when the start fails after all.
-    pub fn start(&self, stack: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, OwnedFd), Failed> {
+    /// `announce` is the guard's socket.
+    pub(super) fn prepare(&self, announce: Option<RawFd>) -> Prepared<'_> {
         let mut argv = vec![ptr::null(); 1];
         argv.extend(self.argv.iter().map(|word| word.as_ptr()));
         argv.push(ptr::null());
@@ -105,35 +100,7 @@ impl Launch {
         env.push(ptr::null());
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
-        let mut shared = Shared { launch: self, argv, env, parent, announce, failure: AtomicI32::new(0) };
-        let mut pidfd: c_int = -1;
-        let signals = Blocked::all();
-        // SAFETY: the stack is ours alone and large enough for `child`, which makes system calls only. With
-        // CLONE_VFORK this thread sleeps until the child has executed the program or ended, so nothing that
-        // `shared` points to moves or is freed meanwhile. All signals are blocked, so no handler of ours runs
-        // in the child. CLONE_PIDFD stores to the pointer in the third variable place.
-        let pid = unsafe {
-            libc::clone(
-                child,
-                stack.top(),
-                libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD,
-                (&raw mut shared).cast(),
-                &raw mut pidfd,
-            )
-        };
-        let error = io::Error::last_os_error();
-        drop(signals);
-        let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Err(Failed { group: None, error }) };
-        // SAFETY: the kernel opened this descriptor for us just now and nobody else knows it.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        match shared.failure.load(Ordering::Acquire) {
-            0 => Ok((group, pidfd)),
-            code => {
-                // It has nothing left to do but end.
-                let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-                Err(Failed { group: Some(group), error: io::Error::from_raw_os_error(code) })
-            }
-        }
+        Prepared { launch: self, argv, env, parent, announce }
     }
 }
 
@@ -143,29 +110,16 @@ pub(super) struct Failed {
     pub error: io::Error,
 }
 
-/// Where a child stands until it is a program. One is enough for a thread: it sleeps meanwhile.
-pub(super) struct Stack(Vec<u128>);
-
-impl Stack {
-    pub fn new() -> Self {
-        Self(vec![0; STACK_BYTES / size_of::<u128>()])
-    }
-
-    fn top(&mut self) -> *mut c_void {
-        self.0.as_mut_ptr_range().end.cast()
-    }
-}
-
 /// Descriptors 0 to 2 are about to be replaced in the child, so none of ours may be among them.
 fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?) }
 }
 
 /// All signals held back on this thread, until dropped.
-struct Blocked(libc::sigset_t);
+pub(super) struct Blocked(libc::sigset_t);
 
 impl Blocked {
-    fn all() -> Self {
+    pub fn all() -> Self {
         // SAFETY: both sets are plain memory that the calls fill in; the calls cannot fail with these arguments.
         unsafe {
             let mut all = std::mem::zeroed();
@@ -184,43 +138,31 @@ impl Drop for Blocked {
     }
 }
 
-extern "C" fn child(shared: *mut c_void) -> c_int {
-    // SAFETY: `start` passes a pointer to a live `Shared` and sleeps until we are gone.
-    let shared = unsafe { &mut *shared.cast::<Shared>() };
-    // SAFETY: we are the child that `become_program` is for.
-    let code = unsafe { become_program(shared) };
-    shared.failure.store(code, Ordering::Release);
-    127
-}
-
 /// Only returns when it failed, with the error number.
 ///
 /// # Safety
-/// To be called in a child that shares memory with a sleeping parent: everything here is a bare system call.
-unsafe fn become_program(shared: &mut Shared) -> c_int {
-    // SAFETY: every pointer below is to memory that `Launch` or `Shared` keeps alive and NUL-terminated; every
+/// To be called in a child that shares memory with a sleeping parent, or that was forked: everything here is a bare
+/// system call.
+pub(super) unsafe fn become_program(prepared: &mut Prepared) -> c_int {
+    // SAFETY: every pointer below is to memory that `Launch` or `Prepared` keeps alive and NUL-terminated; every
     // call is safe after vfork, allocates nothing and takes no lock.
     unsafe {
-        let errno = || *libc::__errno_location();
         libc::setsid();
-        let launch = shared.launch;
+        let launch = prepared.launch;
         // Whatever loses its parent becomes a child of the program, and so stays among those that descend from it.
         if !launch.outlives_us {
-            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+            platform::adopt_orphans();
         }
         // Whoever is guarded is not to be told of our end as well: it would end first, and be missing when those are
         // looked for that it started.
-        let guarded = shared.announce.is_some_and(|line| tell(line, libc::getpid()));
+        let guarded = prepared.announce.is_some_and(|line| tell(line, libc::getpid()));
         if !guarded && !launch.outlives_us {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
-                return errno();
-            }
-            if libc::getppid() != shared.parent {
-                // We were too late to be told that the parent died.
-                return libc::ESRCH;
+            let failure = platform::end_with_parent(prepared.parent);
+            if failure != 0 {
+                return failure;
             }
         }
-        if launch.terminal && libc::ioctl(launch.stdio[0].as_raw_fd(), libc::TIOCSCTTY, 0) != 0 {
+        if launch.terminal && libc::ioctl(launch.stdio[0].as_raw_fd(), libc::TIOCSCTTY as _, 0) != 0 {
             return errno();
         }
         for (standard, fd) in launch.stdio.iter().enumerate() {
@@ -240,18 +182,18 @@ unsafe fn become_program(shared: &mut Shared) -> c_int {
             libc::setrlimit(libc::RLIMIT_NOFILE, limit);
         }
         restore_signals();
-        let argv = shared.argv.as_ptr().add(1);
+        let argv = prepared.argv.as_ptr().add(1);
         let mut denied = false;
         for candidate in &launch.candidates {
-            libc::execve(candidate.as_ptr(), argv, shared.env.as_ptr());
+            libc::execve(candidate.as_ptr(), argv, prepared.env.as_ptr());
             match errno() {
                 libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
                 libc::EACCES => denied = true,
                 libc::ENOEXEC => {
                     // A script without a first line that names its interpreter, as `execvp` treats it.
-                    shared.argv[0] = c"/bin/sh".as_ptr();
-                    shared.argv[1] = candidate.as_ptr();
-                    libc::execve(c"/bin/sh".as_ptr(), shared.argv.as_ptr(), shared.env.as_ptr());
+                    prepared.argv[0] = c"/bin/sh".as_ptr();
+                    prepared.argv[1] = candidate.as_ptr();
+                    libc::execve(c"/bin/sh".as_ptr(), prepared.argv.as_ptr(), prepared.env.as_ptr());
                     return errno();
                 }
                 other => return other,

@@ -9,6 +9,19 @@ mod launch;
 mod stdio;
 mod watch;
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as platform;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as platform;
+// Nothing in it is particular to macOS, so its test runs everywhere.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/exit_handle.rs"]
+mod exit_handle;
+
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -19,7 +32,7 @@ pub use confined::{Holder, is_in_own_sandbox, socket_holder};
 pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
-use crate::helper::SANDBOX;
+use crate::sandbox::is_wrapped;
 use crate::{Command, Result};
 
 /// A program that leads a session and a process group of its own. Dropped before it ended, it is killed with
@@ -64,10 +77,10 @@ impl Exit {
 impl Process {
     pub async fn start(command: &Command, stdio: Stdio) -> Result<Started> {
         let (ours, theirs) = stdio::connect(stdio)?;
-        let counted = (command.arg0.as_deref() == Some(SANDBOX)).then(confined::Counted::new);
+        let counted = is_wrapped(command).then(confined::Counted::new);
         let launch = launch::Launch::new(command, theirs, ours.terminal.is_some())?;
         let child = child::start(launch).await?;
-        let ended = watch::watch(child.pidfd()?, Interest::READABLE)?;
+        let ended = watch::watch(child.readable()?, Interest::READABLE)?;
         let process = Self { child, ended, terminal: ours.terminal, _counted: counted };
         Ok(Started { process, stdin: ours.stdin, stdout: ours.stdout, stderr: ours.stderr })
     }

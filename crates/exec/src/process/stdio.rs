@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::unix::pipe;
+
+use super::platform::open_terminal;
 
 /// How a program is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +121,8 @@ pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
     match stdio {
         Stdio::Pipes { stdin } => {
             let (input, their_stdin) = if stdin {
-                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-                (Some(Input(Write::Pipe(pipe::Sender::from_owned_fd(ours)?))), theirs)
+                let (theirs, ours) = io::pipe()?;
+                (Some(Input(Write::Pipe(pipe::Sender::from_owned_fd(ours.into())?))), theirs.into())
             } else {
                 (None, nothing()?)
             };
@@ -138,10 +138,7 @@ pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
             Ok((ours, [nothing()?, theirs, stderr]))
         }
         Stdio::Terminal(size) => {
-            let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-            grantpt(&terminal)?;
-            unlockpt(&terminal)?;
-            let theirs = ioctl_tiocgptpeer(&terminal, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            let (terminal, theirs) = open_terminal()?;
             set_size(&terminal, size)?;
             rustix::io::ioctl_fionbio(&terminal, true)?;
             let watched = super::watch::watch(terminal, Interest::READABLE | Interest::WRITABLE)?;
@@ -163,8 +160,8 @@ fn set_size(terminal: &OwnedFd, size: Size) -> io::Result<()> {
 }
 
 fn output_pipe() -> io::Result<(Output, OwnedFd)> {
-    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((Output(Read::Pipe(pipe::Receiver::from_owned_fd(ours)?)), theirs))
+    let (ours, theirs) = io::pipe()?;
+    Ok((Output(Read::Pipe(pipe::Receiver::from_owned_fd(ours.into())?)), theirs.into()))
 }
 
 pub(super) fn nothing() -> io::Result<OwnedFd> {

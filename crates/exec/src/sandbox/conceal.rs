@@ -3,33 +3,15 @@
 //! token is, does not come to light in a command that already runs.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirEntry};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-
-/// Far more than our home has; what goes beyond is not shown.
-const MOST_SHOWN: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Concealed {
     /// Without links.
     pub folder: PathBuf,
     pub names: Vec<String>,
-}
-
-/// An entry of the folder that is shown.
-pub(super) struct Shown {
-    pub path: PathBuf,
-    pub kind: Kind,
-}
-
-pub(super) enum Kind {
-    Folder,
-    File,
-    /// With what it leads to.
-    Link(PathBuf),
 }
 
 impl Concealed {
@@ -45,23 +27,6 @@ impl Concealed {
         let inside = path.strip_prefix(&self.folder).ok();
         inside.and_then(|inside| inside.iter().next()).is_some_and(|first| self.hides(first))
     }
-
-    /// What is left of the folder, seen at `at`. Sockets, pipes and devices are nothing for commands.
-    pub fn shown(&self, at: &Path) -> io::Result<Vec<Shown>> {
-        let entries = fs::read_dir(at)?.filter_map(Result::ok).filter(|entry| !self.hides(&entry.file_name()));
-        Ok(entries.filter_map(|entry| shown(&entry)).take(MOST_SHOWN).collect())
-    }
-}
-
-fn shown(entry: &DirEntry) -> Option<Shown> {
-    let path = entry.path();
-    let kind = match entry.file_type().ok()? {
-        kind if kind.is_dir() => Kind::Folder,
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_symlink() => Kind::Link(fs::read_link(&path).ok()?),
-        _ => return None,
-    };
-    Some(Shown { path, kind })
 }
 
 #[cfg(test)]

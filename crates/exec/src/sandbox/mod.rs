@@ -1,32 +1,27 @@
-//! How a command is confined: which files it may read and write, and whether it may reach the network. The
-//! command is started through this program itself under another name, which sets up the confinement and
-//! becomes the command; so whoever owns `main` must call [`run_if_helper`](crate::run_if_helper) first.
-//!
-//! Three ways are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they
-//! refuse us), and Landlock alone, which cannot protect folders inside a writable one and so is no way for
-//! sandboxes that ask for that. Behind the first two Landlock stands as a second wall where the kernel has it.
-//! [`Report`] says what a system has. Where nothing will do, the command does not run.
+//! How a command is confined: which files it may read and write, and whether it may reach the network. A command
+//! that cannot be confined as its sandbox asks does not run. Each platform enforces a [`Sandbox`] in its own way
+//! (`linux/`, `macos/`); what a sandbox grants is decided here.
 
-mod bubblewrap;
 mod conceal;
 mod denial;
-mod devices;
-mod doors;
-mod helper;
-mod landlock;
 mod layers;
 mod limits;
-mod mounts;
-mod namespaces;
 mod permissions;
-mod placeholder;
 mod plan;
-mod report;
 mod roots;
-#[cfg(any(test, target_os = "macos"))]
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as platform;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as platform;
+// The profile is text, so its tests run everywhere.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/seatbelt.rs"]
 mod seatbelt;
-mod seccomp;
-mod sys;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,16 +30,16 @@ use serde::{Deserialize, Serialize};
 
 use conceal::Concealed;
 pub use denial::looks_denied;
-pub use doors::Doors;
-pub(crate) use helper::{INSIDE, help};
 pub use limits::ResourceLimits;
 pub use plan::{Surroundings, network_disabled};
-pub use report::Report;
+pub(crate) use platform::is_wrapped;
+pub use platform::{Doors, Report};
+#[cfg(target_os = "linux")]
+pub(crate) use platform::{INSIDE, help};
 use roots::Identity;
 pub use roots::{Grant, Roots};
 
-use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
-use crate::{Command, Error, Result};
+use crate::{Command, Result};
 
 /// What a command may touch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,34 +102,17 @@ struct Exception {
 }
 
 impl Sandbox {
-    /// The command that runs `command` in this sandbox.
-    #[cfg(target_os = "macos")]
-    pub fn wrap(&self, command: &Command, _: Option<&Path>) -> Result<Command> {
-        let mut argv = seatbelt::words(self).ok_or(Error::SandboxPath)?;
-        argv.extend(command.argv.iter().cloned());
-        Ok(Command { argv, arg0: None, ..command.clone() })
-    }
-
     /// The command that runs `command` in this sandbox. `helper` is a program whose `main` calls
     /// [`run_if_helper`](crate::run_if_helper); without one it is this program.
-    #[cfg(not(target_os = "macos"))]
     pub fn wrap(&self, command: &Command, helper: Option<&Path>) -> Result<Command> {
-        if helper.is_none() && !is_ready() {
-            return Err(Error::NoHelper);
-        }
-        let plan = serde_json::to_string(self).map_err(|_| Error::SandboxPath)?;
-        let helper = helper.unwrap_or(Path::new(THIS_PROGRAM)).to_str().ok_or(Error::SandboxPath)?;
-        let mut argv = vec![helper.to_owned(), plan];
-        argv.extend(command.argv.iter().cloned());
-        Ok(Command { argv, arg0: Some(SANDBOX.into()), ..command.clone() })
+        platform::wrap(self, command, helper)
     }
 
     /// The command that runs `command` in this sandbox with nothing of the network but these TCP ports of its own
     /// loopback, and the other side of those ports.
     pub fn wrap_with_doors(&self, command: &Command, helper: Option<&Path>, ports: &[u16]) -> Result<(Command, Doors)> {
         let sandbox = Self { network: false, doors: ports.to_vec(), ..self.clone() };
-        let (doors, channel) = Doors::new(ports.len())?;
-        Ok((Command { channel: Some(channel), ..sandbox.wrap(command, helper)? }, doors))
+        platform::wrap_with_doors(&sandbox, command, helper)
     }
 
     /// Asks for the older way, without namespaces.
@@ -169,11 +147,5 @@ impl Sandbox {
     /// The same for what is narrowed; to be called before it is covered.
     fn check_exceptions(&self) -> io::Result<()> {
         self.exceptions.iter().try_for_each(|exception| roots::check(&exception.path, exception.identity))
-    }
-
-    /// Whether nothing inside a writable folder is to be kept from the command.
-    fn has_only_whole_folders(&self) -> bool {
-        let whole = |root: &WritableRoot| root.protected.is_empty() && root.absent.is_empty();
-        self.exceptions.is_empty() && self.writable.iter().all(whole)
     }
 }

@@ -6,13 +6,20 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 /// How many paths a thread remembers; beyond that the oldest is forgotten. A turn adds only those that it names anew.
 const MOST: usize = 256;
+
+/// Opens a path without the right to read it.
+#[cfg(target_os = "linux")]
+const HOLD: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const HOLD: OFlags = OFlags::from_bits_retain(libc::O_EVTONLY as u32);
 
 /// The device and inode of a granted folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +49,7 @@ impl Root {
     /// `None` when there is nothing at the path, or it cannot be looked at.
     pub fn resolve(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
-        let held = rustix::fs::open(&path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let held = rustix::fs::open(&path, HOLD | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
         let metadata = File::from(held.try_clone().ok()?).metadata().ok()?;
         let identity = Identity::of_folder(&metadata);
         Some(Self { path, identity, _held: identity.map(|_| Arc::new(held)) })
@@ -95,7 +102,7 @@ pub struct Roots(Mutex<Vec<Grant>>);
 
 impl Roots {
     pub(super) fn find(&self, path: &Path) -> Grant {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if let Some(known) = all.iter().find(|known| known.path == path) {
             return known.clone();
         }

@@ -1,9 +1,10 @@
 //! One session: a task that reads all its output until its end, and what callers share with that task.
 
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant as Deadline, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -62,7 +63,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     pub fn stop(&self) {

@@ -1,7 +1,9 @@
 //! Which sessions there are, under which ids, and which has to go when there are too many.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::session::Session;
 
@@ -54,7 +56,7 @@ impl Drop for Reserved {
 
 impl Table {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock()
     }
 
     pub fn reserve(&self) -> Reserved {
@@ -127,7 +129,7 @@ impl State {
 
 impl Inner {
     fn clear(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         for place in state.places.drain().filter_map(|(_, place)| place.session) {
             place.stop();
         }
@@ -143,7 +145,7 @@ impl Drop for Inner {
 fn random_id() -> u32 {
     let mut bytes = [0; 4];
     // Without randomness ids are only less surprising: they are still unique.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    let _ = getrandom::fill(&mut bytes);
     IDS.start + u32::from_ne_bytes(bytes) % (IDS.end - IDS.start)
 }
 

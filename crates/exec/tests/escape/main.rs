@@ -1,6 +1,7 @@
 //! Ways out of a sandbox, each tried without one, where it must work, or the attempt would prove nothing; and in the
 //! built-in sandbox and in bubblewrap, where it must not: with Landlock behind the mounts, and without, as on a kernel
 //! that has none.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod attempts;

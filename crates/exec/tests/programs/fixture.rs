@@ -1,6 +1,7 @@
 //! A program for tests: the sandbox's helper when it is called by that name, one that tries to get out of a
 //! sandbox, or the owner of a command, to be killed while the command runs.
 
+#[cfg(target_os = "linux")]
 mod attempt;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     loomd_exec::run_if_helper();
     let mut argv: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(target_os = "linux")]
     if argv.first().is_some_and(|word| word == "--attempt") {
         return Ok(attempt::attempt(&argv[1..])?);
     }

@@ -1,10 +1,10 @@
 //! Adding a rule that a user has just agreed to. Files are only ever appended to, under a lock.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::host::host;
+use super::load::MAX_FILE_BYTES;
 use super::{NetworkRule, quoted};
 
 #[derive(Debug, thiserror::Error)]
@@ -40,16 +40,21 @@ pub fn append_network_rule(file: &Path, rule: &NetworkRule) -> Result<(), AmendE
     append(file, &(line + ")"))
 }
 
-/// Adds a line unless it is there. Whoever holds the lock reads and writes; others wait.
+/// Appends a line unless the file has it already. Holds a lock on the file from reading to writing, so that two
+/// processes do not append the same line.
 fn append(file: &Path, line: &str) -> Result<(), AmendError> {
     let write = || -> io::Result<()> {
         if let Some(folder) = file.parent() {
             loomd_private::create_dir_all(folder)?;
         }
-        let mut opened: File = loomd_private::options().read(true).append(true).create(true).open(file)?;
+        let mut opened = loomd_regular::open_to_append(file)?;
         opened.lock()?;
         let mut text = String::new();
-        opened.read_to_string(&mut text)?;
+        // A longer file would not be loaded.
+        (&opened).take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > MAX_FILE_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         if text.lines().any(|known| known == line) {
             return Ok(());
         }
@@ -88,6 +93,17 @@ network_rule(host="h.com", protocol="https", decision="deny", justification="no"
         assert_eq!(fs::read_to_string(&file).unwrap(), expected);
         assert!(super::super::evaluate::evaluate(expected).is_ok());
         assert!(matches!(append_prefix_rule(&file, &[]), Err(AmendError::EmptyPrefix)));
+    }
+
+    #[test]
+    fn a_rules_file_that_is_no_regular_file_or_too_large_is_refused_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let append = |name: &str| append_prefix_rule(&home.path().join(name), &["ls".to_owned()]).unwrap_err();
+        let fifo = std::process::Command::new("mkfifo").arg(home.path().join("fifo")).status().unwrap();
+        assert!(fifo.success());
+        assert!(append("fifo").to_string().ends_with("is not a regular file"));
+        fs::write(home.path().join("large"), vec![b'\n'; MAX_FILE_BYTES as usize + 1]).unwrap();
+        assert!(append("large").to_string().ends_with("file too large"));
     }
 
     #[test]

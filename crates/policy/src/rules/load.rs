@@ -9,7 +9,7 @@ use super::evaluate::evaluate;
 use super::starlark::{Failure, Position, Span};
 
 /// Rules are written by hand; what is larger is something else.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loaded {

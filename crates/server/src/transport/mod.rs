@@ -1,33 +1,53 @@
 //! Bytes to messages and back: stdio, websocket, unix socket. A client in the same process needs none.
 
-mod error;
 mod in_process;
 mod lines;
 mod peer;
 mod stdio;
 mod websocket;
 
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-pub use error::ServeError;
 pub use in_process::serve_in_process;
 
 use crate::app::App;
-use crate::auth::{Guard, Policy};
+use crate::auth::{AuthError, Guard, Policy};
 use crate::listen::ListenUrl;
 use crate::shutdown::Signals;
 
 /// The default unix socket, inside the home folder.
 pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
 
-/// Serves clients until there is nobody left to serve: the end of stdin, or a signal.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(
+        "refusing to listen on ws://{0} without authentication, because other machines can reach it; use `--ws-auth \
+         capability-token --ws-token-file PATH` or `--ws-auth signed-bearer-token --ws-shared-secret-file PATH`, or \
+         `--allow-unauthenticated` to accept any client"
+    )]
+    Unauthenticated(SocketAddr),
+    #[error("{} is in use by another server", .0.display())]
+    SocketInUse(PathBuf),
+    #[error("{} exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
+}
+
+/// Serves clients until the end of stdin or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
     let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_)) && policy.has_secret_file();
     let signals = Signals::catch(!hang_up_reloads)?;
-    // Whoever is connected over a network sees running turns to their end.
+    // Network clients are served until running turns have ended.
     let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_));
     let ours = Arc::clone(&app);
     let drain = async move {
@@ -64,14 +84,13 @@ async fn serve_until(
     Ok(())
 }
 
-/// Serves websocket clients of a listener that the caller brings, without authentication and whoever they are, until
-/// `stop` is cancelled.
+/// Serves any websocket client of the given listener, without authentication, until `stop` is cancelled.
 pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop: CancellationToken) {
-    let entrance = websocket::Entrance {
+    let access = websocket::Access {
         peer: |_| peer::Peer::Trusted,
-        admission: peer::Admission::Everybody,
+        admission: peer::Admission::Anyone,
         guard: Arc::new(Guard::open()),
         transport: "websocket",
     };
-    websocket::serve_on(listener, app, entrance, stop).await;
+    websocket::serve_on(listener, app, access, stop).await;
 }

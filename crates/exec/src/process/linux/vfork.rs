@@ -1,0 +1,80 @@
+//! Starts a program the way `vfork` does: the child borrows our memory until it has become the program, so the cost
+//! does not grow with ours.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::process::Pid;
+
+use super::ExitHandle;
+use crate::process::launch::{Blocked, Failed, Launch, Prepared, become_program};
+
+/// The child only makes system calls on it.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// What one start shares with the child that borrows our memory.
+struct Shared<'a> {
+    prepared: Prepared<'a>,
+    failure: AtomicI32,
+}
+
+impl Launch {
+    /// Starts the program, which leads a session and group of its own. The process id is written to `announce` even
+    /// when the start fails after all.
+    pub fn start(&self, stack: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, ExitHandle), Failed> {
+        let mut shared = Shared { prepared: self.prepare(announce), failure: AtomicI32::new(0) };
+        let mut pidfd: c_int = -1;
+        let signals = Blocked::all();
+        // SAFETY: the stack is ours alone and large enough for `child`, which makes system calls only. With
+        // CLONE_VFORK this thread sleeps until the child has executed the program or ended, so nothing that
+        // `shared` points to moves or is freed meanwhile. All signals are blocked, so no handler of ours runs
+        // in the child. CLONE_PIDFD stores to the pointer in the third variable place.
+        let pid = unsafe {
+            libc::clone(
+                child,
+                stack.top(),
+                libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD,
+                (&raw mut shared).cast(),
+                &raw mut pidfd,
+            )
+        };
+        let error = io::Error::last_os_error();
+        drop(signals);
+        let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Err(Failed { group: None, error }) };
+        // SAFETY: the kernel opened this descriptor for us just now and nobody else knows it.
+        let handle = ExitHandle::new(unsafe { OwnedFd::from_raw_fd(pidfd) });
+        match shared.failure.load(Ordering::Acquire) {
+            0 => Ok((group, handle)),
+            code => {
+                // It has nothing left to do but end.
+                let _ = handle.wait();
+                Err(Failed { group: Some(group), error: io::Error::from_raw_os_error(code) })
+            }
+        }
+    }
+}
+
+/// Where a child stands until it is a program. One is enough for a thread: it sleeps meanwhile.
+pub(in crate::process) struct Stack(Vec<u128>);
+
+impl Stack {
+    pub fn new() -> Self {
+        Self(vec![0; STACK_BYTES / size_of::<u128>()])
+    }
+
+    fn top(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr_range().end.cast()
+    }
+}
+
+extern "C" fn child(shared: *mut c_void) -> c_int {
+    // SAFETY: `start` passes a pointer to a live `Shared` and sleeps until we are gone.
+    let shared = unsafe { &mut *shared.cast::<Shared>() };
+    // SAFETY: we are the child that `become_program` is for.
+    let code = unsafe { become_program(&mut shared.prepared) };
+    shared.failure.store(code, Ordering::Release);
+    127
+}

@@ -1,0 +1,75 @@
+//! The process table, read through `libproc`.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::process::Pid;
+
+/// How many process ids are made room for at first.
+const FIRST_ROOM: usize = 1024;
+/// More than the system has processes.
+const MOST_ROOM: usize = 1 << 20;
+
+/// A process that the guard was told of. It is recognised by its start, so that another process with the same id is
+/// not taken for it.
+pub(in crate::process) struct Announced {
+    pid: Pid,
+    started: (u64, u64),
+}
+
+impl Announced {
+    pub fn new(pid: Pid) -> io::Result<Self> {
+        Ok(Self { pid, started: started(&information(pid.as_raw_pid())?) })
+    }
+
+    pub fn has_ended(&self) -> bool {
+        !information(self.pid.as_raw_pid()).is_ok_and(|now| started(&now) == self.started)
+    }
+}
+
+fn started(information: &libc::proc_bsdinfo) -> (u64, u64) {
+    (information.pbi_start_tvsec, information.pbi_start_tvusec)
+}
+
+/// What the system knows about a process. An error when it has ended.
+pub(super) fn information(pid: i32) -> io::Result<libc::proc_bsdinfo> {
+    let mut information = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
+    let size = size_of::<libc::proc_bsdinfo>() as c_int;
+    // SAFETY: the buffer has the size that is given.
+    let written = unsafe { libc::proc_pidinfo(pid, libc::PROC_PIDTBSDINFO, 0, information.as_mut_ptr().cast(), size) };
+    if written != size {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has filled all of it; zero is a value of it, too.
+    Ok(unsafe { information.assume_init() })
+}
+
+/// Processes whose parent is this one.
+pub(in crate::process) fn children(pid: i32) -> Vec<i32> {
+    // SAFETY: `list` passes a buffer of the size that it gives.
+    list(|buffer, size| unsafe { libc::proc_listchildpids(pid, buffer, size) })
+}
+
+/// Every process of the system.
+pub(in crate::process) fn all_processes() -> impl Iterator<Item = i32> {
+    // SAFETY: `list` passes a buffer of the size that it gives.
+    list(|buffer, size| unsafe { libc::proc_listallpids(buffer, size) }).into_iter()
+}
+
+/// The process ids that a call writes to a buffer. The call returns how many there are.
+fn list(call: impl Fn(*mut c_void, c_int) -> c_int) -> Vec<i32> {
+    let mut room = FIRST_ROOM;
+    loop {
+        let mut pids = vec![0i32; room];
+        let count = call(pids.as_mut_ptr().cast(), (room * size_of::<i32>()) as c_int);
+        let count = usize::try_from(count).unwrap_or(0);
+        if count < room || room >= MOST_ROOM {
+            pids.truncate(count);
+            pids.retain(|pid| *pid > 0);
+            return pids;
+        }
+        room *= 2;
+    }
+}

@@ -1,0 +1,110 @@
+//! This program as the helper that confines a command and becomes it.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use super::namespaces::{become_command, init};
+use super::sys::leave_keyring;
+use super::{bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
+use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
+use crate::sandbox::{Means, Sandbox};
+
+/// The exit code of a helper that was called wrongly, or that could not confine the command.
+pub(super) const USAGE: i32 = 125;
+
+/// Why nothing runs when a root was moved or replaced.
+const CHANGED: &str = "a root of the sandbox has changed";
+
+/// The helper's first argument when somebody else has arranged the files already.
+pub(crate) const INSIDE: &str = "--inside-the-sandbox";
+
+/// What the helper does with its arguments: the sandbox, then the words of the command.
+pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
+    let mut args = args.peekable();
+    if args.next_if(|first| first == report::REPORT).is_some() {
+        return report::print();
+    }
+    let inside = args.next_if(|first| first == INSIDE).is_some();
+    let plan = args.next().and_then(|plan| plan.into_string().ok());
+    let sandbox = plan.and_then(|plan| serde_json::from_str::<Sandbox>(&plan).ok());
+    let argv: Vec<OsString> = args.collect();
+    let Some(sandbox) = sandbox.filter(|_| !argv.is_empty()) else {
+        eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
+        return USAGE;
+    };
+    let line = (!sandbox.doors.is_empty()).then(take_channel);
+    // What we were given beyond the standard streams is not for the command, which could reach out through it.
+    if let Err(error) = close_on_exec_from(3) {
+        return complain("cannot keep our descriptors from the command", &error);
+    }
+    if inside { run_inside(&sandbox, &argv, line) } else { run(&sandbox, &argv, line) }
+}
+
+/// As the first process of a sandbox that stands. `line` is where its doors are handed out.
+fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<OwnedFd>) -> i32 {
+    if let Err(error) = line.map_or(Ok(()), |line| doors::open(&sandbox.doors, &line)) {
+        return complain("cannot open the way to the proxy", &error);
+    }
+    match sandbox.check_granted() {
+        Ok(()) => init(sandbox, argv),
+        Err(error) => complain(CHANGED, &error),
+    }
+}
+
+fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
+    let cwd = match env::current_dir() {
+        Ok(cwd) => cwd,
+        Err(error) => return complain("cannot tell the working directory", &error),
+    };
+    if let Err(error) = sandbox.check_granted().and_then(|()| sandbox.check_exceptions()) {
+        return complain(CHANGED, &error);
+    }
+    if sandbox.means != Means::Landlock {
+        let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
+        let taken = match placeholder::take(absent) {
+            Ok(taken) => taken,
+            Err(error) => return complain("cannot protect what does not exist yet", &error),
+        };
+        if sandbox.means == Means::Best
+            && let Ok(code) = namespaces::run(sandbox, &cwd, argv, &mut line)
+        {
+            return code;
+        }
+        // Not allowed here; there are other ways.
+        if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
+            let code = bubblewrap::run(&program, sandbox, &cwd, argv, line);
+            drop(taken);
+            return code.unwrap_or_else(|error| complain("cannot start bubblewrap", &error));
+        }
+        if sandbox.means == Means::Bubblewrap {
+            return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
+        }
+        if !sandbox.has_only_whole_folders() {
+            let reason = io::Error::other("neither namespaces nor bubblewrap are to be had");
+            return complain("this system cannot protect what lies in a writable folder", &reason);
+        }
+    }
+    if line.is_some() {
+        let reason = io::Error::other("Landlock makes no network of its own");
+        return complain("this sandbox cannot lead the command's connections through a proxy", &reason);
+    }
+    // Unlike what is protected by itself, this was asked for.
+    if !sandbox.exceptions.is_empty() {
+        let reason = io::Error::other("Landlock cannot take back what lies in a folder");
+        return complain("this sandbox cannot keep parts of a folder from the command", &reason);
+    }
+    leave_keyring();
+    let confined = landlock::confine(sandbox).and_then(|()| sandbox.limits.apply(false));
+    match confined.and_then(|()| seccomp::restrict(sandbox)) {
+        Ok(()) => become_command(argv),
+        Err(error) => complain("this system offers no way to confine a command", &error),
+    }
+}
+
+/// In words that tell a sandbox's failure from a command's.
+pub(super) fn complain(what: &str, error: &io::Error) -> i32 {
+    eprintln!("sandbox: {what}: {error}");
+    USAGE
+}

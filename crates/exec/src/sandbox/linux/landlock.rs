@@ -1,0 +1,96 @@
+//! Confinement of files by Landlock: a second wall behind mounts, and the only one where mounts are not to be
+//! had. It allows by folder and cannot take back what lies inside an allowed one.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, path_beneath_rules,
+};
+use rustix::stdio::{stderr, stdin, stdout};
+use rustix::termios::isatty;
+
+use crate::sandbox::Sandbox;
+use crate::sandbox::conceal::Concealed;
+
+/// Newer kernels know more; older ones enforce what they know.
+const KNOWN: ABI = ABI::V5;
+/// Written to by harmless programs.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Read by programs that could not run otherwise.
+const BASICS: &[&str] = &["/dev", "/proc"];
+
+/// Keeps this process and all it starts, for good, from writing where the sandbox does not allow it, should a way
+/// around the mounts be found. They speak first, so what is refused looks the same with this and without. A kernel
+/// that has no Landlock leaves it to the mounts.
+pub(super) fn back_up_mounts(sandbox: &Sandbox) -> io::Result<()> {
+    if sandbox.writable.iter().any(|root| root.path == Path::new("/")) {
+        return Ok(());
+    }
+    let restrict = || -> Result<(), RulesetError> {
+        let write = AccessFs::from_write(KNOWN);
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(write)?.create()?;
+        let roots = sandbox.writable.iter().map(|root| root.path.as_path());
+        // Of devices and processes there are only those of the sandbox.
+        let ruleset = ruleset
+            .add_rules(path_beneath_rules(roots.chain([Path::new("/dev")]), write))?
+            .add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile | AccessFs::Truncate))?;
+        terminals(ruleset)?.restrict_self()?;
+        Ok(())
+    };
+    restrict().map_err(io::Error::other)
+}
+
+/// A terminal that the command was given comes from outside, and is opened again by its other names.
+fn terminals(mut ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError> {
+    let file = AccessFs::from_write(KNOWN) & AccessFs::from_file(KNOWN);
+    for given in [stdin(), stdout(), stderr()].into_iter().filter(|given| isatty(given)) {
+        ruleset = ruleset.add_rule(PathBeneath::new(given, file))?;
+    }
+    Ok(ruleset)
+}
+
+/// A folder, or the parts of it that together are all but what is concealed in it. What is made in a folder above that
+/// later is not among them.
+fn except(folder: &Path, concealed: &[Concealed]) -> Vec<PathBuf> {
+    let inside = concealed.iter().any(|concealed| concealed.folder.starts_with(folder));
+    if concealed.iter().any(|concealed| concealed.conceals(folder)) {
+        return Vec::new();
+    }
+    match fs::read_dir(folder) {
+        Ok(entries) if inside => {
+            let entries =
+                entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+            entries.flat_map(|entry| except(&entry.path(), concealed)).collect()
+        }
+        _ => vec![folder.into()],
+    }
+}
+
+/// Applies to this process and all it starts, for good.
+pub(super) fn confine(sandbox: &Sandbox) -> io::Result<()> {
+    let restrict = || -> Result<RulesetStatus, RulesetError> {
+        let read = AccessFs::from_read(KNOWN);
+        let all = AccessFs::from_all(KNOWN);
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(all)?.create()?;
+        let roots = match &sandbox.readable {
+            None => vec![PathBuf::from("/")],
+            Some(roots) => roots.iter().map(|root| root.path.clone()).chain(BASICS.iter().map(PathBuf::from)).collect(),
+        };
+        let folders = roots.iter().filter(|root| root.is_dir());
+        let ruleset = ruleset
+            .add_rules(path_beneath_rules(folders, AccessFs::ReadDir))?
+            .add_rules(path_beneath_rules(roots.iter().flat_map(|root| except(root, &sandbox.concealed)), read))?;
+        let roots = sandbox.writable.iter().map(|root| &root.path);
+        let devices = AccessFs::from_file(KNOWN) | AccessFs::ReadDir;
+        let ruleset =
+            ruleset.add_rules(path_beneath_rules(roots, all))?.add_rules(path_beneath_rules(DEVICES, devices))?;
+        Ok(ruleset.restrict_self()?.ruleset)
+    };
+    match restrict().map_err(io::Error::other)? {
+        RulesetStatus::NotEnforced => Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel has no Landlock")),
+        RulesetStatus::PartiallyEnforced | RulesetStatus::FullyEnforced => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Confinement by namespaces: files as [`mounts`](super::mounts) arranges them, processes out of sight, and no
+//! network unless it is granted. Three processes take part: the helper outside, an init inside that owns
+//! everything started there, and the command.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::CWD;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getegid, geteuid, set_parent_process_death_signal, wait, waitpid,
+};
+
+use super::sys::{
+    Forked, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
+    leave_keyring, make_private,
+};
+use super::{doors, helper, landlock, mounts, seccomp};
+use crate::helper::close_from;
+use crate::sandbox::Sandbox;
+
+/// What the init says when the confinement stands.
+const READY: u8 = b'+';
+/// And when this system does not let it make one, before anything was changed.
+const UNAVAILABLE: u8 = b'-';
+/// And when something went wrong on the way.
+const FAILED: u8 = b'!';
+
+/// Runs the command and returns its exit code, or says that namespaces cannot be had; then nothing has run.
+/// `line` is where the sandbox's doors are handed out; inside, nobody keeps it.
+pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut Option<OwnedFd>) -> io::Result<i32> {
+    let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
+    let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+    if !sandbox.network {
+        namespaces |= libc::CLONE_NEWNET;
+    }
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    match fork(namespaces)? {
+        Forked::Child => {
+            drop(report);
+            let mut reporter = fs::File::from(reporter);
+            let said = match enter(user, group).map(|()| confine(sandbox, cwd, line.take())) {
+                Err(_) => UNAVAILABLE,
+                Ok(Ok(())) => READY,
+                Ok(Err(error)) => {
+                    helper::complain("cannot confine the command", &error);
+                    FAILED
+                }
+            };
+            // Whoever started us may be gone already; then nobody takes the report and nothing runs.
+            let heard = reporter.write_all(&[said]).is_ok();
+            drop(reporter);
+            if said != READY || !heard {
+                exit(helper::USAGE);
+            }
+            exit(init(sandbox, argv))
+        }
+        Forked::Parent(init) => {
+            drop(reporter);
+            ignore_keyboard();
+            let mut said = Vec::new();
+            fs::File::from(report).read_to_end(&mut said)?;
+            let code = wait_for(init)?;
+            if said == [UNAVAILABLE] { Err(io::ErrorKind::Unsupported.into()) } else { Ok(code) }
+        }
+    }
+}
+
+/// In the new namespaces: makes them ours, as far as the system lets us.
+fn enter(user: u32, group: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    make_private(CWD, c"/")
+}
+
+/// Arranges the files, and gives up every right to change that.
+fn confine(sandbox: &Sandbox, cwd: &Path, line: Option<OwnedFd>) -> io::Result<()> {
+    if let Some(line) = line {
+        bring_loopback_up()?;
+        doors::open(&sandbox.doors, &line)?;
+    }
+    mounts::confine(sandbox, cwd)?;
+    drop_capabilities()
+}
+
+/// Starts the command and waits for it, and for everything that loses its parent meanwhile. When the command
+/// has ended so does this process, and with it the kernel ends all that is left inside.
+pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
+    start_and_wait(sandbox, argv).unwrap_or_else(|error| helper::complain("cannot start the command", &error))
+}
+
+fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
+    shut_in(sandbox)?;
+    let command = match fork(0)? {
+        Forked::Child => exit(become_command(argv)),
+        Forked::Parent(command) => command,
+    };
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => return Ok(code_of(status)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Puts this process under everything that the command is to be under, and keeps the command from reaching through it:
+/// the first process of a sandbox holds nothing of what is outside, and does not let itself be looked into.
+fn shut_in(sandbox: &Sandbox) -> io::Result<()> {
+    close_from(3)?;
+    forbid_inspection()?;
+    leave_keyring();
+    if sandbox.landlock {
+        landlock::back_up_mounts(sandbox)?;
+    }
+    sandbox.limits.apply(true)?;
+    seccomp::restrict(sandbox)
+}
+
+/// Only returns when it failed, with the exit code that shells use.
+pub(super) fn become_command(argv: &[OsString]) -> i32 {
+    heed_keyboard();
+    let Some((program, arguments)) = argv.split_first() else { return helper::USAGE };
+    let error = Command::new(program).args(arguments).exec();
+    let program = program.to_string_lossy();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            eprintln!("{program}: command not found");
+            127
+        }
+        _ => {
+            eprintln!("{program}: {error}");
+            126
+        }
+    }
+}
+
+pub(super) fn wait_for(process: Pid) -> io::Result<i32> {
+    loop {
+        match waitpid(Some(process), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(code_of(status)),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn code_of(status: WaitStatus) -> i32 {
+    status.exit_status().or_else(|| Some(128 + status.terminating_signal()?)).unwrap_or(1)
+}
