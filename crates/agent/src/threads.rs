@@ -27,7 +27,7 @@ use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
 use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
-use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools};
+use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools, ToolSource};
 use crate::view::{Persistence, View};
 
 /// Requests to one thread that wait for it. Whoever asks more waits.
@@ -308,8 +308,9 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
+        let tool_sources: Arc<[Arc<dyn ToolSource>]> =
+            Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]);
         let tools = ThreadTools {
-            sources: Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]),
             role,
             depth,
             terminals: Arc::default(),
@@ -326,6 +327,7 @@ impl Threads {
             meta: Box::new(meta),
             guard: Arc::new(Guard::new(Arc::clone(&agent_tree.roots))),
             tools: Arc::new(tools),
+            tool_sources,
             host,
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),

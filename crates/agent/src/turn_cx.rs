@@ -1,4 +1,5 @@
-//! What a running turn and its tools share: who they work for, telling it, and writing it down first.
+//! What a running turn and its tools share: its settings, its subscribers and its rollout. Records are written before the
+//! events about them are published.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -30,27 +31,27 @@ pub(crate) struct TurnCx {
     pub thread: ThreadId,
     pub thread_id: String,
     pub turn_id: String,
-    /// As they were when the turn began.
+    /// The settings at the start of the turn.
     pub settings: Settings,
     pub profile: Arc<Profile>,
     pub model: ModelInfo,
     pub events: Arc<EventLog>,
     pub view: Arc<View>,
-    /// The turn is to end, now.
+    /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
-    /// The turn has ended.
+    /// Cancelled when the turn has ended.
     pub over: CancellationToken,
     log: Arc<Log>,
-    /// What was granted for the rest of the turn.
+    /// Permissions granted until the turn ends.
     grants: Arc<Mutex<Grants>>,
-    /// The tokens of model calls beside the conversation that are not in the thread's sum yet.
+    /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
 }
 
-/// Where a turn's records go.
+/// The rollout, as the turn writes to it.
 struct Log {
     recorder: tokio::sync::Mutex<Recorder>,
-    /// Why records could not be written; the turn fails then.
+    /// The first write error, with which the turn fails.
     broken: Mutex<Option<String>>,
 }
 
@@ -84,7 +85,7 @@ impl TurnCx {
         }
     }
 
-    /// Takes the count of a model call that is not part of the conversation.
+    /// Adds the usage of a model call outside of the conversation.
     pub fn add_side_usage(&self, usage: &TokenUsage) {
         let mut sum = self.side_usage.lock();
         *sum = Some(match sum.take() {
@@ -99,12 +100,12 @@ impl TurnCx {
         });
     }
 
-    /// The sum of those since the last time.
+    /// Takes the usage that was added since the last time.
     pub fn take_side_usage(&self) -> Option<TokenUsage> {
         self.side_usage.lock().take()
     }
 
-    /// Permissions beyond the policy, until the turn ends.
+    /// The permissions beyond the policy that were granted for this turn.
     pub fn grants(&self) -> Grants {
         self.grants.lock().clone()
     }
@@ -113,7 +114,7 @@ impl TurnCx {
         self.grants.lock().extend(more);
     }
 
-    /// The same turn with other settings, for a part of it that has its own.
+    /// The same turn with other settings, as a review has them.
     pub fn with(&self, settings: Settings) -> Self {
         Self {
             thread: self.thread,
@@ -132,7 +133,7 @@ impl TurnCx {
         }
     }
 
-    /// The end of the thread's records, as far as they were written here.
+    /// The end of the rollout after the last write of this turn.
     pub async fn written(&self) -> Position {
         self.log.recorder.lock().await.end
     }
@@ -183,7 +184,7 @@ impl TurnCx {
         decided.and_then(DynamicToolCallParams::decision)
     }
 
-    /// Publishes that an item has begun; nothing when the turn can write no more.
+    /// Publishes that an item has started, unless the turn cannot write any more.
     pub async fn started(&self, item: ThreadItem) {
         if self.is_broken() {
             return;
@@ -221,14 +222,14 @@ impl TurnCx {
         .await;
     }
 
-    /// Writes records down.
+    /// Writes records to the rollout.
     pub async fn record(&self, records: &[Record]) {
         self.note(records).await;
         self.flush(Durability::Flushed).await;
     }
 
-    /// Writes records of something that outlives turns. False when they are not written: the turn is over, or
-    /// cannot write.
+    /// Writes records about something that outlives turns. Returns false, without writing, when the turn has ended or cannot
+    /// write.
     pub async fn record_while_open(&self, records: &[Record]) -> bool {
         let mut recorder = self.log.recorder.lock().await;
         if recorder.is_closed() || self.is_broken() {
@@ -249,7 +250,7 @@ impl TurnCx {
         }
     }
 
-    /// Takes records that are written with the next ones.
+    /// Buffers records until the next flush.
     pub async fn note(&self, records: &[Record]) {
         let mut recorder = self.log.recorder.lock().await;
         for record in records {
@@ -259,14 +260,14 @@ impl TurnCx {
         }
     }
 
-    /// Waits until everything noted is written.
+    /// Writes the buffered records.
     pub async fn flush(&self, durability: Durability) {
         if let Err(error) = self.log.recorder.lock().await.flush(durability).await {
             self.broke(error.to_string());
         }
     }
 
-    /// Writes down that the turn failed, and that it is over; unless nothing says that it began.
+    /// Records that the turn failed and ended, unless no record of its start was written.
     pub async fn record_failure(&self, error: &TurnError) {
         if self.log.recorder.lock().await.is_untouched() {
             return;
@@ -278,7 +279,7 @@ impl TurnCx {
         self.flush(Durability::Synced).await;
     }
 
-    /// Nothing more is written in this turn's name.
+    /// Ends the turn: later writes are refused.
     pub async fn close(&self) {
         self.over.cancel();
         self.log.recorder.lock().await.close();
@@ -294,7 +295,7 @@ impl TurnCx {
         self.log.broken.lock().is_some()
     }
 
-    /// What became of writing, if it failed.
+    /// The error of the turn when a record could not be written.
     pub fn broken(&self) -> Option<TurnError> {
         let why = self.log.broken.lock().clone()?;
         Some(TurnError {
@@ -304,7 +305,7 @@ impl TurnCx {
         })
     }
 
-    /// Shows an error of this turn.
+    /// Publishes an error of this turn.
     pub async fn error(&self, error: TurnError, will_retry: bool) {
         self.publish(ServerNotification::Error(ErrorNotification {
             error,

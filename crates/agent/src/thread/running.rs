@@ -12,13 +12,15 @@ use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+use tracing::field::Empty;
 use uuid::Uuid;
 
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{Kind, Queued, RunningTurn};
 use super::state::Thread;
-use crate::context::Situation;
+use crate::context;
 use crate::given_up::given_up;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input};
@@ -26,7 +28,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, Outcome, Progress, Scope, TurnTask, Work, shell_command};
+use crate::turn::{Ended, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -206,7 +208,7 @@ impl Thread {
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
         let tools = Arc::new(ToolCx::new(action, Arc::clone(&self.tools)));
         let turn = TurnTask {
-            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools))),
+            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools), Arc::clone(&self.tool_sources))),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
             services: Arc::clone(&self.services),
@@ -226,7 +228,9 @@ impl Thread {
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
         self.events.publish(ServerNotification::TurnStarted(started)).await;
-        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
+        let model = &self.settings.model;
+        let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
+        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work).instrument(span)));
         self.running = Some(RunningTurn {
             turn_id,
             kind,
@@ -243,8 +247,8 @@ impl Thread {
         Ok(())
     }
 
-    fn scope(&mut self, cx: &TurnCx) -> Scope {
-        Scope {
+    fn scope(&mut self, cx: &TurnCx) -> ModelScope {
+        ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
             instructions: self.instructions(cx),
@@ -260,18 +264,10 @@ impl Thread {
         {
             return Arc::clone(instructions);
         }
-        let situation = Situation {
-            settings: &self.settings,
-            profile: &self.profile,
-            model: &cx.model,
-            turn_id: "",
-            shell: "",
-            home: &self.services.home,
-            subagents: Vec::new(),
-        };
-        let initial = self.profile.config.config.personality.or(situation.personality());
+        let configured = self.profile.config.config.personality;
+        let initial = configured.or(context::personality(&self.settings, &self.profile));
         let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        let instructions: Arc<str> = situation.instructions(personality).into();
+        let instructions: Arc<str> = context::instructions(&self.profile, &cx.model, personality).into();
         self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
         instructions
     }

@@ -15,7 +15,7 @@ use crate::guard::Guard;
 use crate::host::ThreadHost;
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
-use crate::tools::ThreadTools;
+use crate::tools::{ThreadTools, ToolSource};
 use crate::view::View;
 
 pub(crate) struct Thread {
@@ -27,6 +27,7 @@ pub(crate) struct Thread {
     /// What it has been allowed.
     pub guard: Arc<Guard>,
     pub tools: Arc<ThreadTools>,
+    pub tool_sources: Arc<[Arc<dyn ToolSource>]>,
     pub host: Arc<dyn ThreadHost>,
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
@@ -45,7 +46,7 @@ pub(crate) struct Thread {
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
-    /// Questions to the user that other programs have open; tools do not time out meanwhile.
+    /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
     /// Whoever waits for the thread to be unloaded. Dropped with it.
     pub left: Option<oneshot::Sender<()>>,

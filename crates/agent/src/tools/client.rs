@@ -12,8 +12,9 @@ use loomd_protocol::{
 use loomd_store::rollout::{DynamicToolCallResponse as StoredResponse, Event};
 
 use super::cx::ToolCx;
+use super::scope::{Role, ToolScope};
 use super::source::{ToolList, ToolSource};
-use super::tool::{Role, Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::tool_call::{Call, Output, ToolResult};
 
 /// The tools of a thread's client.

@@ -16,9 +16,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use super::{apply_patch, command};
 use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
 use crate::host::ItemEnded;

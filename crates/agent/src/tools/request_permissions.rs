@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::spec::{array, boolean, function, object, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::grants::Grants;
 use crate::guard::WantedPermissions;
 use crate::tool_call::{Call, ToolResult};

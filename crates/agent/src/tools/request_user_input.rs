@@ -6,8 +6,9 @@ use loomd_protocol::{ModeKind, ToolRequestUserInputOption, ToolRequestUserInputP
 use serde::Deserialize;
 
 use super::cx::ToolCx;
+use super::scope::{Role, ToolScope};
 use super::spec::{array, function, object, string};
-use super::tool::{Role, Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::tool_call::Call;
 
 pub(super) struct RequestUserInput;
