@@ -1,4 +1,4 @@
-//! The side-by-side benchmark: our release build and the reference, on the same work in one run.
+//! `cargo xtask bench`: runs our release build and the reference on the same benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,8 +24,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     )
 }
 
-/// The reference's binary, from npm. The native program inside the package is used, so that the node
-/// launcher's start-up does not count against it.
+/// The reference's binary, from npm. The native program inside the package is used, so that the start-up of the node
+/// launcher is not measured.
 fn install_reference(root: &Path) -> Result<PathBuf> {
     let folder = target(root).join("reference");
     let binary = || find(&folder, "codex").filter(|path| path.components().any(|part| part.as_os_str() == "vendor"));

@@ -1,4 +1,4 @@
-//! Records what a release of the protocol offers, in the compact form that the protocol's tests compare with.
+//! Records the inventory of a release of the protocol, which the protocol's tests compare with.
 
 use std::collections::BTreeSet;
 use std::fs;

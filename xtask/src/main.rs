@@ -1,4 +1,4 @@
-//! Chores of the project. `cargo xtask` lists them.
+//! Tasks of the project. `cargo xtask` lists them.
 
 mod bench;
 mod command;
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
             println!("{USAGE}");
             Ok(())
         }
-        Some(_) => bail!("unknown chore or arguments\n{USAGE}"),
+        Some(_) => bail!("unknown task or arguments\n{USAGE}"),
     }
 }
 

@@ -6,11 +6,12 @@ use loomd_protocol::{
     ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn, TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
-use loomd_store::{Batch, ThreadId};
+use loomd_store::{Batch, Reader, ThreadId};
 use tokio::sync::oneshot;
 
 use crate::agent_tree::AgentTree;
 use crate::event_sink::Audience;
+use crate::fork::copy_lines;
 use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
 use crate::threads::{Loading, Threads, TreePosition, WeakThreads};
@@ -111,17 +112,17 @@ impl Threads {
         let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
         let persistence =
             if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
-        let thread = self.unstored(&meta, &child.settings, persistence);
+        let (thread, reader) = self.unstored(&meta, &child.settings, persistence);
         let mut view = View::new(thread, persistence);
-        if child.with_history && parent == Some(Persistence::Stored) {
-            let source = self.store.find(child.parent, None).await.map_err(|error| error.to_string())?;
-            let lease = self.store.lease(id).await.map_err(|error| error.to_string())?;
+        if let Some(reader) = reader.as_ref().filter(|_| child.with_history && parent == Some(Persistence::Stored)) {
+            let source = self.store.open(child.parent).await.map_err(|error| error.to_string())?;
+            let mut writer = reader.writer().await.map_err(|error| error.to_string())?;
             let mut batch = Batch::new();
             batch.push(&Record::SessionMeta(Box::new(meta.clone()))).map_err(|error| error.to_string())?;
-            self.copy_lines(&source, id, &lease, batch).await.map_err(|refusal| refusal.to_string())?;
+            copy_lines(&*source, id, &mut *writer, batch).await.map_err(|refusal| refusal.to_string())?;
             view = View::new(view.thread(), Persistence::Stored);
         }
-        self.load_child(child, meta, view).await
+        self.load_child(child, meta, view, reader).await
     }
 
     /// Opens an agent again that was closed.
@@ -147,17 +148,25 @@ impl Threads {
             PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
         let mut thread = self.wire(&stored, &child.settings.model_provider);
         thread.status = ThreadStatus::Idle;
-        self.load_child(child, stored.meta, View::new(thread, Persistence::Stored)).await?;
+        let reader = self.store.open(id).await.map_err(|error| error.to_string())?;
+        self.load_child(child, stored.meta, View::new(thread, Persistence::Stored), Some(reader)).await?;
         pending.begins();
         Ok(())
     }
 
-    async fn load_child(&self, child: ChildThread, meta: SessionMeta, view: View) -> Result<(), String> {
+    async fn load_child(
+        &self,
+        child: ChildThread,
+        meta: SessionMeta,
+        view: View,
+        reader: Option<Arc<dyn Reader>>,
+    ) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent).await;
         let ChildThread { depth, settings, profile, agent_tree, .. } = child;
         let loading = Loading {
             meta,
             view,
+            reader,
             settings,
             profile,
             conversation: None,
@@ -298,7 +307,7 @@ mod tests {
     use loomd_exec::Environment;
     use loomd_model::Http;
     use loomd_protocol::ServerRequest;
-    use loomd_store::{FileStore, Options};
+    use loomd_store::MemoryStore;
 
     use super::*;
     use crate::event_sink::{EventSink, PendingRequest, SendFuture, Subscriber};
@@ -322,9 +331,8 @@ mod tests {
     async fn an_agent_that_never_came_to_be_takes_no_place() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_path_buf();
-        let store = FileStore::new(Options { home: home.clone(), sqlite_home: None });
         let services = Services::new(home, Http::new(&|_| None), Environment::default());
-        let threads = Threads::new(Arc::new(store), Arc::new(NoSubscribers), Arc::new(services));
+        let threads = Threads::new(Arc::new(MemoryStore::new()), Arc::new(NoSubscribers), Arc::new(services));
         let (agent_tree, parent) = (Arc::new(AgentTree::default()), ThreadId::new());
         let join = |id: ThreadId| agent_tree.join(id, parent, None, 1);
         let pending = |id: ThreadId| PendingSpawn {

@@ -130,7 +130,7 @@ impl Situation<'_> {
         let features = &self.profile.config.features;
         let cwd = Path::new(&self.settings.cwd);
         let rules = self.settings.permissions.iter().flat_map(|permissions| &permissions.files);
-        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.place.path(cwd));
+        let closed = rules.filter(|rule| rule.access == FileAccess::None).filter_map(|rule| rule.path.resolve(cwd));
         Permissions {
             closed: &closed.collect::<Vec<_>>(),
             proxied: matches!(self.settings.confinement(self.profile).managed_network(), Ok(Some(network)) if network.enabled),

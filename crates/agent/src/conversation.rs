@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loomd_model::InputItem;
 use loomd_protocol::{ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ResponseItem};
 use loomd_store::rollout::{Compacted, Event, Line, Record, TokenUsageInfo, TurnContext};
-use loomd_store::{Result, Store, ThreadId};
+use loomd_store::{Position, Reader, Result};
 
 use crate::history;
 use crate::images;
@@ -24,8 +24,8 @@ pub(crate) struct Conversation {
     /// The settings that the model has been told; `None` when it must be told all of them.
     pub baseline: Option<TurnContext>,
     pub usage: Option<TokenUsageInfo>,
-    /// The length of the rollout that this reflects.
-    pub len: u64,
+    /// The end of the records that this reflects.
+    pub end: Position,
 }
 
 /// One item, and what has to be known of it without reading it.
@@ -140,32 +140,32 @@ impl Conversation {
     }
 
     /// Reads a thread's conversation from its rollout: from the last summary on, if that is enough.
-    pub async fn load(store: &dyn Store, id: ThreadId) -> Result<Self> {
-        if let Some(from) = history::last_summary(store, id).await?
-            && let Some(known) = Self::load_from(store, id, from).await?
+    pub async fn load(reader: &dyn Reader) -> Result<Self> {
+        if let Some(from) = history::last_summary(reader).await?
+            && let Some(known) = Self::load_from(reader, from).await?
         {
             return Ok(known);
         }
-        Self::load_whole(store, id).await
+        Self::load_whole(reader).await
     }
 
-    async fn load_whole(store: &dyn Store, id: ThreadId) -> Result<Self> {
+    async fn load_whole(reader: &dyn Reader) -> Result<Self> {
         let mut rebuilt = Rebuilt::default();
-        let len = history::each_line(store, id, |line| rebuilt.line(line)).await?;
-        Ok(rebuilt.finish(len))
+        let end = history::each_line(reader, |line| rebuilt.line(line)).await?;
+        Ok(rebuilt.finish(end))
     }
 
     /// From the beginning of a turn on that holds a summary; `None` when that turn was rolled back.
-    async fn load_from(store: &dyn Store, id: ThreadId, from: u64) -> Result<Option<Self>> {
+    async fn load_from(reader: &dyn Reader, from: Position) -> Result<Option<Self>> {
         let mut rebuilt = Rebuilt { first_is_summary: true, ..Rebuilt::default() };
-        let len = history::each_line_from(store, id, from, |line| rebuilt.line(line)).await?;
+        let end = history::each_line_from(reader, from, |line| rebuilt.line(line)).await?;
         if rebuilt.lost {
             return Ok(None);
         }
         if rebuilt.usage.is_none() {
-            rebuilt.usage = history::usage_before(store, id, from).await?;
+            rebuilt.usage = history::usage_before(reader, from).await?;
         }
-        Ok(Some(rebuilt.finish(len)))
+        Ok(Some(rebuilt.finish(end)))
     }
 }
 
@@ -291,9 +291,9 @@ impl Rebuilt {
         (self.explicit, self.only_compacted) = (false, false);
     }
 
-    fn finish(self, len: u64) -> Conversation {
+    fn finish(self, end: Position) -> Conversation {
         let baseline = self.now.baseline.and_then(|text| serde_json::from_str(&text).ok());
-        Conversation { entries: self.now.entries, baseline, usage: self.usage, len }
+        Conversation { entries: self.now.entries, baseline, usage: self.usage, end }
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
-use loomd_store::{Batch, Durability, Lease, StoredThread, ThreadId};
+use loomd_store::{Batch, Durability, Position, Reader, StoredThread, ThreadId, Writer};
 
 use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
@@ -43,99 +43,98 @@ impl Threads {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
         };
-        let mut stored = match &source {
+        let (mut stored, reader) = match &source {
             Source::Id(id) => {
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(*id) {
                     return Err(Refusal::no_rollout(*id));
                 }
-                self.store.find(*id, Some(false)).await.map_err(unloadable)?
+                let stored = self.store.find(*id, Some(false)).await.map_err(unloadable)?;
+                (stored, self.store.open(*id).await.map_err(unloadable)?)
             }
-            Source::Path(path) => self.store.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
+            Source::Path(path) => self.adopt(path).await.map_err(|error| unloadable_at(path, error))?,
         };
-        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
+        if let Some(meta) = history::meta(&*reader).await.map_err(unloadable)? {
             stored.meta = meta;
         }
-        let copied = self.copy_stored(&stored, ephemeral, resolve).await;
-        self.put_back(stored.id());
-        copied
+        self.copy_stored(&stored, &*reader, ephemeral, resolve).await
     }
 
-    async fn copy_stored(&self, stored: &StoredThread, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+    async fn copy_stored(
+        &self,
+        stored: &StoredThread,
+        source: &dyn Reader,
+        ephemeral: bool,
+        resolve: Resolve,
+    ) -> Result<Copied, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let Resolved { settings, profile, .. } = resolved;
         if ephemeral {
-            let mut thread = self.unstored(&meta, &settings, Persistence::Ephemeral);
+            let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
-            let turns = self.turns_for(meta.id, stored.id()).await?;
+            let turns = turns_for(meta.id, source).await?;
             // It has no file to read this from.
-            let conversation = Some(Conversation::load(&*self.store, stored.id()).await.map_err(unloadable)?);
+            let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
-            return Ok((Loading { meta, view, settings, profile, conversation, position: None }, turns));
+            return Ok((Loading { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
-        self.store.place(meta.id, Timestamp::now());
-        let copied = async {
-            let lease = self.store.lease(meta.id).await?;
-            let mut batch = Batch::new();
-            batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
-            let turns = self.copy_lines(stored, meta.id, &lease, batch).await?;
-            drop(lease);
-            Ok::<_, Refusal>((turns, self.store.find(meta.id, Some(false)).await?))
-        };
-        let (turns, copy) = copied.await.inspect_err(|_| self.put_back(meta.id))?;
+        let reader = self.store.create(meta.id, Timestamp::now());
+        let mut batch = Batch::new();
+        batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
+        let turns = copy_lines(source, meta.id, &mut *reader.writer().await?, batch).await?;
+        let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Persistence::Stored);
-        Ok((Loading { meta, view, settings, profile, conversation: None, position: None }, turns))
+        let reader = Some(reader);
+        Ok((Loading { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
     }
+}
 
-    /// Copies every line, known or not, and ends a turn that the source is in the middle of.
-    pub(crate) async fn copy_lines(
-        &self,
-        source: &StoredThread,
-        id: ThreadId,
-        lease: &Lease,
-        mut batch: Batch,
-    ) -> Result<Vec<Turn>, Refusal> {
-        let mut turns = Turns::new(id);
-        let mut from = 0;
-        loop {
-            let window = self.store.read(source.id(), from, PIECE).await.map_err(unloadable)?;
-            for (_, line) in window.lines() {
-                let Some(line) = Line::parse(line) else { continue };
-                turns.push_line(&line);
-                batch.push_copy(&line);
-            }
-            if window.bytes.is_empty() {
-                break;
-            }
-            from = window.end();
-            self.store.append(lease, &batch, Durability::Flushed).await?;
-            batch = Batch::new();
+/// Copies every line, known or not, and ends a turn that the source is in the middle of.
+pub(crate) async fn copy_lines(
+    source: &dyn Reader,
+    id: ThreadId,
+    writer: &mut dyn Writer,
+    mut batch: Batch,
+) -> Result<Vec<Turn>, Refusal> {
+    let mut turns = Turns::new(id);
+    let mut from = Position::START;
+    loop {
+        let window = source.records_after(from, PIECE).await.map_err(unloadable)?;
+        for line in window.lines() {
+            let Some(line) = Line::parse(line.bytes) else { continue };
+            turns.push_line(&line);
+            batch.push_copy(&line);
         }
-        let mut turns = turns.finish();
-        if let Some(open) = turns.last_mut().filter(|turn| turn.status == TurnStatus::InProgress) {
-            open.status = TurnStatus::Interrupted;
-            batch.push(&Record::ResponseItem(message("user", prompts::TURN_ABORTED.into())))?;
-            let aborted = TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted };
-            batch.push(&Record::EventMsg(Event::TurnAborted(aborted)))?;
+        if window.is_empty() {
+            break;
         }
-        self.store.append(lease, &batch, Durability::Synced).await?;
-        interrupt_open(&mut turns);
-        Ok(turns)
+        from = window.end();
+        writer.append(std::mem::take(&mut batch), Durability::Flushed).await?;
     }
+    let mut turns = turns.finish();
+    if let Some(open) = turns.last_mut().filter(|turn| turn.status == TurnStatus::InProgress) {
+        open.status = TurnStatus::Interrupted;
+        batch.push(&Record::ResponseItem(message("user", prompts::TURN_ABORTED.into())))?;
+        let aborted = TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted };
+        batch.push(&Record::EventMsg(Event::TurnAborted(aborted)))?;
+    }
+    writer.append(batch, Durability::Synced).await?;
+    interrupt_open(&mut turns);
+    Ok(turns)
+}
 
-    /// The source's turns with ids of the new thread.
-    async fn turns_for(&self, id: ThreadId, source: ThreadId) -> Result<Vec<Turn>, Refusal> {
-        let mut turns = Turns::new(id);
-        history::each_line(&*self.store, source, |line| turns.push_line(line)).await.map_err(unloadable)?;
-        let mut turns = turns.finish();
-        interrupt_open(&mut turns);
-        Ok(turns)
-    }
+/// The source's turns with ids of the new thread.
+async fn turns_for(id: ThreadId, source: &dyn Reader) -> Result<Vec<Turn>, Refusal> {
+    let mut turns = Turns::new(id);
+    history::each_line(source, |line| turns.push_line(line)).await.map_err(unloadable)?;
+    let mut turns = turns.finish();
+    interrupt_open(&mut turns);
+    Ok(turns)
 }
 
 type Copied = (Loading, Vec<Turn>);

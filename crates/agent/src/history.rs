@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use loomd_protocol::Turn;
-use loomd_store::rollout::{Compacted, Event, Glance, Line, Record, SessionMeta, TokenUsageInfo, TurnContext};
-use loomd_store::{Result, Store, ThreadId};
+use loomd_store::rollout::{Compacted, Event, Line, LineHeader, Record, SessionMeta, TokenUsageInfo, TurnContext};
+use loomd_store::{Position, Reader, Result, StoredLine, ThreadId};
 
 use crate::turns::{Turns, interrupt_open};
 
@@ -19,9 +19,9 @@ const REACH: usize = 4 * 1024 * 1024;
 const HEAD: usize = 64 * 1024;
 
 /// The turns of a thread. Unless one is running, none is in progress.
-pub(crate) async fn turns(store: &dyn Store, id: ThreadId, running: bool) -> Result<Vec<Turn>> {
-    let mut reading = ReadTurns::new(id);
-    reading.read_on(store).await?;
+pub(crate) async fn turns(reader: &dyn Reader, running: bool) -> Result<Vec<Turn>> {
+    let mut reading = ReadTurns::new(reader.id());
+    reading.read_on(reader).await?;
     let mut turns = reading.finish();
     if !running {
         interrupt_open(&mut turns);
@@ -31,20 +31,19 @@ pub(crate) async fn turns(store: &dyn Store, id: ThreadId, running: bool) -> Res
 
 /// The turns of a thread that may grow while they are read.
 pub(crate) struct ReadTurns {
-    id: ThreadId,
     turns: Turns,
-    read: u64,
+    read: Position,
 }
 
 impl ReadTurns {
     pub fn new(id: ThreadId) -> Self {
-        Self { id, turns: Turns::new(id), read: 0 }
+        Self { turns: Turns::new(id), read: Position::START }
     }
 
     /// Reads to the end of the rollout, from where it was last read to.
-    pub async fn read_on(&mut self, store: &dyn Store) -> Result<()> {
+    pub async fn read_on(&mut self, reader: &dyn Reader) -> Result<()> {
         let turns = &mut self.turns;
-        self.read = each_line_as_it_stands(store, self.id, self.read, |line| turns.push_bytes(line)).await?;
+        self.read = each_line_as_it_stands(reader, self.read, |line| turns.push_bytes(line)).await?;
         Ok(())
     }
 
@@ -53,19 +52,18 @@ impl ReadTurns {
     }
 }
 
-/// Hands over every readable line of a thread, in order; gives the length of what was read.
-pub(crate) async fn each_line(store: &dyn Store, id: ThreadId, take: impl FnMut(&Line<'_>)) -> Result<u64> {
-    each_line_from(store, id, 0, take).await
+/// Hands over every readable line of a thread, in order; gives the position after the last.
+pub(crate) async fn each_line(reader: &dyn Reader, take: impl FnMut(&Line<'_>)) -> Result<Position> {
+    each_line_from(reader, Position::START, take).await
 }
 
-/// The same, from the line on that begins at an offset.
+/// The same, for the lines after a position.
 pub(crate) async fn each_line_from(
-    store: &dyn Store,
-    id: ThreadId,
-    from: u64,
+    reader: &dyn Reader,
+    from: Position,
     mut take: impl FnMut(&Line<'_>),
-) -> Result<u64> {
-    each_line_as_it_stands(store, id, from, |line| {
+) -> Result<Position> {
+    each_line_as_it_stands(reader, from, |line| {
         if let Some(line) = Line::parse(line) {
             take(&line);
         }
@@ -73,19 +71,14 @@ pub(crate) async fn each_line_from(
     .await
 }
 
-async fn each_line_as_it_stands(
-    store: &dyn Store,
-    id: ThreadId,
-    from: u64,
-    mut take: impl FnMut(&[u8]),
-) -> Result<u64> {
-    let mut window = store.read(id, from, PIECE).await?;
-    while !window.bytes.is_empty() {
+async fn each_line_as_it_stands(reader: &dyn Reader, from: Position, mut take: impl FnMut(&[u8])) -> Result<Position> {
+    let mut window = reader.records_after(from, PIECE).await?;
+    while !window.is_empty() {
         // The next piece is fetched while this one is looked at.
-        let mut next = store.read(id, window.end(), PIECE);
+        let mut next = reader.records_after(window.end(), PIECE);
         let begun = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
-        for (_, line) in window.lines() {
-            take(line);
+        for line in window.lines() {
+            take(line.bytes);
         }
         drop(window);
         window = match begun {
@@ -98,9 +91,9 @@ async fn each_line_as_it_stands(
 }
 
 /// What a thread says of itself, whole. What is listed leaves out what is long.
-pub(crate) async fn meta(store: &dyn Store, id: ThreadId) -> Result<Option<SessionMeta>> {
-    let window = store.read(id, 0, HEAD).await?;
-    let mut records = window.lines().filter_map(|(_, line)| Line::parse(line)?.decode());
+pub(crate) async fn meta(reader: &dyn Reader) -> Result<Option<SessionMeta>> {
+    let window = reader.records_after(Position::START, HEAD).await?;
+    let mut records = window.lines().filter_map(|line| Line::parse(line.bytes)?.decode());
     Ok(records.find_map(|record| match record {
         Record::SessionMeta(meta) => Some(*meta),
         _ => None,
@@ -108,8 +101,8 @@ pub(crate) async fn meta(store: &dyn Store, id: ThreadId) -> Result<Option<Sessi
 }
 
 /// The settings of the last turn.
-pub(crate) async fn last_turn_context(store: &dyn Store, id: ThreadId) -> Result<Option<TurnContext>> {
-    last(store, id, None, "turn_context", |record| match record {
+pub(crate) async fn last_turn_context(reader: &dyn Reader) -> Result<Option<TurnContext>> {
+    last(reader, None, "turn_context", |record| match record {
         Record::TurnContext(context) => Some(*context),
         _ => None,
     })
@@ -117,13 +110,13 @@ pub(crate) async fn last_turn_context(store: &dyn Store, id: ThreadId) -> Result
 }
 
 /// The tokens used so far.
-pub(crate) async fn last_usage(store: &dyn Store, id: ThreadId) -> Result<Option<TokenUsageInfo>> {
-    last(store, id, None, "token_count", token_usage).await
+pub(crate) async fn last_usage(reader: &dyn Reader) -> Result<Option<TokenUsageInfo>> {
+    last(reader, None, "token_count", token_usage).await
 }
 
-/// The tokens used before the line at an offset.
-pub(crate) async fn usage_before(store: &dyn Store, id: ThreadId, to: u64) -> Result<Option<TokenUsageInfo>> {
-    last(store, id, Some(to), "token_count", token_usage).await
+/// The tokens used before a position.
+pub(crate) async fn usage_before(reader: &dyn Reader, to: Position) -> Result<Option<TokenUsageInfo>> {
+    last(reader, Some(to), "token_count", token_usage).await
 }
 
 fn token_usage(record: Record) -> Option<TokenUsageInfo> {
@@ -135,26 +128,26 @@ fn token_usage(record: Record) -> Option<TokenUsageInfo> {
 
 /// Where to begin reading to know the conversation: the turn that holds the last summary with the items that
 /// replaced the history. `None` when there is none, or when it does not say where its turn began.
-pub(crate) async fn last_summary(store: &dyn Store, id: ThreadId) -> Result<Option<u64>> {
+pub(crate) async fn last_summary(reader: &dyn Reader) -> Result<Option<Position>> {
     let (mut to, mut found) = (None, false);
     loop {
-        let window = store.read_back(id, to, PIECE).await?;
-        if window.bytes.is_empty() {
+        let window = reader.records_before(to, PIECE).await?;
+        if window.is_empty() {
             return Ok(None);
         }
         // Most pieces hold no summary, which is seen without looking at their lines.
-        if found || memchr::memmem::find(&window.bytes, b"replacement_history").is_some() {
-            let lines: Vec<(u64, &[u8])> = window.lines().collect();
-            for (offset, line) in lines.into_iter().rev() {
-                match boundary(line) {
+        if found || memchr::memmem::find(window.bytes(), b"replacement_history").is_some() {
+            let lines: Vec<StoredLine<'_>> = window.lines().collect();
+            for line in lines.into_iter().rev() {
+                match boundary(line.bytes) {
                     Some(Boundary::Summary) => found = true,
-                    Some(Boundary::Begins) if found => return Ok(Some(offset)),
+                    Some(Boundary::Begins) if found => return Ok(Some(line.start)),
                     Some(Boundary::Ends) if found => return Ok(None),
                     _ => {}
                 }
             }
         }
-        to = Some(window.start);
+        to = Some(window.start());
     }
 }
 
@@ -174,9 +167,9 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
         }
         _ => None,
     };
-    let bound = match Glance::at(line) {
-        Some(glance) if glance.kind != "event_msg" || glance.payload_type().is_some() => {
-            kind(glance.kind, glance.payload_type())
+    let bound = match LineHeader::parse(line) {
+        Some(header) if header.kind != "event_msg" || header.payload_type().is_some() => {
+            kind(header.kind, header.payload_type())
         }
         _ => Line::parse(line).and_then(|line| kind(&line.kind, line.payload_type().as_deref())),
     };
@@ -190,33 +183,32 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
     })
 }
 
-/// The last record before an offset, or before the end, that `wanted` takes, if it is recent. Lines without the
+/// The last record before a position, or before the end, that `wanted` takes, if it is recent. Lines without the
 /// marker are not looked at.
 async fn last<T>(
-    store: &dyn Store,
-    id: ThreadId,
-    mut to: Option<u64>,
+    reader: &dyn Reader,
+    mut to: Option<Position>,
     marker: &str,
     wanted: impl Fn(Record) -> Option<T>,
 ) -> Result<Option<T>> {
     let mut searched = 0;
     while searched < REACH {
-        let window = store.read_back(id, to, PIECE).await?;
-        if window.bytes.is_empty() {
+        let window = reader.records_before(to, PIECE).await?;
+        if window.is_empty() {
             break;
         }
         let mut found = None;
         let marked = |line: &[u8]| memchr::memmem::find(line, marker.as_bytes()).is_some();
-        for (_, line) in window.lines().filter(|(_, line)| marked(line)) {
-            if let Some(value) = Line::parse(line).and_then(|line| line.decode()).and_then(&wanted) {
+        for line in window.lines().filter(|line| marked(line.bytes)) {
+            if let Some(value) = Line::parse(line.bytes).and_then(|line| line.decode()).and_then(&wanted) {
                 found = Some(value);
             }
         }
         if found.is_some() {
             return Ok(found);
         }
-        searched += window.bytes.len();
-        to = Some(window.start);
+        searched += window.bytes().len();
+        to = Some(window.start());
     }
     Ok(None)
 }

@@ -1,9 +1,8 @@
-//! The agent: threads, turns and what they remember. Knows nothing about connections, request ids or
-//! JSON-RPC: whoever asks brings a [`Reply`], whoever listens is a [`Subscriber`], and news goes out
-//! through an [`EventSink`].
+//! The agent: threads, turns and their history. Knows no connections, request ids or JSON-RPC: a front end brings a
+//! [`Reply`] with each request, names a [`Subscriber`] for each client, and gets events through an [`EventSink`].
 //!
-//! Where to start: [`Threads`] for what can be asked, `thread` for the task that owns a loaded thread,
-//! [`turns`] for how turns are rebuilt from a stored one.
+//! Where to start: [`Agent`] for opening threads, [`Threads`] for all other requests, `thread` for the task that owns a
+//! loaded thread, [`turns`] for how turns are rebuilt from a rollout.
 
 mod agent;
 mod agent_tree;

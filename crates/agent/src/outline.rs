@@ -2,7 +2,7 @@
 //! rollout, extended as that grows, and thrown away when the two disagree; it is never the only copy of anything.
 
 use loomd_protocol::Turn;
-use loomd_store::{Result, Store, ThreadId};
+use loomd_store::{Position, Reader, Result, Store, Window};
 
 use crate::turns::{Counters, Past, Start, Turns};
 
@@ -18,15 +18,15 @@ pub(crate) struct Outline {
     /// The turn that is still open at the end of the rollout.
     open: Option<Mark>,
     /// The end of the rollout.
-    end: u64,
-    /// How much of the rollout was covered when the outline was last kept in the store.
-    kept: u64,
+    end: Position,
+    /// Bytes that were read since the outline was last kept in the store.
+    unkept: usize,
 }
 
 /// The form in which outlines are kept. Others are made anew.
 const FORM: u64 = 1;
 /// An outline is kept when this much was read since.
-const KEPT_EVERY: u64 = 1024 * 1024;
+const KEPT_EVERY: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -43,9 +43,9 @@ const DROPPED: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 struct Marks {
     turns: Vec<Mark>,
-    /// Lines behind the end of a turn that belong to it: the turn's place and the line's offset, in the order of
+    /// Lines behind the end of a turn that belong to it: the turn's place and the line's position, in the order of
     /// the lines.
-    late: Vec<(u32, u64)>,
+    late: Vec<(u32, Position)>,
     /// A rollback came after late lines, so that items are not counted exactly.
     inexact: bool,
     /// Ids were made from an inexact count. They would differ from those that a reading of all records makes.
@@ -58,10 +58,10 @@ impl Past for Marks {
         self.turns.push(Mark { id: hash(&turn.id), start, items });
     }
 
-    fn change(&mut self, id: &str, offset: u64, _: impl FnOnce(&mut Turn)) -> bool {
+    fn change(&mut self, id: &str, position: Position, _: impl FnOnce(&mut Turn)) -> bool {
         let id = hash(id);
         let Some(at) = self.turns.iter().position(|mark| mark.id == id) else { return false };
-        self.late.push((u32::try_from(at).unwrap_or(u32::MAX), offset));
+        self.late.push((u32::try_from(at).unwrap_or(u32::MAX), position));
         true
     }
 
@@ -86,8 +86,8 @@ impl Past for Marks {
 
 impl Marks {
     /// Whether the line belongs to an earlier turn than the one in which it stands.
-    fn is_late(&self, offset: u64) -> bool {
-        self.late.binary_search_by_key(&offset, |(_, late)| *late).is_ok()
+    fn is_late(&self, position: Position) -> bool {
+        self.late.binary_search_by_key(&position, |(_, late)| *late).is_ok()
     }
 }
 
@@ -99,7 +99,7 @@ impl Outline {
 
     /// Whether nothing has been read for it.
     pub fn is_new(&self) -> bool {
-        self.end == 0
+        self.end == Position::START
     }
 
     /// Whether turns can be read by their places. If not, only a reading of the whole rollout gives their ids.
@@ -109,7 +109,7 @@ impl Outline {
 
     /// About how much memory it takes.
     pub fn bytes(&self) -> usize {
-        self.marks.turns.capacity() * size_of::<Mark>() + self.marks.late.capacity() * size_of::<(u32, u64)>()
+        self.marks.turns.capacity() * size_of::<Mark>() + self.marks.late.capacity() * size_of::<(u32, Position)>()
     }
 
     /// The places of the turns that may have this id.
@@ -123,37 +123,38 @@ impl Outline {
     }
 
     /// The outline that was kept for a rollout, if it is still one of it.
-    pub async fn kept(store: &dyn Store, id: ThreadId) -> Option<Self> {
-        let bytes = store.derived(id).await.ok()??;
+    pub async fn kept(store: &dyn Store, reader: &dyn Reader) -> Option<Self> {
+        let bytes = store.derived(reader.id()).await.ok()??;
         let (outline, last_line) = Self::decode(&bytes)?;
-        (last_line_hash(store, id, outline.read.offset).await.ok()? == last_line).then_some(outline)
+        (last_line_hash(reader, outline.read.position).await.ok()? == last_line).then_some(outline)
     }
 
     /// Keeps the outline, if it has grown enough.
-    pub async fn keep(&mut self, store: &dyn Store, id: ThreadId) -> Result<()> {
-        if self.read.offset >= self.kept + KEPT_EVERY {
-            let last_line = last_line_hash(store, id, self.read.offset).await?;
-            store.keep_derived(id, self.encode(last_line)).await?;
-            self.kept = self.read.offset;
+    pub async fn keep(&mut self, store: &dyn Store, reader: &dyn Reader) -> Result<()> {
+        if self.unkept >= KEPT_EVERY {
+            let last_line = last_line_hash(reader, self.read.position).await?;
+            store.keep_derived(reader.id(), self.encode(last_line)).await?;
+            self.unkept = 0;
         }
         Ok(())
     }
 
     /// As numbers, up to where no turn is open: the rest is read again.
     fn encode(&self, last_line: u64) -> Vec<u8> {
-        let late: Vec<_> = self.marks.late.iter().filter(|(_, offset)| *offset < self.read.offset).collect();
+        let late: Vec<_> = self.marks.late.iter().filter(|(_, position)| *position < self.read.position).collect();
         let mut numbers = vec![
             FORM,
             last_line,
-            self.read.offset,
+            self.read.position.to_bits(),
             self.read.counters.next_item,
             self.read.counters.made,
             u64::from(self.marks.inexact) | u64::from(self.marks.unusable) << 1,
             late.len() as u64,
         ];
-        numbers.extend(late.iter().flat_map(|(at, offset)| [u64::from(*at), *offset]));
+        numbers.extend(late.iter().flat_map(|(at, position)| [u64::from(*at), position.to_bits()]));
         for Mark { id, start, items } in &self.marks.turns {
-            numbers.extend([*id, start.offset, start.counters.next_item, start.counters.made, u64::from(*items)]);
+            let Start { position, counters } = start;
+            numbers.extend([*id, position.to_bits(), counters.next_item, counters.made, u64::from(*items)]);
         }
         numbers.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -165,68 +166,71 @@ impl Outline {
             return None;
         }
         let last_line = next()?;
-        let read = Start { offset: next()?, counters: Counters { next_item: next()?, made: next()? } };
+        let read =
+            Start { position: Position::from_bits(next()?), counters: Counters { next_item: next()?, made: next()? } };
         let flags = next()?;
         let mut marks = Marks { inexact: flags & 1 != 0, unusable: flags & 2 != 0, ..Marks::default() };
         for _ in 0..next()? {
-            marks.late.push((u32::try_from(next()?).ok()?, next()?));
+            marks.late.push((u32::try_from(next()?).ok()?, Position::from_bits(next()?)));
         }
         while let Some(id) = next() {
-            let start = Start { offset: next()?, counters: Counters { next_item: next()?, made: next()? } };
+            let position = Position::from_bits(next()?);
+            let start = Start { position, counters: Counters { next_item: next()?, made: next()? } };
             marks.turns.push(Mark { id, start, items: u32::try_from(next()?).ok()? });
         }
-        Some((Self { marks, read, open: None, end: 0, kept: read.offset }, last_line))
+        Some((Self { marks, read, open: None, end: Position::START, unkept: 0 }, last_line))
     }
 
     /// Reads what was added to the rollout. One that became shorter is read anew.
-    pub async fn extend(&mut self, store: &dyn Store, id: ThreadId) -> Result<()> {
-        let mut window = store.read(id, self.read.offset, PIECE).await?;
-        if window.file_len < self.end.max(self.read.offset) {
+    pub async fn extend(&mut self, reader: &dyn Reader) -> Result<()> {
+        let mut window = reader.records_after(self.read.position, PIECE).await?;
+        if window.thread_end() < self.end.max(self.read.position) {
             *self = Self::default();
-            window = store.read(id, 0, PIECE).await?;
+            window = reader.records_after(Position::START, PIECE).await?;
         }
-        if window.file_len == self.end && self.end > 0 {
+        if window.thread_end() == self.end && self.end > Position::START {
             return Ok(());
         }
         // Left empty, and made anew, if this is given up in the middle.
-        let Self { mut marks, read, kept, .. } = std::mem::take(self);
+        let Self { mut marks, read: before, mut unkept, .. } = std::mem::take(self);
         // What belongs to an earlier turn and stands behind the beginning of the open one is met again.
-        marks.late.retain(|(_, offset)| *offset < read.offset);
-        let mut turns = Turns::after(id, marks, read.counters);
-        while !window.bytes.is_empty() {
-            for (offset, line) in window.lines() {
-                turns.push_at(offset, line);
+        marks.late.retain(|(_, position)| *position < before.position);
+        let mut turns = Turns::after(reader.id(), marks, before.counters);
+        let mut bytes = 0;
+        while !window.is_empty() {
+            for line in window.lines() {
+                turns.push_at(line.start, line.bytes);
             }
+            bytes += window.bytes().len();
             let end = window.end();
             drop(window);
             tokio::task::yield_now().await;
-            window = store.read(id, end, PIECE).await?;
+            window = reader.records_after(end, PIECE).await?;
         }
         let end = window.end();
         let open = turns.open().map(|(turn_id, start)| Mark { id: hash(turn_id), start, items: 0 });
-        let read = open.map_or(Start { offset: end, counters: turns.counters() }, |open| open.start);
-        *self = Self { marks: turns.past, read, open, end, kept };
+        let read = open.map_or(Start { position: end, counters: turns.counters() }, |open| open.start);
+        if read.position > before.position {
+            unkept += bytes;
+        }
+        *self = Self { marks: turns.past, read, open, end, unkept };
         Ok(())
     }
 
     /// The turns at these places, oldest first; `None` when the rollout is not the one that was outlined.
-    pub async fn read(
-        &self,
-        store: &dyn Store,
-        id: ThreadId,
-        places: std::ops::Range<usize>,
-    ) -> Result<Option<Vec<Turn>>> {
-        let mut lines = Lines { store, id, window: None };
+    pub async fn read(&self, reader: &dyn Reader, places: std::ops::Range<usize>) -> Result<Option<Vec<Turn>>> {
+        let id = reader.id();
+        let mut lines = Lines { reader, window: None };
         let mut found = Vec::with_capacity(places.len());
         for at in places {
             let Some(mark) = self.mark(at) else { break };
             let mut turns = Turns::after(id, Vec::new(), mark.start.counters);
-            let mut from = mark.start.offset;
+            let mut from = mark.start.position;
             while turns.past.is_empty() && from < self.end {
                 let Some(next) = lines
-                    .each(from, self.end, |offset, line| {
-                        if !self.marks.is_late(offset) {
-                            turns.push_at(offset, line);
+                    .each(from, self.end, |position, line| {
+                        if !self.marks.is_late(position) {
+                            turns.push_at(position, line);
                         }
                         turns.past.is_empty()
                     })
@@ -238,10 +242,10 @@ impl Outline {
             }
             let mut turns = Turns::after(id, turns.finish(), Counters::default());
             turns.past.truncate(1);
-            for (_, offset) in self.marks.late.iter().filter(|(late, _)| *late as usize == at) {
+            for (_, late) in self.marks.late.iter().filter(|(late, _)| *late as usize == at) {
                 lines
-                    .each(*offset, offset + 1, |offset, line| {
-                        turns.push_at(offset, line);
+                    .each(*late, self.end, |position, line| {
+                        turns.push_at(position, line);
                         false
                     })
                     .await?;
@@ -257,37 +261,39 @@ impl Outline {
 
 /// Lines of a rollout, from places that mostly follow each other.
 struct Lines<'a> {
-    store: &'a dyn Store,
-    id: ThreadId,
-    window: Option<loomd_store::Window>,
+    reader: &'a dyn Reader,
+    window: Option<Window>,
 }
 
 impl Lines<'_> {
-    /// Hands over the lines of one window that begin at `from` or later and before `to`, until `take` wants no
-    /// more. Gives the offset to go on from; `None` at the end of the rollout.
-    async fn each(&mut self, from: u64, to: u64, mut take: impl FnMut(u64, &[u8]) -> bool) -> Result<Option<u64>> {
-        if self.window.as_ref().is_none_or(|window| from < window.start || from >= window.end()) {
-            self.window = Some(self.store.read(self.id, from, PIECE).await?);
+    /// Hands over the lines of one window between two positions, until `take` wants no more. Gives the position to go
+    /// on from; `None` at the end of the rollout.
+    async fn each(
+        &mut self,
+        from: Position,
+        to: Position,
+        mut take: impl FnMut(Position, &[u8]) -> bool,
+    ) -> Result<Option<Position>> {
+        if self.window.as_ref().is_none_or(|window| from < window.start() || from >= window.end()) {
+            self.window = Some(self.reader.records_after(from, PIECE).await?);
         }
-        let Some(window) = self.window.as_ref().filter(|window| !window.bytes.is_empty()) else { return Ok(None) };
-        let skipped = usize::try_from(from - window.start).unwrap_or(usize::MAX);
-        for (offset, line) in loomd_store::rollout::whole_lines(window.bytes.get(skipped..).unwrap_or_default()) {
-            let offset = from + offset as u64;
-            if offset >= to {
+        let Some(window) = self.window.as_ref().filter(|window| !window.is_empty()) else { return Ok(None) };
+        for line in window.lines_after(from) {
+            if line.start >= to {
                 return Ok(None);
             }
-            if !take(offset, line) {
-                return Ok(Some(offset + line.len() as u64 + 1));
+            if !take(line.start, line.bytes) {
+                return Ok(Some(line.end));
             }
         }
         Ok(Some(window.end()))
     }
 }
 
-/// Of the line that ends at an offset.
-async fn last_line_hash(store: &dyn Store, id: ThreadId, offset: u64) -> Result<u64> {
-    let window = store.read_back(id, Some(offset), 1).await?;
-    Ok(hash_bytes(&window.bytes) ^ window.end())
+/// Of the line before a position.
+async fn last_line_hash(reader: &dyn Reader, position: Position) -> Result<u64> {
+    let window = reader.records_before(Some(position), 1).await?;
+    Ok(hash_bytes(window.bytes()) ^ window.end().to_bits())
 }
 
 fn hash(id: &str) -> u64 {
@@ -301,9 +307,7 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use loomd_store::{FileStore, Options};
+    use loomd_store::{Batch, Durability, FileBacked, FileStore, MemoryStore, Options, ThreadId};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -353,16 +357,16 @@ mod tests {
         ]
     }
 
-    async fn check(store: &FileStore, outline: &mut Outline) {
-        outline.extend(store, id()).await.unwrap();
-        let all = history::turns(store, id(), true).await.unwrap();
+    async fn check(reader: &dyn Reader, outline: &mut Outline) {
+        outline.extend(reader).await.unwrap();
+        let all = history::turns(reader, true).await.unwrap();
         assert_eq!(outline.len(), all.len());
         if !outline.is_usable() {
             return;
         }
-        assert_eq!(outline.read(store, id(), 0..all.len()).await.unwrap().as_ref(), Some(&all));
+        assert_eq!(outline.read(reader, 0..all.len()).await.unwrap().as_ref(), Some(&all));
         for (at, turn) in all.iter().enumerate().rev() {
-            let alone = outline.read(store, id(), at..at + 1).await.unwrap().unwrap();
+            let alone = outline.read(reader, at..at + 1).await.unwrap().unwrap();
             assert_eq!(alone, std::slice::from_ref(turn));
             assert!(outline.places(&turn.id).any(|place| place == at));
         }
@@ -375,25 +379,26 @@ mod tests {
         fn turns_read_by_place_are_those_of_a_whole_reading_however_the_rollout_grew(
             pieces in prop::collection::vec(prop::collection::vec(record(), 0..12), 1..5),
         ) {
-            let home = tempfile::tempdir().unwrap();
-            let path = home.path().join("rollout.jsonl");
-            std::fs::write(&path, meta()).unwrap();
-            let store = FileStore::new(Options { home: home.path().to_owned(), sqlite_home: None });
+            let store = MemoryStore::new();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(async {
-                store.adopt(&path).await.unwrap();
+                let reader = &*store.create(id(), jiff::Timestamp::UNIX_EPOCH);
+                let mut writer = reader.writer().await.unwrap();
+                let mut append = async |text: String| {
+                    writer.append(Batch::of_lines(text.into_bytes()), Durability::Flushed).await.unwrap()
+                };
+                append(meta()).await;
                 let mut outline = Outline::default();
                 for piece in pieces {
-                    let mut file = std::fs::File::options().append(true).open(&path).unwrap();
-                    file.write_all(piece.concat().as_bytes()).unwrap();
-                    check(&store, &mut outline).await;
+                    append(piece.concat()).await;
+                    check(reader, &mut outline).await;
                     // As after a restart.
-                    let last_line = last_line_hash(&store, id(), outline.read.offset).await.unwrap();
+                    let last_line = last_line_hash(reader, outline.read.position).await.unwrap();
                     store.keep_derived(id(), outline.encode(last_line)).await.unwrap();
-                    outline = Outline::kept(&store, id()).await.unwrap();
-                    check(&store, &mut outline).await;
+                    outline = Outline::kept(&store, reader).await.unwrap();
+                    check(reader, &mut outline).await;
                 }
-                check(&store, &mut Outline::default()).await;
+                check(reader, &mut Outline::default()).await;
             });
         }
     }
@@ -409,19 +414,20 @@ mod tests {
         let file = |turns: &[&str]| meta() + &turns.iter().map(|id| turn(id)).collect::<String>();
         std::fs::write(&path, file(&["one", "two"])).unwrap();
         let store = FileStore::new(Options { home: home.path().to_owned(), sqlite_home: None });
-        store.adopt(&path).await.unwrap();
+        let (_, reader) = store.adopt(&path).await.unwrap();
+        let reader = &*reader;
         let mut outline = Outline::default();
-        check(&store, &mut outline).await;
+        check(reader, &mut outline).await;
         std::fs::write(&path, file(&["six", "two"])).unwrap();
-        outline.extend(&store, id()).await.unwrap();
-        assert_eq!(outline.read(&store, id(), 0..1).await.unwrap(), None);
-        let last_line = last_line_hash(&store, id(), outline.read.offset).await.unwrap();
+        outline.extend(reader).await.unwrap();
+        assert_eq!(outline.read(reader, 0..1).await.unwrap(), None);
+        let last_line = last_line_hash(reader, outline.read.position).await.unwrap();
         store.keep_derived(id(), outline.encode(last_line)).await.unwrap();
-        assert!(Outline::kept(&store, id()).await.is_some());
+        assert!(Outline::kept(&store, reader).await.is_some());
         std::fs::write(&path, file(&["six", "ten", "more"])).unwrap();
-        assert!(Outline::kept(&store, id()).await.is_none());
+        assert!(Outline::kept(&store, reader).await.is_none());
         std::fs::write(&path, file(&["six"])).unwrap();
-        assert!(Outline::kept(&store, id()).await.is_none());
-        check(&store, &mut outline).await;
+        assert!(Outline::kept(&store, reader).await.is_none());
+        check(reader, &mut outline).await;
     }
 }

@@ -70,9 +70,11 @@ impl Threads {
                 found => found.map(|_| None).map_err(|error| unreadable(id, error))?,
             },
         };
-        let reading = Reading { store: &*self.store, id, running };
-        let read = self.outlines.each_turn(reading, from, direction, take).await;
-        self.put_back(id);
-        read.map_err(|error| unreadable(id, error))
+        let read = async {
+            let reader = self.store.open(id).await?;
+            let reading = Reading { store: &*self.store, reader: &*reader, running };
+            self.outlines.each_turn(reading, from, direction, take).await
+        };
+        read.await.map_err(|error| unreadable(id, error))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use loomd_protocol::{SortDirection, ThreadItem, Turn, TurnStatus};
-use loomd_store::{Result as StoreResult, Store, ThreadId};
+use loomd_store::{Reader, Result as StoreResult, Store, ThreadId};
 use parking_lot::Mutex;
 
 use crate::history;
@@ -23,7 +23,7 @@ pub(crate) struct OpenTurn {
 /// A thread whose turns are read.
 pub(crate) struct Reading<'a> {
     pub store: &'a dyn Store,
-    pub id: ThreadId,
+    pub reader: &'a dyn Reader,
     pub running: Option<OpenTurn>,
 }
 
@@ -50,7 +50,7 @@ impl Reading<'_> {
         direction: SortDirection,
         mut take: impl FnMut(Turn) -> bool,
     ) -> StoreResult<()> {
-        let mut turns = history::turns(self.store, self.id, true).await?;
+        let mut turns = history::turns(self.reader, true).await?;
         if direction == SortDirection::Desc {
             turns.reverse();
         }
@@ -92,18 +92,19 @@ impl Outlines {
         direction: SortDirection,
         mut take: impl FnMut(Turn) -> bool,
     ) -> StoreResult<()> {
-        let shared = self.get(reading.id);
+        let id = reading.reader.id();
+        let shared = self.get(id);
         let mut outline = shared.lock().await;
         if outline.is_new()
-            && let Some(kept) = Outline::kept(reading.store, reading.id).await
+            && let Some(kept) = Outline::kept(reading.store, reading.reader).await
         {
             *outline = kept;
         }
-        outline.extend(reading.store, reading.id).await?;
-        if let Err(error) = outline.keep(reading.store, reading.id).await {
-            tracing::debug!(%error, thread = %reading.id, "an outline could not be kept");
+        outline.extend(reading.reader).await?;
+        if let Err(error) = outline.keep(reading.store, reading.reader).await {
+            tracing::debug!(%error, thread = %id, "an outline could not be kept");
         }
-        self.used(reading.id, outline.bytes());
+        self.used(id, outline.bytes());
         if !outline.is_usable() {
             return reading.each_of_all(from, direction, take).await;
         }
@@ -120,7 +121,7 @@ impl Outlines {
                 SortDirection::Asc => at..(at + BLOCK).min(outline.len()),
                 SortDirection::Desc => (at + 1).saturating_sub(BLOCK)..at + 1,
             };
-            let Some(mut turns) = outline.read(reading.store, reading.id, block.clone()).await? else {
+            let Some(mut turns) = outline.read(reading.reader, block.clone()).await? else {
                 // Another program has rewritten the rollout.
                 *outline = Outline::default();
                 return match given {

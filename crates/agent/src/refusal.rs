@@ -50,11 +50,9 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {
-            Error::NotFound { .. }
-            | Error::NotInSessions { .. }
-            | Error::WrongName { .. }
-            | Error::Held { .. }
-            | Error::StaleLease { .. } => Self::Invalid(error.to_string()),
+            Error::NotFound { .. } | Error::Misplaced { .. } | Error::Held { .. } | Error::StaleLease { .. } => {
+                Self::Invalid(error.to_string())
+            }
             other => Self::Failed(other.to_string()),
         }
     }

@@ -1,10 +1,11 @@
 //! Loading a stored thread, or joining one that is loaded.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStatus};
 use loomd_store::rollout::{Record, UserMessage};
-use loomd_store::{Batch, Durability, Error, StoredThread, ThreadId};
+use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 
 use crate::event_sink::Subscriber;
 use crate::message::text_of;
@@ -26,58 +27,39 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        let (stored, reply, lane) = match source {
+        let (stored, reader, reply, lane) = match source {
             Source::Id(id) => {
                 let lane = self.lanes.enter(id).await;
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
-                match self.store.find(id, Some(false)).await {
-                    Ok(stored) => (stored, reply, lane),
+                let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
+                match opened.await {
+                    Ok((stored, reader)) => (stored, reader, reply, lane),
                     Err(error) => return reply(Err(unloadable(error))),
                 }
             }
-            Source::Path(path) => match self.store.adopt(&path).await {
-                Ok(stored) => {
+            Source::Path(path) => match self.adopt(&path).await {
+                Ok((stored, reader)) => {
                     let lane = self.lanes.enter(stored.id()).await;
                     let Err(reply) = self.join(stored.id(), turns, subscriber, reply).await else { return };
-                    (stored, reply, lane)
+                    (stored, reader, reply, lane)
                 }
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
             },
         };
         let mut stored = stored;
-        match self.prepare(&mut stored, turns, resolve).await {
+        match prepare(&mut stored, &*reader, turns, resolve).await {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                self.load(loading(stored, thread, resolved), vec![subscriber], LoadReason::Resumed { turns }, reply);
+                let loading = loading(stored, reader, thread, resolved);
+                self.load(loading, vec![subscriber], LoadReason::Resumed { turns }, reply);
             }
-            Err(refusal) => {
-                self.put_back(stored.id());
-                reply(Err(refusal));
-            }
+            Err(refusal) => reply(Err(refusal)),
         }
         drop(lane);
-    }
-
-    async fn prepare(
-        &self,
-        stored: &mut StoredThread,
-        turns: bool,
-        resolve: Resolve,
-    ) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
-        if let Some(meta) = history::meta(&*self.store, stored.id()).await.map_err(unloadable)? {
-            stored.meta = meta;
-        }
-        let last_turn = history::last_turn_context(&*self.store, stored.id()).await.map_err(unloadable)?;
-        let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
-        let turns = match turns {
-            true => history::turns(&*self.store, stored.id(), false).await.map_err(unloadable)?,
-            false => Vec::new(),
-        };
-        Ok((resolved, turns))
     }
 
     /// A loaded thread that does not fit the request: its history is its own, and so is its file.
@@ -118,25 +100,39 @@ impl Threads {
             for item in items {
                 batch.push(&Record::ResponseItem(item))?;
             }
-            self.store.place(meta.id, jiff::Timestamp::now());
-            let lease = self.store.lease(meta.id).await?;
-            self.store.append(&lease, &batch, Durability::Synced).await?;
-            drop(lease);
-            Ok((self.store.find(meta.id, Some(false)).await?, resolved))
+            let reader = self.store.create(meta.id, jiff::Timestamp::now());
+            reader.writer().await?.append(batch, Durability::Synced).await?;
+            Ok((self.store.find(meta.id, Some(false)).await?, reader, resolved))
         };
         match stored.await {
-            Ok((stored, resolved)) => {
+            Ok((stored, reader, resolved)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
                 let first = LoadReason::Resumed { turns: Vec::new() };
-                self.load(loading(stored, thread, resolved), vec![subscriber], first, reply);
+                self.load(loading(stored, reader, thread, resolved), vec![subscriber], first, reply);
             }
-            Err(refusal) => {
-                self.put_back(id);
-                reply(Err(refusal));
-            }
+            Err(refusal) => reply(Err(refusal)),
         }
     }
+}
+
+/// What a stored thread is resumed with: its whole metadata, its settings and, if they are wanted, its turns.
+async fn prepare(
+    stored: &mut StoredThread,
+    reader: &dyn Reader,
+    turns: bool,
+    resolve: Resolve,
+) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
+    if let Some(meta) = history::meta(reader).await.map_err(unloadable)? {
+        stored.meta = meta;
+    }
+    let last_turn = history::last_turn_context(reader).await.map_err(unloadable)?;
+    let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
+    let turns = match turns {
+        true => history::turns(reader, false).await.map_err(unloadable)?,
+        false => Vec::new(),
+    };
+    Ok((resolved, turns))
 }
 
 /// What stands for a thread with this item as its first, when the user said it.
@@ -153,26 +149,26 @@ fn preview_of(item: &ResponseItem) -> Option<String> {
     loomd_store::preview(&message)
 }
 
-fn loading(stored: StoredThread, thread: WireThread, resolved: Resolved) -> Loading {
+fn loading(stored: StoredThread, reader: Arc<dyn Reader>, thread: WireThread, resolved: Resolved) -> Loading {
     let view = View::new(thread, Persistence::Stored);
     let Resolved { settings, profile, .. } = resolved;
-    Loading { meta: stored.meta, view, settings, profile, conversation: None, position: None }
+    Loading { meta: stored.meta, view, reader: Some(reader), settings, profile, conversation: None, position: None }
 }
 
 /// Why a rollout cannot be taken up, in known words.
 pub(crate) fn unloadable(error: Error) -> Refusal {
-    let path = match &error {
-        Error::Empty { path } | Error::NoSessionMeta { path } | Error::Io { path, .. } => path.clone(),
+    let place = match &error {
+        Error::Empty { place } | Error::NoSessionMeta { place } | Error::Storage { place, .. } => place.clone(),
         _ => return error.into(),
     };
-    unloadable_at(&path, error)
+    unloadable_at(Path::new(&place), error)
 }
 
 pub(crate) fn unloadable_at(path: &Path, error: Error) -> Refusal {
     let reason = match &error {
         Error::Empty { .. } => "empty session file".to_owned(),
         Error::NoSessionMeta { .. } => "failed to parse thread ID from rollout file".to_owned(),
-        Error::Io { source, .. } => source.to_string(),
+        Error::Storage { reason, .. } => reason.clone(),
         _ => return error.into(),
     };
     Refusal::invalid(format!("failed to load rollout `{}`: {reason}", path.display()))

@@ -69,9 +69,7 @@ impl Threads {
         let archived = async {
             self.store.find(id, Some(false)).await?;
             self.unload(id).await;
-            let lease = self.store.lease(id).await?;
-            self.store.archive(&lease).await?;
-            Ok(())
+            Ok(self.store.archive(id).await?)
         };
         let archived = archived.await;
         let told = archived.is_ok();
@@ -89,8 +87,7 @@ impl Threads {
                 Error::NotFound { .. } => Refusal::invalid(format!("no archived rollout found for thread id {id}")),
                 other => other.into(),
             })?;
-            let lease = self.store.lease(id).await?;
-            Ok(self.wire(&self.store.unarchive(&lease).await?, provider))
+            Ok(self.wire(&self.store.unarchive(id).await?, provider))
         };
         let fetched = fetched.await;
         let told = fetched.is_ok();
@@ -107,9 +104,7 @@ impl Threads {
         let deleted = async {
             self.store.find(id, None).await?;
             self.unload(id).await;
-            let lease = self.store.lease(id).await?;
-            self.store.delete(&lease).await?;
-            Ok(())
+            Ok(self.store.delete(id).await?)
         };
         let deleted = deleted.await;
         let told = deleted.is_ok();

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
 use loomd_protocol::{Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
-use loomd_store::{Error, ListQuery, Page, Store, StoredThread, ThreadId};
+use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
@@ -97,6 +97,8 @@ pub struct NewThread {
 pub(crate) struct Loading {
     pub meta: SessionMeta,
     pub view: View,
+    /// Its records; `None` when it is ephemeral.
+    pub reader: Option<Arc<dyn Reader>>,
     pub settings: Settings,
     pub profile: Arc<Profile>,
     /// What it knows and cannot read again.
@@ -136,11 +138,12 @@ impl Threads {
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
         let meta = new_meta(ThreadId::new(), &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
-        let thread = self.unstored(&meta, &new.resolved.settings, persistence);
+        let (thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
         let Resolved { settings, profile, notices, .. } = new.resolved;
         let loading = Loading {
             meta,
             view: View::new(thread, persistence),
+            reader,
             settings,
             profile,
             conversation: None,
@@ -188,9 +191,8 @@ impl Threads {
         };
         let mut thread = self.wire(&stored, provider);
         if turns {
-            let turns = history::turns(&*self.store, id, false).await;
-            self.put_back(id);
-            thread.turns = turns.map_err(|error| unreadable(id, error))?;
+            let turns = async { history::turns(&*self.store.open(id).await?, false).await };
+            thread.turns = turns.await.map_err(|error| unreadable(id, error))?;
         }
         Ok(thread)
     }
@@ -252,11 +254,7 @@ impl Threads {
     pub async fn find(&self, source: &Source) -> Result<StoredThread, Error> {
         match source {
             Source::Id(id) => self.store.find(*id, None).await,
-            Source::Path(path) => {
-                let found = self.store.adopt(path).await?;
-                self.put_back(found.id());
-                Ok(found)
-            }
+            Source::Path(path) => Ok(self.adopt(path).await?.0),
         }
     }
 
@@ -298,7 +296,7 @@ impl Threads {
 
     /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
     pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: LoadReason, reply: Reply<Opened>) {
-        let Loading { meta, view, settings, profile, conversation, position } = loading;
+        let Loading { meta, view, reader, settings, profile, conversation, position } = loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
@@ -329,6 +327,7 @@ impl Threads {
             host,
             view: Arc::clone(&view),
             store: Arc::clone(&self.store),
+            reader,
             services: Arc::clone(&self.services),
             hub: Arc::clone(&hub),
             busy: Arc::clone(&self.busy),
@@ -361,21 +360,29 @@ impl Threads {
         tokio::spawn(thread.run(first, reply, queue, registration));
     }
 
-    /// What was kept for reading a stored thread is let go, unless a loaded one needs it.
-    pub(crate) fn put_back(&self, id: ThreadId) {
-        if !self.lock().contains_key(&id) {
-            self.store.release(id);
+    /// The thread in a file, if the store keeps threads in files.
+    pub(crate) async fn adopt(&self, path: &Path) -> Result<(StoredThread, Arc<dyn Reader>), Error> {
+        match self.store.files() {
+            Some(files) => files.adopt(path).await,
+            None => Err(Error::Storage {
+                place: path.display().to_string(),
+                failure: Failure::Missing,
+                reason: "threads are not stored in files".into(),
+            }),
         }
     }
 
-    /// A thread that is only in memory, as clients see it.
-    pub(crate) fn unstored(&self, meta: &SessionMeta, settings: &Settings, persistence: Persistence) -> WireThread {
+    /// A thread that is only in memory, as clients see it, and its records unless it is ephemeral.
+    pub(crate) fn unstored(
+        &self,
+        meta: &SessionMeta,
+        settings: &Settings,
+        persistence: Persistence,
+    ) -> (WireThread, Option<Arc<dyn Reader>>) {
         let now = Timestamp::now();
-        let path = match persistence {
-            Persistence::Ephemeral => None,
-            _ => Some(self.store.place(meta.id, now).to_string_lossy().into_owned()),
-        };
-        WireThread {
+        let reader = (persistence != Persistence::Ephemeral).then(|| self.store.create(meta.id, now));
+        let path = self.store.files().filter(|_| reader.is_some()).and_then(|files| files.path(meta.id));
+        let thread = WireThread {
             id: meta.id.to_string(),
             preview: String::new(),
             ephemeral: persistence == Persistence::Ephemeral,
@@ -383,7 +390,7 @@ impl Threads {
             created_at: now.as_second(),
             updated_at: now.as_second(),
             status: ThreadStatus::Idle,
-            path,
+            path: path.map(|path| path.to_string_lossy().into_owned()),
             cwd: settings.cwd.clone(),
             cli_version: meta.cli_version.clone(),
             source: meta.wire_source(),
@@ -394,7 +401,8 @@ impl Threads {
             turns: Vec::new(),
             session_id: meta.id.to_string(),
             project_id: None,
-        }
+        };
+        (thread, reader)
     }
 
     /// A stored thread as clients see it, with its live status.
@@ -481,8 +489,8 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
 
 pub(crate) fn unreadable(id: ThreadId, error: Error) -> Refusal {
     match &error {
-        Error::Empty { path } | Error::NoSessionMeta { path } | Error::Io { path, .. } => {
-            Refusal::failed(format!("failed to load rollout `{}` for thread {id}: {error}", path.display()))
+        Error::Empty { place } | Error::NoSessionMeta { place } | Error::Storage { place, .. } => {
+            Refusal::failed(format!("failed to load rollout `{place}` for thread {id}: {error}"))
         }
         _ => error.into(),
     }

@@ -11,7 +11,7 @@ use loomd_protocol::{
     ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
-use loomd_store::{Durability, ThreadId};
+use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -132,9 +132,9 @@ impl TurnCx {
         }
     }
 
-    /// How long the rollout is, as far as it was written here.
-    pub async fn written(&self) -> u64 {
-        self.log.recorder.lock().await.len
+    /// The end of the thread's records, as far as they were written here.
+    pub async fn written(&self) -> Position {
+        self.log.recorder.lock().await.end
     }
 
     pub async fn publish(&self, notification: ServerNotification) {

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The state that all connections share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use loomd_agent::{
     Agent, AgentOptions, Audience, EventSink, PendingRequest, Replay, SendFuture, Subscriber, Threads,
     working_directory,
 };
-use loomd_config::{ConfigSources, LoadRequest, Loaded};
+use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
@@ -30,13 +30,13 @@ use crate::server_requests::ServerRequests;
 /// The server's state, shared by all connections.
 pub struct App {
     pub(crate) sources: Arc<ConfigSources>,
-    /// What is to be said about this machine; told to each client after its handshake.
+    /// Warnings about this machine, sent to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
-    /// What clients do with files, and watch.
+    /// The file operations and watches of clients.
     pub(crate) files: Files,
     pub(crate) watches: Watches,
     pub(crate) search: Search,
@@ -47,7 +47,7 @@ pub struct App {
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
-    pub fn new(sources: ConfigSources, config: &Loaded, warnings: Vec<ConfigWarningNotification>) -> Self {
+    pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
         let options = Options {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
@@ -56,14 +56,14 @@ impl App {
     }
 
     /// Configured as usual, and for nothing but a replay.
-    pub fn replaying(sources: ConfigSources, config: &Loaded, replay: Replay) -> Self {
+    pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
         Self::with(sources, config, Vec::new(), options, Some(replay))
     }
 
     fn with(
         sources: ConfigSources,
-        config: &Loaded,
+        config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         options: Options,
         replay: Option<Replay>,
@@ -117,7 +117,7 @@ impl App {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
     }
 
-    /// What is wrong with the configuration now, and what else there is to say.
+    /// Returns the warnings of the present configuration and of this machine.
     pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
         let cwd = working_directory().ok();
         let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
@@ -140,7 +140,7 @@ impl App {
         }
     }
 
-    /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
+    /// Ends all subscriptions of a connection. Does not wait for busy threads.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
         self.watches.disconnect(Owner(connection.0));
         self.search.sessions.disconnect(SearchSubscriber(connection.0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loomd_accounts::{Accounts, ClientId, Host, RequestError};
 use loomd_agent::PendingRequest;
-use loomd_config::Managed;
+use loomd_config::ManagedRequirements;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
 use tracing::error;
@@ -18,7 +18,7 @@ pub(crate) struct Clients {
     pub connections: Arc<Connections>,
     pub server_requests: Arc<ServerRequests>,
     pub home: AbsolutePathBuf,
-    pub managed: Arc<Managed>,
+    pub managed: Arc<ManagedRequirements>,
 }
 
 impl Host for Clients {

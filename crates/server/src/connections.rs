@@ -1,10 +1,11 @@
-//! The connections that have shaken hands, and sending to all of them.
+//! The initialized connections, and sending to them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_agent::ClientIdentity;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::outbox::{Notification, Outbox};
 
@@ -12,7 +13,7 @@ use crate::outbox::{Notification, Outbox};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(pub u64);
 
-/// Who is at the other end, as it said in its handshake.
+/// The client of a connection, as it described itself in its handshake.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub identity: Arc<ClientIdentity>,
@@ -86,6 +87,6 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }

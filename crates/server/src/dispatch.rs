@@ -1,9 +1,11 @@
-//! From a decoded request to the function that answers it: one match.
+//! From a decoded request to the function that answers it. The match has one arm per row of the protocol's method
+//! table; a row without a handler below does not compile.
 
 use std::sync::Arc;
 
-use loomd_protocol::{Call, ClientRequest, RequestId, RpcError, call, encode_error, encode_response};
+use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_request};
 
+use crate::answer::{AnswerSlot, Handled};
 use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::handlers::{
@@ -12,130 +14,142 @@ use crate::handlers::{
 };
 use crate::outbox::Outbox;
 use crate::processes::Processes;
-use crate::responder::Responder;
 
-/// What a handler may use: the server, and who asks.
-#[derive(Clone)]
+/// What a handler may use: the server, the client that made the request, and the answer to it.
 pub(crate) struct Context {
     pub app: Arc<App>,
     pub connection: ConnectionId,
     pub client: Arc<Client>,
     pub outbox: Arc<Outbox>,
     pub processes: Arc<Processes>,
+    pub answer: AnswerSlot,
 }
 
-/// Answers a request with one message; `None` when it has been answered already, in order with its news.
-pub(crate) async fn dispatch(cx: Context, id: RequestId, request: ClientRequest) -> Option<Vec<u8>> {
-    use ClientRequest as R;
-    Some(match request {
-        R::ThreadStart(p) => return later(&cx, id, |r| thread::start(&cx, p, r)).await,
-        R::ThreadResume(p) => return later(&cx, id, |r| thread::resume(&cx, p, r)).await,
-        R::ThreadFork(p) => return later(&cx, id, |r| thread::fork(&cx, p, r)).await,
-        R::ThreadArchive(p) => return later(&cx, id, |r| thread::archive(&cx, p, r)).await,
-        R::ThreadUnarchive(p) => return later(&cx, id, |r| thread::unarchive(&cx, p, r)).await,
-        R::ThreadUnsubscribe(p) => return later(&cx, id, |r| thread::unsubscribe(&cx, p, r)).await,
-        R::ThreadNameSet(p) => return later(&cx, id, |r| thread::set_name(&cx, p, r)).await,
-        R::ThreadRollback(p) => return later(&cx, id, |r| thread::roll_back(&cx, p, r)).await,
-        R::ThreadDelete(p) => return later(&cx, id, |r| thread::delete(&cx, p, r)).await,
-        R::ThreadCompactStart(p) => return later(&cx, id, |r| turn::compact(&cx, p, r)).await,
-        R::ThreadShellCommand(p) => return later(&cx, id, |r| turn::shell_command(&cx, p, r)).await,
-        R::ThreadBackgroundTerminalsClean(p) => return later(&cx, id, |r| turn::clean_terminals(&cx, p, r)).await,
-        R::TurnStart(p) => return later(&cx, id, |r| turn::start(&cx, p, r)).await,
-        R::TurnSteer(p) => return later(&cx, id, |r| turn::steer(&cx, p, r)).await,
-        R::TurnInterrupt(p) => return later(&cx, id, |r| turn::interrupt(&cx, p, r)).await,
-        R::ReviewStart(p) => return later(&cx, id, |r| turn::review(&cx, p, r)).await,
-        R::CommandExec(p) => encode_answer::<call::CommandExec>(&id, command_exec::exec(&cx, p).await),
-        R::CommandExecWrite(p) => encode_answer::<call::CommandExecWrite>(&id, command_exec::write(&cx, p).await),
-        R::CommandExecResize(p) => encode_answer::<call::CommandExecResize>(&id, command_exec::resize(&cx, p).await),
-        R::CommandExecTerminate(p) => encode_answer::<call::CommandExecTerminate>(&id, command_exec::terminate(&cx, p)),
-        R::ModelList(p) => encode_answer::<call::ModelList>(&id, model::list(&cx, p)),
-        R::CollaborationModeList(_) => {
-            encode_answer::<call::CollaborationModeList>(&id, Ok(model::collaboration_modes()))
-        }
-        R::ThreadTurnsList(p) => encode_answer::<call::ThreadTurnsList>(&id, thread::list_turns(&cx, p).await),
-        R::ThreadItemsList(p) => encode_answer::<call::ThreadItemsList>(&id, thread::list_items(&cx, p).await),
-        R::ThreadList(p) => encode_answer::<call::ThreadList>(&id, thread::list(&cx, p).await),
-        R::ThreadLoadedList(p) => encode_answer::<call::ThreadLoadedList>(&id, thread::loaded_list(&cx, p)),
-        R::ThreadRead(p) => encode_answer::<call::ThreadRead>(&id, thread::read(&cx, p).await),
-        R::ThreadMetadataUpdate(p) => {
-            encode_answer::<call::ThreadMetadataUpdate>(&id, thread::update_metadata(&cx, p).await)
-        }
-        R::ThreadIncrementElicitation(p) => {
-            encode_answer::<call::ThreadIncrementElicitation>(&id, thread::increment_elicitation(&cx, p).await)
-        }
-        R::ThreadDecrementElicitation(p) => {
-            encode_answer::<call::ThreadDecrementElicitation>(&id, thread::decrement_elicitation(&cx, p).await)
-        }
-        R::AccountRead(p) => encode_answer::<call::AccountRead>(&id, account::read(&cx, p).await),
-        R::AccountLoginStart(p) => return later(&cx, id, |r| account::login(&cx, p, r)).await,
-        R::AccountLoginCancel(p) => return later(&cx, id, |r| account::cancel(&cx, p, r)).await,
-        R::AccountLogout(_) => return later(&cx, id, |r| account::logout(&cx, r)).await,
-        R::AccountRateLimitsRead(_) => {
-            encode_answer::<call::AccountRateLimitsRead>(&id, account::rate_limits(&cx).await)
-        }
-        R::GetAuthStatus(p) => encode_answer::<call::GetAuthStatus>(&id, Ok(cx.app.accounts.auth_status(&p).await)),
-        R::GetConversationSummary(p) => {
-            encode_answer::<call::GetConversationSummary>(&id, summary::conversation(&cx, p).await)
-        }
-        R::ConfigRead(p) => encode_answer::<call::ConfigRead>(&id, config::read(&cx, p).await),
-        R::ConfigRequirementsRead(_) => {
-            encode_answer::<call::ConfigRequirementsRead>(&id, config::requirements(&cx).await)
-        }
-        R::FsReadFile(p) => encode_answer::<call::FsReadFile>(&id, fs::read_file(&cx, p).await),
-        R::FsWriteFile(p) => encode_answer::<call::FsWriteFile>(&id, fs::write_file(&cx, p).await),
-        R::FsCreateDirectory(p) => encode_answer::<call::FsCreateDirectory>(&id, fs::create_directory(&cx, p).await),
-        R::FsGetMetadata(p) => encode_answer::<call::FsGetMetadata>(&id, fs::get_metadata(&cx, p).await),
-        R::FsReadDirectory(p) => encode_answer::<call::FsReadDirectory>(&id, fs::read_directory(&cx, p).await),
-        R::FsRemove(p) => encode_answer::<call::FsRemove>(&id, fs::remove(&cx, p).await),
-        R::FsCopy(p) => encode_answer::<call::FsCopy>(&id, fs::copy(&cx, p).await),
-        R::FsWatch(p) => encode_answer::<call::FsWatch>(&id, fs::watch(&cx, p).await),
-        R::FsUnwatch(p) => return later(&cx, id, |r| fs::unwatch(&cx, p, r)).await,
-        R::ConfigValueWrite(p) => encode_answer::<call::ConfigValueWrite>(&id, config::write_value(&cx, p).await),
-        R::ConfigBatchWrite(p) => encode_answer::<call::ConfigBatchWrite>(&id, config::write_batch(&cx, p).await),
-        R::ExperimentalFeatureList(p) => encode_answer::<call::ExperimentalFeatureList>(&id, features::list(&cx, p)),
-        R::ExperimentalFeatureEnablementSet(p) => {
-            encode_answer::<call::ExperimentalFeatureEnablementSet>(&id, features::set_enablement(&cx, p))
-        }
-        R::ExternalAgentConfigDetect(p) => {
-            encode_answer::<call::ExternalAgentConfigDetect>(&id, external_agent::detect(&cx, p).await)
-        }
-        R::ExternalAgentConfigImport(p) => {
-            encode_answer::<call::ExternalAgentConfigImport>(&id, external_agent::import(&cx, p).await)
-        }
-        R::FeedbackUpload(p) => encode_answer::<call::FeedbackUpload>(&id, feedback::upload(&cx, p).await),
-        R::GitDiffToRemote(p) => encode_answer::<call::GitDiffToRemote>(&id, git::diff_to_remote(p).await),
-        R::WindowsSandboxSetupStart(p) => return later(&cx, id, |r| windows::start_setup(&cx, p, r)).await,
-        R::FuzzyFileSearch(p) => encode_answer::<call::FuzzyFileSearch>(&id, search::once(&cx, p).await),
-        R::FuzzyFileSearchSessionStart(p) => return later(&cx, id, |r| search::start(&cx, p, r)).await,
-        R::FuzzyFileSearchSessionUpdate(p) => return later(&cx, id, |r| search::update(&cx, p, r)).await,
-        R::FuzzyFileSearchSessionStop(p) => return later(&cx, id, |r| search::stop(&cx, p, r)).await,
-        R::MockExperimentalMethod(p) => encode_answer::<call::MockExperimentalMethod>(&id, mock::experimental(p)),
-        other => encode_error(&id, &not_available(other.method())),
-    })
+/// A method that this server answers.
+trait Handler: Call + Sized {
+    fn handle(cx: &Context, params: Self::Params) -> impl Future<Output = Handled<Self>> + Send;
 }
 
-/// Runs a handler that answers by itself, and waits until it has.
-async fn later<C: Call, F: Future<Output = ()>>(
-    cx: &Context,
-    id: RequestId,
-    handler: impl FnOnce(Responder<C>) -> F,
-) -> Option<Vec<u8>> {
-    let (responder, answered) = Responder::new(id, Arc::clone(&cx.outbox));
-    handler(responder).await;
-    _ = answered.await;
-    None
+macro_rules! handlers {
+    ($($call:ident => $handler:path;)*) => {
+        $(impl Handler for call::$call {
+            fn handle(cx: &Context, params: Self::Params) -> impl Future<Output = Handled<Self>> + Send {
+                $handler(cx, params)
+            }
+        })*
+    };
 }
 
-/// Encodes what a handler gave; the types say that it answers this method and no other.
-pub(crate) fn encode_answer<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
-    let encoded = outcome.and_then(|result| {
-        encode_response(id, &result)
-            .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))
-    });
-    encoded.unwrap_or_else(|error| encode_error(id, &error))
+macro_rules! refused {
+    ($($call:ident => $error:expr;)*) => {
+        $(impl Handler for call::$call {
+            async fn handle(_: &Context, _: Self::Params) -> Handled<Self> {
+                Err($error)
+            }
+        })*
+    };
 }
 
-/// The method is part of the protocol but not of this release.
-pub(crate) fn not_available(method: &str) -> RpcError {
-    RpcError::internal(format!("{method} is not available yet"))
+macro_rules! dispatch {
+    ($($call:ident $method:literal ($params:ty) -> $result:ty;)*) => {
+        /// Answers a request; resolves when the answer is in the outbound queue.
+        pub(crate) async fn dispatch(cx: &Context, request: ClientRequest) {
+            match request {
+                $(ClientRequest::$call(params) => {
+                    cx.answer.finish(<call::$call as Handler>::handle(cx, params).await).await;
+                })*
+            }
+        }
+    };
+}
+
+for_each_client_request!(dispatch);
+
+handlers! {
+    ThreadStart => thread::start;
+    ThreadResume => thread::resume;
+    ThreadFork => thread::fork;
+    ThreadArchive => thread::archive;
+    ThreadUnarchive => thread::unarchive;
+    ThreadUnsubscribe => thread::unsubscribe;
+    ThreadNameSet => thread::set_name;
+    ThreadRollback => thread::roll_back;
+    ThreadDelete => thread::delete;
+    ThreadCompactStart => turn::compact;
+    ThreadShellCommand => turn::shell_command;
+    ThreadBackgroundTerminalsClean => turn::clean_terminals;
+    TurnStart => turn::start;
+    TurnSteer => turn::steer;
+    TurnInterrupt => turn::interrupt;
+    ReviewStart => turn::review;
+    CommandExec => command_exec::exec;
+    CommandExecWrite => command_exec::write;
+    CommandExecResize => command_exec::resize;
+    CommandExecTerminate => command_exec::terminate;
+    ModelList => model::list;
+    CollaborationModeList => model::collaboration_modes;
+    ThreadTurnsList => thread::list_turns;
+    ThreadItemsList => thread::list_items;
+    ThreadList => thread::list;
+    ThreadLoadedList => thread::loaded_list;
+    ThreadRead => thread::read;
+    ThreadMetadataUpdate => thread::update_metadata;
+    ThreadIncrementElicitation => thread::increment_elicitation;
+    ThreadDecrementElicitation => thread::decrement_elicitation;
+    AccountRead => account::read;
+    AccountLoginStart => account::login;
+    AccountLoginCancel => account::cancel;
+    AccountLogout => account::logout;
+    AccountRateLimitsRead => account::rate_limits;
+    GetAuthStatus => account::auth_status;
+    GetConversationSummary => summary::conversation;
+    ConfigRead => config::read;
+    ConfigRequirementsRead => config::requirements;
+    FsReadFile => fs::read_file;
+    FsWriteFile => fs::write_file;
+    FsCreateDirectory => fs::create_directory;
+    FsGetMetadata => fs::get_metadata;
+    FsReadDirectory => fs::read_directory;
+    FsRemove => fs::remove;
+    FsCopy => fs::copy;
+    FsWatch => fs::watch;
+    FsUnwatch => fs::unwatch;
+    ConfigValueWrite => config::write_value;
+    ConfigBatchWrite => config::write_batch;
+    ExperimentalFeatureList => features::list;
+    ExperimentalFeatureEnablementSet => features::set_enablement;
+    ExternalAgentConfigDetect => external_agent::detect;
+    ExternalAgentConfigImport => external_agent::import;
+    FeedbackUpload => feedback::upload;
+    GitDiffToRemote => git::diff_to_remote;
+    WindowsSandboxSetupStart => windows::start_setup;
+    FuzzyFileSearch => search::once;
+    FuzzyFileSearchSessionStart => search::start;
+    FuzzyFileSearchSessionUpdate => search::update;
+    FuzzyFileSearchSessionStop => search::stop;
+    MockExperimentalMethod => mock::experimental;
+}
+
+refused! {
+    // The connection answers the first one.
+    Initialize => RpcError::invalid_request("Already initialized");
+    // Methods of the protocol that this release does not have.
+    SkillsList => not_available::<Self>();
+    SkillsConfigWrite => not_available::<Self>();
+    PluginList => not_available::<Self>();
+    PluginRead => not_available::<Self>();
+    PluginInstall => not_available::<Self>();
+    PluginUninstall => not_available::<Self>();
+    AppList => not_available::<Self>();
+    ThreadRealtimeStart => not_available::<Self>();
+    ThreadRealtimeAppendAudio => not_available::<Self>();
+    ThreadRealtimeAppendText => not_available::<Self>();
+    ThreadRealtimeStop => not_available::<Self>();
+    McpServerOauthLogin => not_available::<Self>();
+    McpServerStatusList => not_available::<Self>();
+    ConfigMcpServerReload => not_available::<Self>();
+}
+
+fn not_available<C: Call>() -> RpcError {
+    RpcError::internal(format!("{} is not available yet", C::METHOD))
 }

@@ -9,11 +9,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::limits;
 
-/// The answer to a request, some time later; `None` when it was given on the way.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
-
-/// The same, with how long the request takes.
-type Request = Pin<Box<dyn Future<Output = (Kind, Option<Vec<u8>>)> + Send>>;
+/// A request that is being worked on; resolves when it has been answered.
+pub(crate) type Request = Pin<Box<dyn Future<Output = Kind> + Send>>;
 
 pub(crate) struct InFlight {
     requests: FuturesUnordered<Request>,
@@ -23,7 +20,7 @@ pub(crate) struct InFlight {
     progressed: Instant,
 }
 
-/// How long a request takes.
+/// Whether a request counts for back-pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Short,
@@ -52,24 +49,24 @@ impl InFlight {
         self.len() >= limits::MAX_IN_FLIGHT
     }
 
-    pub fn push(&mut self, kind: Kind, answer: Answer) {
+    /// Adds a request of a kind, which it also resolves to.
+    pub fn push(&mut self, kind: Kind, request: Request) {
         if kind == Kind::Short {
             if self.short == 0 {
                 self.progressed = Instant::now();
             }
             self.short += 1;
         }
-        self.requests.push(Box::pin(async move { (kind, answer.await) }));
+        self.requests.push(request);
     }
 
-    /// The next answer; pending while nothing is in flight. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Vec<u8>> {
-        let Some((kind, answer)) = self.requests.next().await else { return pending().await };
+    /// Resolves when the next request has been answered; pending while nothing is in flight. Cancel-safe.
+    pub async fn next(&mut self) {
+        let Some(kind) = self.requests.next().await else { return pending().await };
         if kind == Kind::Short {
             self.short -= 1;
             self.progressed = Instant::now();
         }
-        answer
     }
 
     /// Resolves when another request should be read: at once, unless so many wait for an answer that it would only wait
@@ -98,13 +95,13 @@ mod tests {
             requests.push(Kind::Long, Box::pin(pending()));
         }
         assert!(requests.has_room().now_or_never().is_some(), "programs of the client do not count");
-        requests.push(Kind::Short, Box::pin(async { None }));
+        requests.push(Kind::Short, Box::pin(async { Kind::Short }));
         for _ in 1..limits::PAUSE_IN_FLIGHT {
             requests.push(Kind::Short, Box::pin(pending()));
         }
         assert!(requests.is_full());
         assert!(requests.has_room().now_or_never().is_none());
-        assert_eq!(requests.next().await, None);
+        requests.next().await;
         assert!(requests.has_room().now_or_never().is_some());
         requests.push(Kind::Short, Box::pin(pending()));
         assert!(requests.has_room().now_or_never().is_none());

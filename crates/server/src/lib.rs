@@ -1,9 +1,10 @@
 //! The app-server: transports, connections, dispatch, fan-out, shutdown.
 //!
-//! A request comes in through a [`transport`], is told apart and gated by its connection
+//! A request comes in through a [`transport`], is decoded and gated by its connection
 //! ([`connection`]), and is answered by a plain function in [`handlers`] that [`dispatch`] picks.
-//! Nothing in here knows how an agent works.
+//! What an agent does is in `loomd_agent`.
 
+mod answer;
 mod app;
 pub mod auth;
 mod clients;
@@ -18,7 +19,7 @@ mod limits;
 pub mod listen;
 mod outbox;
 mod processes;
-mod responder;
+mod refusals;
 mod server_requests;
 mod shutdown;
 mod throttle;
@@ -32,5 +33,5 @@ pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
-/// The protocol level that clients are told. Their minimum-version checks compare with it.
+/// The protocol version in the user agent. Clients' minimum-version checks compare with it.
 pub const PROTOCOL_VERSION: &str = "0.118.0";

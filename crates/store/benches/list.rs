@@ -264,3 +264,26 @@ fn first_page_after_a_restart<const SIZE: usize>(bencher: Bencher) {
     std::thread::sleep(Duration::from_secs(2));
     bencher.bench_local(|| list(&runtime, &open(SIZE), &query()));
 }
+
+/// A home of few threads with so many lines in its names file, most of them about threads that are gone.
+fn home_with_names(lines: usize) -> PathBuf {
+    let home = std::env::temp_dir().join(format!("loomd-store-bench-names-{lines}"));
+    if !home.join("complete").exists() {
+        (0..200).for_each(|number| write_thread(&home, number, 200));
+        let line = |number: usize| {
+            let id = uuid::Uuid::from_u128(number as u128);
+            format!(r#"{{"id":"{id}","thread_name":"name {number}","updated_at":"2026-01-01T00:00:00Z"}}"#) + "\n"
+        };
+        fs::write(home.join("session_index.jsonl"), (0..lines).map(line).collect::<String>()).unwrap();
+        fs::write(home.join("complete"), "").unwrap();
+    }
+    home
+}
+
+#[divan::bench(args = [200, 20_000], sample_count = 50)]
+fn first_page_after_a_restart_with_names(bencher: Bencher, lines: usize) {
+    let (runtime, home) = (runtime(), home_with_names(lines));
+    let open = || FileStore::new(Options { home: home.clone(), sqlite_home: None });
+    list(&runtime, &open(), &query());
+    bencher.with_inputs(open).bench_local_refs(|store| list(&runtime, store, &query()).threads.len());
+}

@@ -28,9 +28,10 @@ impl Batch {
         self.lines += 1;
     }
 
-    /// One line that is already encoded, line break included.
-    pub(crate) fn of_line(bytes: Vec<u8>) -> Self {
-        Self { bytes, lines: 1 }
+    /// Lines that are already encoded, each with its line break. They are stored as they stand.
+    pub fn of_lines(bytes: Vec<u8>) -> Self {
+        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        Self { bytes, lines }
     }
 
     /// The lines, each with its line break.
@@ -50,7 +51,7 @@ impl Batch {
 }
 
 impl<R: std::borrow::Borrow<Record>> FromIterator<R> for Batch {
-    /// Leaves out what cannot be encoded; use [`Batch::push`] to hear of it.
+    /// Leaves out what cannot be encoded; [`Batch::push`] reports it.
     fn from_iter<I: IntoIterator<Item = R>>(records: I) -> Self {
         let mut batch = Self::new();
         for record in records {

@@ -1,11 +1,8 @@
-//! The head of a rollout: who the thread is and what it was first asked, from as few lines as that takes.
+//! The head of a thread's records: its session metadata and its first user message, from as few lines as that takes.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 
-use crate::descriptors;
-use crate::rollout::{Event, Glance, Line, Record, SessionMeta, UserMessage};
+use crate::rollout::{Event, Line, LineHeader, Record, SessionMeta, UserMessage};
 
 /// Lines looked at for the session_meta, as the reference does.
 const META_LINES: usize = 10;
@@ -16,7 +13,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Most heads fit in one read.
 const BUFFER: usize = 16 * 1024;
 
-/// What the first lines of a rollout say.
+/// What the first lines of a rollout hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Head {
     pub meta: Option<Box<SessionMeta>>,
@@ -27,18 +24,22 @@ pub(crate) struct Head {
     pub blank: bool,
 }
 
-/// Reads the head of a file.
-pub(crate) fn read(path: &Path) -> io::Result<Head> {
-    read_from(open(path)?, |head| head.meta.is_some() && head.preview.is_some())
+/// The head of the records in a file.
+pub(crate) fn read(records: impl Read) -> io::Result<Head> {
+    read_from(records, |head| head.meta.is_some() && head.preview.is_some())
 }
 
-/// Reads only who the thread in a file is.
-pub(crate) fn read_meta(path: &Path) -> io::Result<Option<Box<SessionMeta>>> {
-    Ok(read_from(open(path)?, |head| head.meta.is_some())?.meta)
+/// Only the session metadata of the records in a file.
+pub(crate) fn read_meta(records: impl Read) -> io::Result<Option<Box<SessionMeta>>> {
+    Ok(read_from(records, |head| head.meta.is_some())?.meta)
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    descriptors::open_file(path)
+/// What lists and lookups need of the session metadata: the long parts stay in the records.
+pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
+    meta.base_instructions = None;
+    meta.dynamic_tools = None;
+    meta.preview = None;
+    meta
 }
 
 fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
@@ -56,7 +57,7 @@ fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
         }
         head.blank = false;
         seen += 1;
-        head.look_at(&line);
+        head.add(&line);
         if enough(&head) || seen >= if head.meta.is_some() { META_LINES + MESSAGE_LINES } else { META_LINES } {
             return Ok(head);
         }
@@ -64,8 +65,8 @@ fn read_from(file: impl Read, enough: fn(&Head) -> bool) -> io::Result<Head> {
 }
 
 impl Head {
-    fn look_at(&mut self, line: &[u8]) {
-        if Glance::at(line).is_some_and(|glance| !self.wants(glance.kind, glance.payload_type())) {
+    fn add(&mut self, line: &[u8]) {
+        if LineHeader::parse(line).is_some_and(|header| !self.wants(header.kind, header.payload_type())) {
             return;
         }
         let Some(line) = Line::parse(line) else { return };
@@ -83,7 +84,7 @@ impl Head {
         }
     }
 
-    /// Whether a line can tell something new.
+    /// Whether a line can add something to the head.
     fn wants(&self, kind: &str, payload_type: Option<&str>) -> bool {
         match kind {
             "session_meta" => self.meta.is_none(),
@@ -96,7 +97,7 @@ impl Head {
 /// Editors put context before what the user typed; it ends with this heading.
 const REQUEST_HEADING: &str = "## My request for Codex:";
 
-/// What stands for a thread in a list: the text of its first user message. The same rule everywhere.
+/// The text that stands for a thread in a list: that of its first user message. `None` for a blank message.
 pub fn preview(message: &UserMessage) -> Option<String> {
     let text = match message.message.find(REQUEST_HEADING) {
         Some(at) => &message.message[at + REQUEST_HEADING.len()..],
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_lines_are_read() {
+    fn a_message_after_the_first_lines_is_no_preview() {
         let other = r#"{"timestamp":"x","type":"future","payload":{}}"#;
         let far = [vec![META], vec![other; 208], vec![]].concat();
         check(&[far.clone(), vec![&user("in reach")]].concat(), true, Some("in reach"));

@@ -1,6 +1,7 @@
-//! What can be asked of a list of threads, and where a page ends.
+//! Queries for lists of threads, their pages and cursors.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use loomd_protocol::{CwdFilter, SubAgentSource, ThreadListParams, ThreadSortKey,
 use crate::rollout::Source;
 use crate::{StoredThread, ThreadId};
 
-/// Rows of a page when the client does not say.
+/// Rows of a page without a `limit`.
 const DEFAULT_LIMIT: u32 = 25;
 /// Rows of the largest page.
 const MAX_LIMIT: u32 = 100;
@@ -42,8 +43,8 @@ pub struct Page {
     pub threads: Vec<StoredThread>,
     /// `None` when there are no more.
     pub next: Option<Cursor>,
-    /// Rollouts that could not be read: with any, threads may be missing from the list.
-    pub unread: usize,
+    /// How many threads could not be read: with any, some may be missing from the list.
+    pub unreadable: usize,
 }
 
 impl ListQuery {
@@ -63,7 +64,7 @@ impl ListQuery {
         }
     }
 
-    /// What a client asked for. The error is the cursor that could not be read.
+    /// The query of a `thread/list` request. The error is the cursor that could not be parsed.
     pub fn from_params(params: ThreadListParams, default_provider: &str) -> Result<Self, BadCursor> {
         let query = Self::new(default_provider);
         Ok(Self {
@@ -131,7 +132,18 @@ impl FromStr for Cursor {
     }
 }
 
-/// The groups of sources that can be asked for, as the index numbers them.
+/// A working directory as the query names it and, when that differs, without links: threads record either.
+pub(crate) fn cwd_spellings(cwd: &str) -> Vec<String> {
+    let mut found = vec![cwd.to_owned()];
+    if let Some(resolved) = Path::new(cwd).canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok())
+        && resolved != cwd
+    {
+        found.push(resolved);
+    }
+    found
+}
+
+/// The groups of sources that a query can name, as the index numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -151,7 +163,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What is listed when the client does not say.
+    /// The groups that are listed when the query names none.
     pub(crate) const INTERACTIVE: [Self; 3] = [Self::Cli, Self::Vscode, Self::Known];
     const SUB_AGENTS: [Self; 5] =
         [Self::Review, Self::Compact, Self::ThreadSpawn, Self::OtherAgent, Self::MemoryConsolidation];
@@ -173,7 +185,8 @@ impl Kind {
         }
     }
 
-    pub(crate) fn asked(kinds: Option<&[ThreadSourceKind]>) -> Vec<Self> {
+    /// The groups that a query names.
+    pub(crate) fn of_query(kinds: Option<&[ThreadSourceKind]>) -> Vec<Self> {
         use ThreadSourceKind as Wire;
         let Some(kinds) = kinds else { return Self::INTERACTIVE.to_vec() };
         let one = |kind: &Wire| match kind {
@@ -209,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn params_become_a_query() {
+    fn list_params_are_clamped_and_empty_filters_mean_every_thread() {
         let ask = |params| ListQuery::from_params(params, "mock").unwrap();
         let limit = |limit| ask(ThreadListParams { limit: Some(limit), ..Default::default() }).limit;
         assert_eq!(ask(ThreadListParams::default()), ListQuery::new("mock"));

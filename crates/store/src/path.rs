@@ -93,7 +93,7 @@ mod tests {
     const NAME: &str = "rollout-2025-03-04T05-06-07-54cbd9a4-eb27-4019-a111-baa1c7c1e4e6.jsonl";
 
     #[test]
-    fn a_name_says_when_and_who() {
+    fn a_file_name_holds_the_time_and_the_id() {
         let name = RolloutName::parse(NAME).unwrap();
         assert_eq!(name.time.to_string(), "2025-03-04T05:06:07");
         assert_eq!(name.id.to_string(), "54cbd9a4-eb27-4019-a111-baa1c7c1e4e6");

@@ -11,17 +11,16 @@ use crate::rollout::SessionMeta;
 /// What is known of a stored thread without reading its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredThread {
-    /// Who the thread is; its instructions and tools are left out.
+    /// The session metadata; instructions and tools are left out.
     pub meta: SessionMeta,
-    pub path: PathBuf,
+    /// The file of the thread; `None` in a store without files.
+    pub path: Option<PathBuf>,
     pub archived: bool,
     /// The first user message; `None` until there is one, and such threads are not listed.
     pub preview: Option<String>,
-    /// When the rollout was last written to, in Unix seconds.
+    /// When the last record was written, in Unix seconds.
     pub updated_at: i64,
-    /// Bytes of the rollout.
-    pub size: u64,
-    /// Git facts of the rollout with the changes that clients made.
+    /// The git facts in the session metadata with the changes that clients made.
     pub git_info: Option<GitInfo>,
     /// The name that was given to the thread.
     pub name: Option<String>,
@@ -34,7 +33,7 @@ impl StoredThread {
 
     /// When the thread was created, in Unix seconds.
     pub fn created_at(&self) -> i64 {
-        created_at(&self.meta, || RolloutName::of(&self.path))
+        created_at(&self.meta, || RolloutName::of(self.path.as_deref()?))
     }
 
     /// The thread as clients see it while it is not loaded, without turns. `default_provider` stands for
@@ -49,7 +48,7 @@ impl StoredThread {
             created_at: self.created_at(),
             updated_at: self.updated_at,
             status: ThreadStatus::NotLoaded,
-            path: Some(self.path.to_string_lossy().into_owned()),
+            path: self.path.as_ref().map(|path| path.to_string_lossy().into_owned()),
             cwd: self.meta.cwd.clone(),
             cli_version: self.meta.cli_version.clone(),
             source: self.meta.wire_source(),

@@ -1,179 +1,123 @@
-//! Reading a part of a rollout in whole lines, forwards or backwards, so that a long thread is never held
-//! in memory at once. Damage stays in its line: bytes are not interpreted here.
+//! A part of a thread's records, as it was read.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use crate::Position;
+use crate::rollout::whole_lines;
 
-use crate::rollout::{Line, whole_lines};
-
-/// Whole lines of a rollout. Only the last line of a file may lack its line break, and is then left out
-/// unless it reads as a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Whole records that follow each other, each an encoded line. What is torn at the end of a thread is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Where the bytes begin in the file.
-    pub start: u64,
-    /// The length of the file when it was read.
-    pub file_len: u64,
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    start: Position,
+    end: Position,
+    thread_end: Position,
+    unit: Unit,
+}
+
+/// What the positions of a store count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Bytes,
+    Records,
+}
+
+/// One record of a [`Window`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredLine<'a> {
+    /// The position before the record.
+    pub start: Position,
+    /// The position after the record.
+    pub end: Position,
+    /// The record as it is stored, without its line break.
+    pub bytes: &'a [u8],
 }
 
 impl Window {
-    /// Where the bytes end in the file: the place to read on from.
-    pub fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
+    /// Lines of a file of `len` bytes, from an offset.
+    pub(crate) fn of_bytes(start: u64, len: u64, bytes: Vec<u8>) -> Self {
+        let end = start + bytes.len() as u64;
+        let [start, end, thread_end] = [start, end, len].map(Position::new);
+        Self { bytes, start, end, thread_end, unit: Unit::Bytes }
     }
 
-    /// The lines with their offsets in the file, line breaks left out.
-    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        whole_lines(&self.bytes).map(|(offset, line)| (self.start + offset as u64, line))
+    /// Records of a thread that has `count` of them, from the one with a number.
+    pub(crate) fn of_records<'a>(start: u64, count: u64, records: impl Iterator<Item = &'a [u8]>) -> Self {
+        let (mut bytes, mut end) = (Vec::new(), start);
+        for record in records {
+            bytes.extend_from_slice(record);
+            bytes.push(b'\n');
+            end += 1;
+        }
+        let [start, end, thread_end] = [start, end, count].map(Position::new);
+        Self { bytes, start, end, thread_end, unit: Unit::Records }
     }
-}
 
-/// Lines from the one that begins at `from`: at most `limit` bytes, but at least one line.
-pub(crate) fn forward(file: &mut File, from: u64, limit: usize) -> io::Result<Window> {
-    let file_len = file.metadata()?.len();
-    let mut window = Window { start: from.min(file_len), file_len, bytes: Vec::new() };
-    let mut want = limit.max(1);
-    file.seek(SeekFrom::Start(window.start))?;
-    loop {
-        let had = window.bytes.len();
-        window.bytes.reserve_exact(want.min((file_len - window.start) as usize).saturating_sub(had));
-        Read::by_ref(file).take((want - had) as u64).read_to_end(&mut window.bytes)?;
-        let at_end = window.bytes.len() < want || window.end() >= file_len;
-        if at_end && complete_tail(&window.bytes) {
-            return Ok(window);
-        }
-        if let Some(last) = memchr::memrchr(b'\n', &window.bytes[had.min(window.bytes.len())..]) {
-            window.bytes.truncate(had + last + 1);
-            return Ok(window);
-        }
-        if at_end {
-            window.bytes.clear();
-            return Ok(window);
-        }
-        want = window.bytes.len() * 2;
+    /// The position before the first record.
+    pub fn start(&self) -> Position {
+        self.start
     }
-}
 
-/// The lines that end at or before `to` (the end of the file when `None`): at most `limit` bytes, but at
-/// least one line.
-pub(crate) fn backward(file: &mut File, to: Option<u64>, limit: usize) -> io::Result<Window> {
-    let file_len = file.metadata()?.len();
-    let mut end = to.unwrap_or(file_len).min(file_len);
-    let mut want = (limit.max(1) as u64).min(end);
-    loop {
-        let from = end - want;
-        // One byte more tells whether a line begins at `from`.
-        let first = from.saturating_sub(1);
-        let mut bytes = vec![0; (end - first) as usize];
-        file.seek(SeekFrom::Start(first))?;
-        file.read_exact(&mut bytes)?;
-        let skip = if from == 0 { Some(0) } else { memchr::memchr(b'\n', &bytes).map(|at| at + 1) };
-        let tail = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
-        // A torn line at the end is not part of the answer.
-        let keep = if end == file_len && !complete_tail(&bytes[tail..]) { tail } else { bytes.len() };
-        match skip {
-            Some(skip) if skip < keep || from == 0 => {
-                let skip = skip.min(keep);
-                bytes.truncate(keep);
-                bytes.drain(..skip);
-                return Ok(Window { start: first + skip as u64, file_len, bytes });
-            }
-            // Nothing but the torn line so far: start over before it.
-            Some(_) if keep < bytes.len() && first + (keep as u64) < end => {
-                end = first + keep as u64;
-                want = (limit.max(1) as u64).min(end);
-            }
-            _ => want = (want * 2).min(end),
-        }
-        if end == 0 {
-            return Ok(Window { start: 0, file_len, bytes: Vec::new() });
-        }
+    /// The position after the last record: the one to read on from.
+    pub fn end(&self) -> Position {
+        self.end
     }
-}
 
-/// Whether the bytes after the last line break are nothing, or a record that only lacks its line break.
-fn complete_tail(bytes: &[u8]) -> bool {
-    let tail = memchr::memrchr(b'\n', bytes).map_or(bytes, |at| &bytes[at + 1..]);
-    tail.is_empty() || Line::parse(tail).is_some()
+    /// The end of the thread when the window was read. A thread that ends with a torn record ends after that.
+    pub fn thread_end(&self) -> Position {
+        self.thread_end
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The encoded records, each with its line break; only the last may lack it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The records, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = StoredLine<'_>> {
+        self.lines_after(self.start)
+    }
+
+    /// The records after a position, oldest first.
+    pub fn lines_after(&self, position: Position) -> impl Iterator<Item = StoredLine<'_>> {
+        let skipped = usize::try_from(position.get().saturating_sub(self.start.get())).unwrap_or(usize::MAX);
+        let (bytes, records) = match self.unit {
+            Unit::Bytes => (skipped, 0),
+            Unit::Records => (0, skipped),
+        };
+        let rest = self.bytes.get(bytes..).unwrap_or_default();
+        whole_lines(rest).enumerate().skip(records).map(move |(number, (offset, line))| {
+            let at = |count: u64| Position::new((self.start.get() + count).min(self.end.get()));
+            let (start, end) = match self.unit {
+                Unit::Bytes => ((bytes + offset) as u64, (bytes + offset + line.len() + 1) as u64),
+                Unit::Records => (number as u64, number as u64 + 1),
+            };
+            StoredLine { start: at(start), end: at(end), bytes: line }
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use proptest::prelude::*;
-
     use super::*;
 
-    fn file(bytes: &[u8]) -> File {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(bytes).unwrap();
-        file
-    }
-
-    /// All windows of a file, one after the other.
-    fn all(bytes: &[u8], limit: usize) -> (Vec<u8>, Vec<u8>) {
-        let mut file = file(bytes);
-        let (mut forwards, mut at) = (Vec::new(), 0);
-        loop {
-            let window = forward(&mut file, at, limit).unwrap();
-            assert_eq!(window.start, at);
-            if window.bytes.is_empty() {
-                break;
-            }
-            at = window.end();
-            forwards.extend(window.bytes);
-        }
-        let (mut backwards, mut to) = (Vec::new(), None);
-        loop {
-            let window = backward(&mut file, to, limit).unwrap();
-            if window.bytes.is_empty() {
-                break;
-            }
-            assert!(window.end() <= to.unwrap_or(window.file_len));
-            to = Some(window.start);
-            backwards.splice(0..0, window.bytes);
-        }
-        (forwards, backwards)
+    fn lines(window: &Window, after: Position) -> Vec<(u64, u64, &str)> {
+        let lines = window.lines_after(after);
+        lines.map(|line| (line.start.get(), line.end.get(), std::str::from_utf8(line.bytes).unwrap())).collect()
     }
 
     #[test]
-    fn windows_hold_whole_lines() {
-        let mut file = file(b"one\ntwo\nthree\n");
-        let text = |window: Window| (window.start, String::from_utf8(window.bytes).unwrap());
-        assert_eq!(text(forward(&mut file, 0, 9).unwrap()), (0, "one\ntwo\n".into()));
-        assert_eq!(text(forward(&mut file, 8, 1).unwrap()), (8, "three\n".into()));
-        assert_eq!(text(forward(&mut file, 14, 9).unwrap()), (14, String::new()));
-        assert_eq!(text(forward(&mut file, 99, 9).unwrap()), (14, String::new()));
-        assert_eq!(text(backward(&mut file, None, 11).unwrap()), (4, "two\nthree\n".into()));
-        assert_eq!(text(backward(&mut file, None, 10).unwrap()), (4, "two\nthree\n".into()));
-        assert_eq!(text(backward(&mut file, None, 9).unwrap()), (8, "three\n".into()));
-        assert_eq!(text(backward(&mut file, Some(8), 1).unwrap()), (4, "two\n".into()));
-        assert_eq!(text(backward(&mut file, Some(0), 5).unwrap()), (0, String::new()));
-    }
-
-    #[test]
-    fn a_torn_tail_is_left_out_unless_it_is_a_record() {
-        let record = r#"{"type":"event_msg","payload":{}}"#;
-        for limit in [1, 5, 1000] {
-            for torn in 1..record.len() {
-                let bytes = format!("one\n{}", &record[..torn]);
-                assert_eq!(all(bytes.as_bytes(), limit), (b"one\n".to_vec(), b"one\n".to_vec()), "{limit} {torn}");
-            }
-            let bytes = format!("one\n{record}").into_bytes();
-            assert_eq!(all(&bytes, limit), (bytes.clone(), bytes));
-            assert_eq!(all(b"{\"ty", limit), (vec![], vec![]));
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn windows_make_up_the_file(lines in prop::collection::vec("[a-c]{0,9}", 0..9), torn in "x{0,12}", limit in 1usize..20) {
-            let whole: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            let (forwards, backwards) = all(format!("{whole}{torn}").as_bytes(), limit);
-            prop_assert_eq!(String::from_utf8(forwards).unwrap(), whole.clone());
-            prop_assert_eq!(String::from_utf8(backwards).unwrap(), whole);
-        }
+    fn a_record_lies_between_two_positions_whatever_they_count() {
+        let bytes = Window::of_bytes(10, 99, b"one\ntwo\nlast".to_vec());
+        assert_eq!(lines(&bytes, bytes.start()), [(10, 14, "one"), (14, 18, "two"), (18, 22, "last")]);
+        assert_eq!(lines(&bytes, Position::new(14)), [(14, 18, "two"), (18, 22, "last")]);
+        assert_eq!(lines(&bytes, bytes.end()), []);
+        let records = Window::of_records(5, 9, [&b"one"[..], b"two"].into_iter());
+        assert_eq!(lines(&records, records.start()), [(5, 6, "one"), (6, 7, "two")]);
+        assert_eq!(lines(&records, Position::new(6)), [(6, 7, "two")]);
+        assert_eq!((records.end().get(), records.thread_end().get()), (7, 9));
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use loomd_store::rollout::{Event, Line, Record, whole_lines};
-use loomd_store::{Batch, Durability, Error, Extent, FileStore, Store, ThreadId};
+use loomd_store::{Batch, Durability, Error, FileBacked, FileStore, Position, Store, ThreadId};
 
 mod support;
 use support::*;
@@ -37,7 +37,10 @@ fn role() {
             "write" => write_for_ever(&store, id, number).await,
             "turns" => take_turns(&store, id, number).await,
             "fill" => fill_the_disk(&store, id).await,
-            "place" => tell(&store.place(id, Timestamp::UNIX_EPOCH).display().to_string()),
+            "place" => {
+                let _reader = store.create(id, Timestamp::UNIX_EPOCH);
+                report(&store.path(id).unwrap().display().to_string());
+            }
             other => panic!("{other}"),
         }
     });
@@ -63,11 +66,11 @@ fn start(role: &str, home: &Path, id: ThreadId, number: u64, shell: Option<&str>
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap());
-    (child, told)
+    let reported = BufReader::new(child.stderr.take().unwrap());
+    (child, reported)
 }
 
-fn tell(text: &str) {
+fn report(text: &str) {
     std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
@@ -85,20 +88,21 @@ impl Dice {
 
 async fn write_for_ever(store: &FileStore, id: ThreadId, number: u64) {
     let mut dice = Dice(number + 1);
-    if store.find(id, None).await.is_err() {
-        store.place(id, Timestamp::now());
-    }
-    let lease = store.lease(id).await.unwrap();
-    if store.extent(id).await.is_err() {
+    let (reader, is_new) = match store.open(id).await {
+        Ok(reader) => (reader, false),
+        Err(_) => (store.create(id, Timestamp::now()), true),
+    };
+    let mut writer = reader.writer().await.unwrap();
+    if is_new {
         let meta = Record::SessionMeta(Box::new(meta(id, BASE)));
-        store.append(&lease, &batch(&[meta, user("hello")]), Durability::Flushed).await.unwrap();
+        writer.append(batch(&[meta, user("hello")]), Durability::Flushed).await.unwrap();
     }
     for count in 0.. {
         let size = if dice.roll(10) == 0 { 300_000 } else { 200 };
         let record = agent(&format!("{number}-{count} {}", "x".repeat(dice.roll(size) as usize)));
         let durability = if dice.roll(50) == 0 { Durability::Synced } else { Durability::Flushed };
-        store.append(&lease, &batch(&[record]), durability).await.unwrap();
-        tell(&format!("{number}-{count}"));
+        writer.append(batch(&[record]), durability).await.unwrap();
+        report(&format!("{number}-{count}"));
     }
 }
 
@@ -106,16 +110,17 @@ async fn write_for_ever(store: &FileStore, id: ThreadId, number: u64) {
 fn stored(home: &Path, id: ThreadId) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = store(home);
-    let (mut from, mut found) = (0, Vec::new());
+    let reader = runtime.block_on(store.open(id)).unwrap();
+    let (mut from, mut found) = (Position::START, Vec::new());
     loop {
-        let window = runtime.block_on(store.read(id, from, 1 << 20)).unwrap();
-        if window.bytes.is_empty() {
+        let window = runtime.block_on(reader.records_after(from, 1 << 20)).unwrap();
+        if window.is_empty() {
             return found;
         }
         from = window.end();
-        for (_, line) in whole_lines(&window.bytes) {
+        for line in window.lines() {
             if let Some(Record::EventMsg(Event::AgentMessage(message))) =
-                Line::parse(line).and_then(|line| line.decode())
+                Line::parse(line.bytes).and_then(|line| line.decode())
             {
                 found.push(message.message.split(' ').next().unwrap().to_owned());
             }
@@ -130,7 +135,7 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
     let mut acknowledged = 0;
     for _ in 0..20 {
         let id = ThreadId::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for number in 0..10 {
             let (mut child, mut lines) = start("write", home.path(), id, number, None);
             let mut first = String::new();
@@ -138,15 +143,18 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
             std::thread::sleep(Duration::from_micros(dice.roll(6000)));
             child.kill().unwrap();
             child.wait().unwrap();
-            told.push(first.trim().to_owned());
-            told.extend(lines.lines().map(|line| line.unwrap()));
-            assert!(told.iter().all(|line| line.contains('-') && line.len() < 20), "the writer failed: {told:?}");
+            reported.push(first.trim().to_owned());
+            reported.extend(lines.lines().map(|line| line.unwrap()));
+            assert!(
+                reported.iter().all(|line| line.contains('-') && line.len() < 20),
+                "the writer failed: {reported:?}"
+            );
         }
-        acknowledged += told.len();
+        acknowledged += reported.len();
         let found = stored(home.path(), id);
         let unique: HashSet<_> = found.iter().collect();
         assert_eq!(unique.len(), found.len(), "nothing is there twice");
-        for line in &told {
+        for line in &reported {
             assert!(unique.contains(line), "{line} of {id} was acknowledged and is gone");
         }
         // One record per kill may be torn; the next writer closes its line.
@@ -160,41 +168,41 @@ fn killing_the_writer_loses_nothing_that_was_acknowledged() {
 
 fn find(home: &Path, id: ThreadId) -> PathBuf {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store(home).find(id, None)).unwrap().path
+    runtime.block_on(store(home).find(id, None)).unwrap().path.unwrap()
 }
 
 const TURNS: u64 = 200;
 
 /// Adds one to the last number in the thread, `TURNS` times.
 async fn take_turns(store: &FileStore, id: ThreadId, number: u64) {
-    let mut known: Option<Extent> = None;
+    let reader = store.open(id).await.unwrap();
+    let mut known: Option<Position> = None;
     let mut foreign = 0;
     for _ in 0..TURNS {
         let started = Instant::now();
-        let lease = loop {
-            match store.lease(id).await {
-                Ok(lease) => break lease,
+        let mut writer = loop {
+            match reader.writer().await {
+                Ok(writer) => break writer,
                 Err(Error::Held { .. }) if started.elapsed() < Duration::from_secs(20) => {
                     std::thread::sleep(Duration::from_micros(200));
                 }
                 Err(error) => panic!("{error}"),
             }
         };
-        let window = store.read_back(id, None, 1).await.unwrap();
-        let last = window.lines().last().and_then(|(_, line)| Line::parse(line)?.decode());
+        let window = reader.records_before(None, 1).await.unwrap();
+        let last = window.lines().last().and_then(|line| Line::parse(line.bytes)?.decode());
         let count: u64 = match last {
             Some(Record::EventMsg(Event::AgentMessage(message))) => message.message.parse().unwrap(),
             _ => 0,
         };
-        let appended =
-            store.append(&lease, &batch(&[agent(&(count + 1).to_string())]), Durability::Flushed).await.unwrap();
-        foreign += u64::from(appended.foreign.is_some());
-        assert!(known.is_none_or(|known| known.len < appended.extent.len));
-        known = Some(appended.extent);
-        drop(lease);
+        let appended = writer.append(batch(&[agent(&(count + 1).to_string())]), Durability::Flushed).await.unwrap();
+        foreign += u64::from(known.is_some_and(|known| known != appended.start));
+        assert!(known.is_none_or(|known| known < appended.end));
+        known = Some(appended.end);
+        drop(writer);
         std::thread::sleep(Duration::from_micros(100));
     }
-    tell(&format!("{number} {foreign}"));
+    report(&format!("{number} {foreign}"));
 }
 
 #[test]
@@ -203,10 +211,10 @@ fn two_processes_take_turns_on_one_thread() {
     let (id, path) = thread(home.path(), "hello", BASE);
     write_thread(&path, &meta(id, BASE), &[user("hello")]);
     let writers = [1, 2].map(|number| start("turns", home.path(), id, number, None));
-    for (mut child, told) in writers {
-        let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-        assert!(child.wait().unwrap().success(), "{told:?}");
-        let (_, foreign) = told.last().unwrap().split_once(' ').unwrap();
+    for (mut child, reported) in writers {
+        let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+        assert!(child.wait().unwrap().success(), "{reported:?}");
+        let (_, foreign) = reported.last().unwrap().split_once(' ').unwrap();
         assert!(foreign.parse::<u64>().unwrap() > 0, "each saw the other's turns");
     }
     let counted: Vec<String> = (1..=2 * TURNS).map(|number| number.to_string()).collect();
@@ -214,17 +222,18 @@ fn two_processes_take_turns_on_one_thread() {
 }
 
 async fn fill_the_disk(store: &FileStore, id: ThreadId) {
-    let lease = store.lease(id).await.unwrap();
-    let mut last = store.extent(id).await.unwrap();
+    let reader = store.open(id).await.unwrap();
+    let mut writer = reader.writer().await.unwrap();
+    let mut last = reader.end().await.unwrap();
     let error = loop {
         let records: Vec<_> = (0..3).map(|_| agent(&"x".repeat(700))).collect();
-        match store.append(&lease, &records.iter().collect::<Batch>(), Durability::Flushed).await {
-            Ok(appended) => last = appended.extent,
+        match writer.append(records.iter().collect::<Batch>(), Durability::Flushed).await {
+            Ok(appended) => last = appended.end,
             Err(error) => break error,
         }
     };
-    assert_eq!(store.extent(id).await.unwrap(), last, "nothing half-written is left");
-    tell(&format!("{} {error}", last.len));
+    assert_eq!(reader.end().await.unwrap(), last, "nothing half-written is left");
+    report(&format!("{} {error}", last.to_bits()));
 }
 
 #[test]
@@ -234,10 +243,10 @@ fn a_full_disk_is_a_clear_error_and_leaves_whole_lines() {
     // The index must fit: it is made before the limit holds.
     find(home.path(), id);
     // A limit on the size of files stands in for a full disk: a write is cut short, then refused.
-    let (mut child, told) = start("fill", home.path(), id, 0, Some("trap '' 25; ulimit -f 200"));
-    let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-    assert!(child.wait().unwrap().success(), "{told:?}");
-    let (len, error) = told.last().unwrap().split_once(' ').unwrap();
+    let (mut child, reported) = start("fill", home.path(), id, 0, Some("trap '' 25; ulimit -f 200"));
+    let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+    assert!(child.wait().unwrap().success(), "{reported:?}");
+    let (len, error) = reported.last().unwrap().split_once(' ').unwrap();
     assert!(error.contains("File too large") && error.contains("rollout-"), "{error}");
     let file = fs::read(path).unwrap();
     assert_eq!(file.len().to_string(), len);
@@ -252,9 +261,9 @@ fn names_and_folders_hold_local_time() {
         ("EST5", "sessions/1969/12/31/rollout-1969-12-31T19-00-00"),
     ] {
         let id = ThreadId::new();
-        let (mut child, told) = start("place", home.path(), id, 0, Some(&format!("export TZ={zone}")));
-        let told: Vec<_> = told.lines().map(|line| line.unwrap()).collect();
-        assert!(child.wait().unwrap().success(), "{told:?}");
-        assert_eq!(told, [home.path().join(format!("{place}-{id}.jsonl")).display().to_string()]);
+        let (mut child, reported) = start("place", home.path(), id, 0, Some(&format!("export TZ={zone}")));
+        let reported: Vec<_> = reported.lines().map(|line| line.unwrap()).collect();
+        assert!(child.wait().unwrap().success(), "{reported:?}");
+        assert_eq!(reported, [home.path().join(format!("{place}-{id}.jsonl")).display().to_string()]);
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use loomd_store::{Error, FileStore, ListQuery, Store, ThreadId};
+use loomd_store::{Error, FileStore, ListQuery, Position, Store, ThreadId};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 mod support;
@@ -33,7 +33,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 fn previews(store: &FileStore) -> (Vec<String>, usize) {
     let page = block_on(store.list(ListQuery::new("mock"))).unwrap();
-    (page.threads.into_iter().filter_map(|thread| thread.preview).collect(), page.unread)
+    (page.threads.into_iter().filter_map(|thread| thread.preview).collect(), page.unreadable)
 }
 
 /// A home with a thread that is known and has no message, and its store.
@@ -61,7 +61,7 @@ fn a_rollout_that_cannot_be_read_once_is_listed_when_it_can() {
     limited(3, || {
         assert_eq!(previews(&store).0, Vec::<String>::new());
         let error = block_on(store.find(id, None)).unwrap_err();
-        assert!(matches!(&error, Error::Io { path: named, .. } if *named == path), "{error}");
+        assert!(matches!(&error, Error::Storage { place, .. } if *place == path.display().to_string()), "{error}");
         assert!(error.to_string().contains("Too many open files"), "{error}");
     });
     assert_eq!(previews(&store), (vec!["hello".to_owned()], 0));
@@ -70,7 +70,7 @@ fn a_rollout_that_cannot_be_read_once_is_listed_when_it_can() {
 }
 
 #[test]
-fn a_list_says_that_it_lacks_a_rollout_that_cannot_be_read() {
+fn a_list_counts_the_rollouts_that_cannot_be_read() {
     let _limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
     let home = tempfile::tempdir().unwrap();
     let (store, ..) = known_thread(home.path());
@@ -80,7 +80,7 @@ fn a_list_says_that_it_lacks_a_rollout_that_cannot_be_read() {
     std::os::unix::fs::symlink("/proc/self/mem", &path).unwrap();
     assert_eq!(previews(&store), (Vec::new(), 1));
     let error = block_on(store.find(id, None)).unwrap_err();
-    assert!(matches!(&error, Error::Io { path: named, .. } if *named == path), "{error}");
+    assert!(matches!(&error, Error::Storage { place, .. } if *place == path.display().to_string()), "{error}");
     let restarted = support::store(home.path());
     assert_eq!(previews(&restarted), (Vec::new(), 1), "also after a restart");
     std::fs::remove_file(&path).unwrap();
@@ -93,13 +93,14 @@ fn threads_are_read_and_written_with_the_reserve_when_all_other_descriptors_are_
     let _limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
     let home = tempfile::tempdir().unwrap();
     let (store, id, path) = known_thread(home.path());
-    let lease = block_on(store.lease(id)).unwrap();
+    let reader = block_on(store.open(id)).unwrap();
+    let mut writer = block_on(reader.writer()).unwrap();
     let taken: Vec<_> = limited(64, || std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect());
     limited(64, || {
         std::fs::File::open("/dev/null").unwrap_err();
-        block_on(store.append(&lease, &batch(&[user("hello")]), Default::default())).unwrap();
+        block_on(writer.append(batch(&[user("hello")]), Default::default())).unwrap();
         assert_eq!(previews(&store), (vec!["hello".to_owned()], 0));
-        assert!(block_on(store.read(id, 0, 100)).unwrap().bytes.len() > 10);
+        assert!(block_on(reader.records_after(Position::START, 100)).unwrap().bytes().len() > 10);
     });
     drop((taken, path));
 }

@@ -1,4 +1,4 @@
-//! Lists: what the index answers is what a look at every file would say, whatever happens to the files.
+//! Lists: the index answers as a look at every file would, whatever happens to the files.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
 
@@ -55,7 +55,7 @@ async fn a_thread_is_listed_as_soon_as_it_has_its_first_message() {
 }
 
 #[tokio::test]
-async fn a_thread_that_another_program_goes_on_with_rises() {
+async fn a_thread_that_another_program_extends_moves_to_the_top() {
     let home = tempfile::tempdir().unwrap();
     let store = store(home.path());
     let (old, path) = thread(home.path(), "old", BASE);
@@ -92,7 +92,7 @@ async fn threads_that_change_between_pages_do_not_shift_the_others() {
             Some(next) => query.after = Some(next),
             None => break,
         }
-        // Between any two pages somebody goes on with one that was shown and one that was not.
+        // Between any two pages another program extends one thread that was shown and one that was not.
         for at in [39 - found.len() as i64 + 5, 39 - found.len() as i64 - 5] {
             append_raw(&threads[at as usize].1, b"{}\n");
         }
@@ -153,7 +153,7 @@ async fn a_page_is_the_newest_threads_whatever_time_zone_their_names_are_in() {
 }
 
 #[tokio::test]
-async fn foreign_files_and_folders_are_left_alone() {
+async fn files_and_folders_that_are_no_rollouts_are_not_listed() {
     let home = tempfile::tempdir().unwrap();
     let (_, path) = thread(home.path(), "ok", BASE);
     let day = path.parent().unwrap();
@@ -427,7 +427,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn lists_are_what_a_look_at_every_file_would_say(
+    fn lists_equal_a_look_at_every_file(
         threads in prop::collection::vec(fixture(), 0..30),
         queries in prop::collection::vec(query(), 1..6),
         more in prop::collection::vec(fixture(), 0..4),

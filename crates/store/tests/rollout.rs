@@ -154,7 +154,7 @@ fn a_copy_keeps_what_it_does_not_know() {
 }
 
 #[test]
-fn unreadable_lines_are_nothing() {
+fn an_unreadable_line_parses_as_none() {
     let good = br#"{"type":"event_msg","payload":{"type":"context_compacted"}}"#;
     let lines: [&[u8]; 8] = [b"", b"  ", b"not json", b"[]", b"{\"timestamp\":\"2025", b"\xff\xfe", b"{}", b"null"];
     for line in lines {
@@ -308,7 +308,7 @@ fn record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(records in prop::collection::vec(record(), 1..8)) {
+    fn written_records_are_read_back(records in prop::collection::vec(record(), 1..8)) {
         let mut file = Vec::new();
         for record in &records {
             prop_assert!(write_line(&mut file, TIME, record).unwrap());
@@ -318,12 +318,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn parsing_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         fuzz::run(&bytes);
     }
 
     #[test]
-    fn no_json_does_harm(kind in "[a-z_]{0,16}", tag in "[a-z_]{0,16}", rest in "(,\"[a-z_]{1,12}\":(null|1|\"x\"|\\[\\]|\\{\\})){0,4}") {
+    fn decoding_any_json_does_not_panic(kind in "[a-z_]{0,16}", tag in "[a-z_]{0,16}", rest in "(,\"[a-z_]{1,12}\":(null|1|\"x\"|\\[\\]|\\{\\})){0,4}") {
         fuzz::run(format!(r#"{{"type":"{kind}","payload":{{"type":"{tag}"{rest}}}}}"#).as_bytes());
         fuzz::run(format!(r#"{{"type":"event_msg","payload":{{"type":"{tag}"{rest}}}}}"#).as_bytes());
     }

@@ -1,18 +1,18 @@
-//! What a process wrote to a pipe, kept for assertions and for the words of a failing test.
+//! [`CapturedOutput`]: what a process wrote to a pipe, for assertions and panic messages.
 
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::TIMEOUT;
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
-/// Only this much of the end is kept, so that a chatty server cannot fill the test's memory.
+/// Only the end is kept, so that a verbose server cannot fill the test's memory.
 const MAX_KEPT: usize = 4 << 20;
 
-/// The output of a process so far. Clones share it, and it stays readable when the process is gone.
+/// The output of a process so far. Clones share it, and it stays readable after the process has exited.
 #[derive(Clone)]
-pub struct Captured(Arc<Watched<Output>>);
+pub struct CapturedOutput(Arc<WatchedValue<Output>>);
 
 #[derive(Default)]
 struct Output {
@@ -20,11 +20,11 @@ struct Output {
     ended: bool,
 }
 
-impl Captured {
-    /// Reads until the pipe ends. The task ends with the pipe, not with this handle: a process whose
-    /// pipe nobody reads would block.
+impl CapturedOutput {
+    /// Reads until the pipe ends. The task ends with the pipe, not with this handle: a process whose pipe is not read
+    /// would block.
     pub(crate) fn of(mut pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        let output = Arc::new(Watched::<Output>::default());
+        let output = Arc::new(WatchedValue::<Output>::default());
         let kept = Arc::clone(&output);
         tokio::spawn(async move {
             let mut chunk = vec![0; 16 << 10];
@@ -36,12 +36,12 @@ impl Captured {
         Self(output)
     }
 
-    /// All that was written so far.
+    /// The output so far.
     pub fn text(&self) -> String {
         self.0.read(Output::text)
     }
 
-    /// All that was ever written: waits until every process that could write more is gone.
+    /// The whole output: waits until no process holds the pipe.
     pub async fn to_end(&self) -> String {
         let ended = self.0.until(|output| output.ended.then(|| output.text()));
         let Ok(text) = tokio::time::timeout(TIMEOUT, ended).await else {
@@ -50,7 +50,7 @@ impl Captured {
         text
     }
 
-    /// The first thing that `look` finds in the text, or `None` when the output ends without it.
+    /// The first match of `look` in the text, or `None` if the output ends without one.
     pub(crate) async fn find<R>(&self, look: impl Fn(&str) -> Option<R>) -> Option<R> {
         self.0
             .until(|output| match look(&output.text()) {

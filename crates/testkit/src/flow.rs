@@ -1,4 +1,4 @@
-//! The flows that most tests begin with: the handshake, a thread, a turn.
+//! Common flows: the handshake, a thread, a turn.
 
 use loomd_protocol::{
     ClientInfo, INITIALIZED, InitializeCapabilities, InitializeParams, InitializeResponse, ItemCompletedNotification,
@@ -10,7 +10,7 @@ use crate::Peer;
 use crate::peer::decode;
 
 impl Peer {
-    /// The whole handshake, with the experimental methods allowed.
+    /// The whole handshake, with the capability for experimental methods.
     pub async fn initialize(&self) -> InitializeResponse {
         self.initialize_with(InitializeCapabilities { experimental_api: true, opt_out_notification_methods: None })
             .await
@@ -36,7 +36,7 @@ impl Peer {
         self.call::<call::TurnStart>(params).await.expect("turn/start must succeed").turn
     }
 
-    /// The turn that ends next on this thread.
+    /// Waits for the next `turn/completed` of this thread.
     pub async fn turn_completed(&self, thread_id: &str) -> Turn {
         let params = self.notification_where("turn/completed", |params| params["threadId"] == thread_id).await;
         decode::<TurnCompletedNotification>("turn/completed", params).turn
@@ -48,7 +48,7 @@ impl Peer {
         self.turn_completed(thread_id).await
     }
 
-    /// Every item of this thread that was completed so far, in order.
+    /// Every completed item of this thread so far, in order.
     pub fn completed_items(&self, thread_id: &str) -> Vec<ThreadItem> {
         self.notifications("item/completed")
             .into_iter()

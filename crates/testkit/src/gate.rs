@@ -1,21 +1,21 @@
-//! A gate: something waits at it until the test opens it, once and for all.
+//! [`Gate`]: blocks tasks until the test opens it, once.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
 #[derive(Clone)]
-pub struct Gate(Arc<Watched<bool>>);
+pub struct Gate(Arc<WatchedValue<bool>>);
 
 impl Gate {
     /// A closed gate.
-    #[allow(clippy::new_without_default, reason = "a default gate would not say whether it is open")]
+    #[allow(clippy::new_without_default, reason = "a default gate would leave open whether it is closed")]
     pub fn new() -> Self {
-        Self(Arc::new(Watched::new(false)))
+        Self(Arc::new(WatchedValue::new(false)))
     }
 
-    /// Lets everyone through, now and later.
+    /// Lets all tasks through, now and later.
     pub fn open(&self) {
         self.0.update(|open| *open = true);
     }

@@ -1,4 +1,4 @@
-//! A fresh home for a server, gone when the test ends: configuration, a private user home, a work folder.
+//! [`Home`]: temporary folders for a server: its home with configuration, a user home, and a working directory.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ pub struct Home {
 impl Home {
     /// A home without a configuration.
     pub fn empty() -> Self {
-        let dir = TempDir::with_prefix("loomd-").expect("a temporary folder can be made");
+        let dir = TempDir::with_prefix("loomd-").expect("a temporary folder can be created");
         let root = dir.path().canonicalize().expect("a new folder has a real path");
         let home = Self { root, _dir: dir };
         for folder in [home.path(), home.user(), home.work()] {
-            std::fs::create_dir(&folder).expect("a folder can be made in a new folder");
+            std::fs::create_dir(&folder).expect("a folder can be created in a new folder");
         }
         home
     }
 
-    /// A home whose configuration makes this model the only one: no retries, no approvals, read-only sandbox.
+    /// A home whose only model is this one: no retries, no approvals, read-only sandbox.
     pub fn new(model: &ScriptedModel) -> Self {
         Self::empty().with(&format!(
             r#"
@@ -44,7 +44,7 @@ impl Home {
         ))
     }
 
-    /// Lays this TOML over the configuration: what it names is replaced, the rest stays.
+    /// Merges this TOML into the configuration: its values replace existing ones.
     pub fn with(self, toml: &str) -> Self {
         let path = self.path().join("config.toml");
         let mut config = match std::fs::read_to_string(&path) {
@@ -56,10 +56,10 @@ impl Home {
         self
     }
 
-    /// Writes a file below [`path`](Self::path), with the folders above it.
+    /// Writes a file below [`path`](Self::path), and creates its folders.
     pub fn write(&self, file: &str, text: &str) -> PathBuf {
         let path = self.path().join(file);
-        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder can be made");
+        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder can be created");
         std::fs::write(&path, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         path
     }
@@ -69,17 +69,17 @@ impl Home {
         self.root.join("home")
     }
 
-    /// The user's home, `HOME`: commands in a login shell must not meet the profile of whoever runs the test.
+    /// The user's home, `HOME`: login shells must not read the profile of the user who runs the test.
     pub fn user(&self) -> PathBuf {
         self.root.join("user")
     }
 
-    /// An empty folder to work in, where the server is started.
+    /// An empty folder, the server's working directory.
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
     }
 
-    /// Where [`Launch::unix`](crate::Launch::unix) puts the socket.
+    /// The path of the socket of [`Launch::unix`](crate::Launch::unix).
     pub(crate) fn socket(&self) -> PathBuf {
         self.root.join("socket")
     }

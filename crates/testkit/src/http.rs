@@ -1,29 +1,28 @@
-//! As much of HTTP/1.1 as tests need, by hand, because they have to see and to break single bytes.
+//! A minimal HTTP/1.1, because tests have to see and break single bytes.
 //!
-//! Reads the heads and bodies of requests and responses; the scripted model and the health checks of a
-//! listener share it.
+//! Reads heads and bodies of requests and responses, for the scripted model and for requests to a listener.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// A head is a request line and headers; nobody sends this much.
+/// Largest head: a request line and headers.
 const MAX_HEAD: u64 = 64 << 10;
-/// A model call with images is some megabytes.
+/// Largest body: a model call with images has some megabytes.
 const MAX_BODY: usize = 64 << 20;
 
-/// Headers as they came: in order, names in the sender's spelling.
+/// Headers in the order and spelling of the sender.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// The first header with this name, whatever its case.
+    /// The first header with this name, ignoring case.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// An answer to a plain HTTP request.
+/// The response to a plain HTTP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpReply {
     pub status: u16,
@@ -45,7 +44,7 @@ pub(crate) struct Head {
     pub(crate) headers: Headers,
 }
 
-/// One request without a body, on a connection of its own.
+/// Sends a request without a body, on a connection of its own.
 pub(crate) async fn get(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     method: &str,
@@ -64,7 +63,8 @@ pub(crate) async fn get(
 }
 
 pub(crate) async fn read_reply(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<HttpReply> {
-    let Head { line, headers } = read_head(reader).await?.ok_or_else(|| bad("no answer, the connection was closed"))?;
+    let Head { line, headers } =
+        read_head(reader).await?.ok_or_else(|| bad("no response, the connection was closed"))?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| bad(&format!("not a status line: {line}")))?;
     let mut body = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) async fn read_reply(reader: &mut (impl AsyncBufRead + Unpin)) -> io::
     Ok(HttpReply { status, headers, body })
 }
 
-/// `None` when the connection ends instead of saying anything.
+/// `None` if the connection ends before the first byte.
 pub(crate) async fn read_head(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Head>> {
     let mut reader = reader.take(MAX_HEAD);
     let Some(line) = read_line(&mut reader).await? else { return Ok(None) };
@@ -94,7 +94,7 @@ pub(crate) async fn read_head(reader: &mut (impl AsyncBufRead + Unpin)) -> io::R
     }
 }
 
-/// `None` when the headers give the body no size.
+/// `None` if the headers have no size of the body.
 pub(crate) async fn read_body(
     reader: &mut (impl AsyncBufRead + Unpin),
     headers: &Headers,
@@ -115,7 +115,7 @@ async fn read_chunks(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec
         let size = line.split(';').next().unwrap_or_default().trim();
         let size = usize::from_str_radix(size, 16).map_err(|_| bad(&format!("not a chunk size: {line}")))?;
         append(reader, &mut body, size).await?;
-        // After the last chunk come trailers, which nobody sends here, and the same empty line.
+        // After the last chunk come trailers, which are not used here, and an empty line.
         let end = read_line(&mut reader.take(MAX_HEAD)).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if !end.is_empty() {
             return Err(bad("a chunk is longer than its size"));

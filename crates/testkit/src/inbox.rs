@@ -1,25 +1,25 @@
-//! Everything that a server sent on one connection, in order, and the one way to wait for a part of it.
+//! [`Inbox`]: every message of a server on one connection, in order, and waiting for one of them.
 //!
-//! A message can be taken once, so that two waits for the same method give two messages. Transports
-//! put messages in; what they mean is up to [`Peer`](crate::Peer).
+//! A message can be taken once, so that two waits for the same method give two messages. Transports add messages;
+//! [`Peer`](crate::Peer) interprets them.
 
 use std::fmt::Write;
 
 use loomd_protocol::{Incoming, JsonValue};
 
-use crate::watched::Watched;
-use crate::{Captured, TIMEOUT};
+use crate::watched_value::WatchedValue;
+use crate::{CapturedOutput, TIMEOUT};
 
-/// A failing wait names this many messages, the latest ones.
+/// Number of messages in the panic of a failed wait, the latest ones.
 const MAX_NAMED: usize = 60;
 
 pub(crate) struct Inbox {
-    seen: Watched<Seen>,
-    stderr: Option<Captured>,
+    state: WatchedValue<InboxState>,
+    stderr: Option<CapturedOutput>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct InboxState {
     forgotten: usize,
     messages: Vec<Entry>,
     end: Option<End>,
@@ -38,42 +38,42 @@ enum End {
 
 impl Inbox {
     /// `stderr` is quoted when a wait fails.
-    pub(crate) fn new(stderr: Option<Captured>) -> Self {
-        Self { seen: Watched::default(), stderr }
+    pub(crate) fn new(stderr: Option<CapturedOutput>) -> Self {
+        Self { state: WatchedValue::default(), stderr }
     }
 
-    /// Takes in one message. The first thing that is no message ends the inbox, and every later wait says so.
+    /// Adds one message. The first invalid one ends the inbox, and every later wait panics with it.
     pub(crate) fn receive(&self, bytes: &[u8]) {
         let message = Incoming::parse(bytes)
             .map_err(|error| error.to_string())
             .and_then(|_| serde_json::from_slice::<JsonValue>(bytes).map_err(|error| error.to_string()));
         match message {
-            Ok(message) => self.seen.update(|seen| seen.messages.push(Entry { message, taken: false })),
-            Err(reason) => self.spoil(format!("{reason}: {}", String::from_utf8_lossy(bytes))),
+            Ok(message) => self.state.update(|state| state.messages.push(Entry { message, taken: false })),
+            Err(reason) => self.fail(format!("{reason}: {}", String::from_utf8_lossy(bytes))),
         }
     }
 
-    pub(crate) fn spoil(&self, reason: String) {
-        self.seen.update(|seen| seen.end.get_or_insert(End::Broken(reason)).clone());
+    pub(crate) fn fail(&self, reason: String) {
+        self.state.update(|state| state.end.get_or_insert(End::Broken(reason)).clone());
     }
 
     pub(crate) fn close(&self) {
-        self.seen.update(|seen| seen.end.get_or_insert(End::Closed).clone());
+        self.state.update(|state| state.end.get_or_insert(End::Closed).clone());
     }
 
-    /// The first message, past or future, that matches and that nobody has taken.
+    /// The first message, past or future, that matches and was not taken yet.
     pub(crate) async fn take(&self, what: &str, matches: impl Fn(&JsonValue) -> bool) -> JsonValue {
         let mut next = 0;
-        let found = self.seen.until(|seen| {
-            next = next.max(seen.forgotten);
-            while let Some(entry) = seen.messages.get_mut(next - seen.forgotten) {
+        let found = self.state.until(|state| {
+            next = next.max(state.forgotten);
+            while let Some(entry) = state.messages.get_mut(next - state.forgotten) {
                 next += 1;
                 if !entry.taken && matches(&entry.message) {
                     entry.taken = true;
                     return Some(Ok(entry.message.clone()));
                 }
             }
-            seen.end.clone().map(Err)
+            state.end.clone().map(Err)
         });
         match tokio::time::timeout(TIMEOUT, found).await {
             Ok(Ok(message)) => message,
@@ -85,7 +85,7 @@ impl Inbox {
 
     /// Waits for the end of the connection.
     pub(crate) async fn closed(&self) {
-        let end = self.seen.until(|seen| seen.end.clone());
+        let end = self.state.until(|state| state.end.clone());
         match tokio::time::timeout(TIMEOUT, end).await {
             Ok(End::Closed) => {}
             Ok(End::Broken(reason)) => panic!("expected the end, got no message: {reason}{}", self.context()),
@@ -94,17 +94,17 @@ impl Inbox {
     }
 
     pub(crate) fn messages(&self) -> Vec<JsonValue> {
-        self.seen.read(|seen| seen.messages.iter().map(|entry| entry.message.clone()).collect())
+        self.state.read(|state| state.messages.iter().map(|entry| entry.message.clone()).collect())
     }
 
-    pub(crate) fn forget(&self) {
-        self.seen.update(|seen| {
-            seen.forgotten += seen.messages.len();
-            seen.messages.clear();
+    pub(crate) fn clear(&self) {
+        self.state.update(|state| {
+            state.forgotten += state.messages.len();
+            state.messages.clear();
         });
     }
 
-    /// What a failing wait adds to its first sentence.
+    /// What a failed wait adds to its panic.
     pub(crate) fn context(&self) -> String {
         let messages = self.messages();
         let named: Vec<String> = messages.iter().skip(messages.len().saturating_sub(MAX_NAMED)).map(name).collect();

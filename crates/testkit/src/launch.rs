@@ -1,4 +1,4 @@
-//! How the program under test is started: on which home, with which arguments and environment.
+//! [`Launch`]: starts the program under test with a home, arguments and environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::{Home, Server, WsServer};
 
-/// Variables of whoever runs the test that would change what the server does.
+/// Environment variables of the test that would change the behaviour of the server.
 const REMOVED: &[&str] = &[
     "ALL_PROXY",
     "CODEX_API_KEY",
@@ -51,13 +51,13 @@ impl Launch {
         self
     }
 
-    /// Starts in this folder instead of [`Home::work`].
+    /// Sets the working directory, in place of [`Home::work`].
     pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
         self.cwd = Some(folder.into());
         self
     }
 
-    /// Starts a server that is driven over stdio.
+    /// Starts a server on stdio.
     pub fn stdio(&self, home: &Home) -> Server {
         Server::spawn(self.command(home))
     }
@@ -72,7 +72,7 @@ impl Launch {
         self.listen(home, &format!("unix://{}", home.socket().display())).await
     }
 
-    /// Starts a server with `--listen url` and waits until it does listen.
+    /// Starts a server with `--listen url` and waits until it listens.
     pub async fn listen(&self, home: &Home, url: &str) -> WsServer {
         let mut command = self.command(home);
         command.args(["--listen", url]);
@@ -81,7 +81,7 @@ impl Launch {
 
     fn command(&self, home: &Home) -> Command {
         let program = &self.program;
-        // A bare name is looked up by the system.
+        // A bare name is looked up in `PATH`.
         assert!(
             program.components().count() == 1 || program.exists(),
             "the program under test does not exist: {program:?}"

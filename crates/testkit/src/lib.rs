@@ -1,9 +1,8 @@
-//! What tests of a server need: a way to start and drive one, and a model for it to talk to.
+//! Starts and drives servers in tests, with a scripted model provider.
 //!
-//! [`Launch`] starts the program under test on a [`Home`] of its own and gives a [`Server`] (stdio) or a
-//! [`WsServer`]; both are driven through a [`Peer`]. [`ScriptedModel`] is the provider that the home's
-//! configuration points at. Nothing here ships, everything panics with what it expected, and every wait
-//! ends after [`TIMEOUT`].
+//! [`Launch`] starts the program under test on a [`Home`] of its own and returns a [`Server`] (stdio) or a
+//! [`WsServer`]; both are driven through a [`Peer`]. [`ScriptedModel`] is the provider in the home's configuration.
+//! For tests only: failures panic with what was expected, and every wait ends after [`TIMEOUT`].
 //!
 //! ```no_run
 //! # async fn example() {
@@ -29,7 +28,7 @@ mod http;
 mod inbox;
 mod launch;
 pub mod model;
-mod outlet;
+mod outgoing;
 mod peer;
 mod process;
 mod reference;
@@ -38,12 +37,12 @@ pub mod soak;
 mod stdio;
 mod task;
 mod tls;
-mod watched;
+mod watched_value;
 mod ws;
 
 use std::time::Duration;
 
-pub use capture::Captured;
+pub use capture::CapturedOutput;
 pub use gate::Gate;
 pub use home::Home;
 pub use http::{Headers, HttpReply};
@@ -56,5 +55,5 @@ pub use stdio::Server;
 pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
-/// How long anything is waited for before the test fails.
+/// How long a test waits for anything before it fails.
 pub const TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,7 +1,7 @@
-//! One connection to a server, seen from the client: requests, notifications, and the server's own requests.
+//! [`Peer`]: the client's side of a connection: requests, notifications, and server requests.
 //!
-//! The transport does not matter here; stdio and websockets both feed a [`Peer`]. Waits find messages that
-//! came earlier as well as later ones, and each message is given out once.
+//! Independent of the transport. Waits match earlier messages as well as later ones, and each message is returned
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,24 +15,24 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::Mutex;
 
 use crate::inbox::Inbox;
-use crate::outlet::Outlet;
+use crate::outgoing::Outgoing;
 use crate::task::Task;
 use crate::ws::Frame;
-use crate::{Captured, TIMEOUT};
+use crate::{CapturedOutput, TIMEOUT};
 
-/// A connection. Clones share it; it is cut when the last one is dropped.
+/// A connection. Clones share it; it is closed when the last one is dropped.
 #[derive(Clone)]
 pub struct Peer(Arc<Inner>);
 
 struct Inner {
     inbox: Arc<Inbox>,
-    outlet: Mutex<Outlet>,
+    outgoing: Mutex<Outgoing>,
     next_id: AtomicI64,
     _reader: Task,
 }
 
 impl Peer {
-    /// A connection that speaks in lines.
+    /// A connection of lines.
     pub fn over_lines(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -43,29 +43,29 @@ impl Peer {
     pub(crate) fn of_process(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        stderr: Option<Captured>,
+        stderr: Option<CapturedOutput>,
     ) -> Self {
-        Self::new(Outlet::Lines(Box::new(writer)), stderr, |inbox| read_lines(reader, inbox))
+        Self::new(Outgoing::Lines(Box::new(writer)), stderr, |inbox| read_lines(reader, inbox))
     }
 
     /// `read` fills the inbox until the connection ends.
-    pub(crate) fn new<R>(outlet: Outlet, stderr: Option<Captured>, read: impl FnOnce(Arc<Inbox>) -> R) -> Self
+    pub(crate) fn new<R>(outgoing: Outgoing, stderr: Option<CapturedOutput>, read: impl FnOnce(Arc<Inbox>) -> R) -> Self
     where
         R: Future<Output = ()> + Send + 'static,
     {
         let inbox = Arc::new(Inbox::new(stderr));
         let reader = Task::spawn(read(Arc::clone(&inbox)));
-        Self(Arc::new(Inner { inbox, outlet: Mutex::new(outlet), next_id: AtomicI64::new(0), _reader: reader }))
+        Self(Arc::new(Inner { inbox, outgoing: Mutex::new(outgoing), next_id: AtomicI64::new(0), _reader: reader }))
     }
 
-    /// Calls a method and decodes its result.
+    /// Sends a request and decodes its result.
     pub async fn call<C: Call>(&self, params: C::Params) -> Result<C::Result, RpcError> {
         let id = self.next_id();
         self.send_message(encode_request(&id, C::METHOD, &params)).await;
         self.answer(&id, C::METHOD).await.map(|result| decode(C::METHOD, result))
     }
 
-    /// Calls a method with any params.
+    /// Sends a request with any params.
     pub async fn request(&self, method: &str, params: JsonValue) -> Result<JsonValue, RpcError> {
         let id = self.send_request(method, params).await;
         self.answer(&id, method).await
@@ -78,7 +78,7 @@ impl Peer {
         id
     }
 
-    /// The answer to a request.
+    /// Waits for the response to a request.
     pub async fn response(&self, id: &RequestId) -> Result<JsonValue, RpcError> {
         self.answer(id, "a request").await
     }
@@ -88,12 +88,12 @@ impl Peer {
         self.send_message(encode_notification(method, params.as_ref())).await;
     }
 
-    /// Params of the next notification with this method.
+    /// Waits for the next notification with this method, and returns its params.
     pub async fn notification(&self, method: &str) -> JsonValue {
         self.notification_where(method, |_| true).await
     }
 
-    /// Params of the next notification with this method and such params. Others stay for later waits.
+    /// Like [`notification`](Self::notification), for params that match. Others stay for later waits.
     pub async fn notification_where(&self, method: &str, wanted: impl Fn(&JsonValue) -> bool) -> JsonValue {
         let mut message = self
             .0
@@ -114,7 +114,7 @@ impl Peer {
             .collect()
     }
 
-    /// Id and params of the next request that the server makes with this method.
+    /// Waits for the next server request with this method, and returns its id and params.
     pub async fn server_request(&self, method: &str) -> (RequestId, JsonValue) {
         let mut message = self
             .0
@@ -126,12 +126,12 @@ impl Peer {
         (decode("a server request's id", message["id"].take()), message["params"].take())
     }
 
-    /// Answers a request of the server.
+    /// Responds to a server request.
     pub async fn respond(&self, id: &RequestId, result: impl Serialize) {
         self.send_message(encode_response(id, &result)).await;
     }
 
-    /// Answers a request of the server with an error.
+    /// Responds to a server request with an error.
     pub async fn respond_error(&self, id: &RequestId, error: RpcError) {
         self.send_message(Ok(encode_error(id, &error))).await;
     }
@@ -141,26 +141,26 @@ impl Peer {
         self.send_message(serde_json::to_vec(message)).await;
     }
 
-    /// Sends bytes as they are: no newline is added to a line; on a websocket they are one text frame.
+    /// Sends bytes unchanged: no newline is added to a line; on a websocket they are one text frame.
     pub async fn send_raw(&self, bytes: impl Into<Vec<u8>>) {
         let bytes = bytes.into();
-        self.write(async |outlet| outlet.raw(bytes).await).await;
+        self.write(async |outgoing| outgoing.raw(bytes).await).await;
     }
 
     pub(crate) async fn send_frame(&self, frame: Frame) {
-        self.write(async |outlet| outlet.frame(frame).await).await;
+        self.write(async |outgoing| outgoing.frame(frame).await).await;
     }
 
-    /// Ends the server's input. What it still has to say can be read.
+    /// Ends the server's input. Its further messages can be read.
     pub async fn close(&self) {
-        self.write(async |outlet| {
-            outlet.close().await;
+        self.write(async |outgoing| {
+            outgoing.close().await;
             Ok(())
         })
         .await;
     }
 
-    /// Waits until the server has ended the connection.
+    /// Waits until the server has closed the connection.
     pub async fn closed(&self) {
         self.0.inbox.closed().await;
     }
@@ -170,14 +170,14 @@ impl Peer {
         self.0.inbox.messages()
     }
 
-    /// Methods of all that the server said on its own account, in order.
+    /// Methods of all notifications and server requests, in order.
     pub fn methods(&self) -> Vec<String> {
         self.messages().iter().filter_map(|message| message["method"].as_str().map(str::to_owned)).collect()
     }
 
-    /// Drops every message so far, for runs that are too long to keep everything.
-    pub fn forget(&self) {
-        self.0.inbox.forget();
+    /// Drops every message so far, for long runs.
+    pub fn clear(&self) {
+        self.0.inbox.clear();
     }
 
     fn next_id(&self) -> RequestId {
@@ -201,12 +201,12 @@ impl Peer {
 
     async fn send_message(&self, message: serde_json::Result<Vec<u8>>) {
         let message = message.expect("a message must be JSON");
-        self.write(async |outlet| outlet.message(message).await).await;
+        self.write(async |outgoing| outgoing.message(message).await).await;
     }
 
-    /// A server that is gone does not fail the send: whoever waits for what it should say is told.
-    async fn write(&self, write: impl AsyncFnOnce(&mut Outlet) -> std::io::Result<()>) {
-        let sent = async { write(&mut *self.0.outlet.lock().await).await };
+    /// A closed connection does not fail the send; the wait for a response does.
+    async fn write(&self, write: impl AsyncFnOnce(&mut Outgoing) -> std::io::Result<()>) {
+        let sent = async { write(&mut *self.0.outgoing.lock().await).await };
         if tokio::time::timeout(TIMEOUT, sent).await.is_err() {
             panic!("the server did not read its input for {TIMEOUT:?}{}", self.0.inbox.context());
         }

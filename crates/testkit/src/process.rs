@@ -1,25 +1,25 @@
-//! The process of the program under test. It is killed when the test lets go of it.
+//! [`Process`]: the process of the program under test, killed when dropped.
 
 use std::process::ExitStatus;
 
 pub use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
-use crate::{Captured, TIMEOUT};
+use crate::{CapturedOutput, TIMEOUT};
 
 pub struct Process {
     child: Child,
-    stderr: Captured,
+    stderr: CapturedOutput,
 }
 
 impl Process {
-    /// Starts it with stderr captured; the other pipes are as the command says.
+    /// Spawns it with stderr captured; the other pipes are as in the command.
     pub(crate) fn spawn(mut command: Command) -> Self {
         command.stderr(std::process::Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("cannot start the program under test, {:?}: {error}", command.as_std().get_program())
         });
-        let stderr = Captured::of(child.stderr.take().expect("stderr is piped"));
+        let stderr = CapturedOutput::of(child.stderr.take().expect("stderr is piped"));
         Self { child, stderr }
     }
 
@@ -27,7 +27,7 @@ impl Process {
         &mut self.child
     }
 
-    /// Panics once the process has been waited for: its id may be someone else's by then.
+    /// Panics once the process has been waited for, as its id may be reused then.
     pub fn pid(&self) -> u32 {
         self.child.id().expect("the process has exited and has no id any more")
     }
@@ -38,7 +38,7 @@ impl Process {
             .unwrap_or_else(|error| panic!("cannot send {signal:?} to the server: {error}"));
     }
 
-    /// Waits for the end of the process. May be cancelled and called again.
+    /// Waits for the exit of the process. Cancel-safe.
     pub async fn wait_exit(&mut self) -> ExitStatus {
         match tokio::time::timeout(TIMEOUT, self.child.wait()).await {
             Ok(status) => status.expect("a child can be waited for"),
@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    pub fn stderr(&self) -> &Captured {
+    pub fn stderr(&self) -> &CapturedOutput {
         &self.stderr
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// How far down in the installed package the program lies, at most.
+/// Largest depth of the program in the installed package.
 const DEPTH: usize = 8;
 
-/// The program that `LOOMD_REFERENCE` names, or the one that `cargo xtask bench` has installed in the folder of the build
-/// whose `CARGO_TARGET_TMPDIR` this is. Without one there is nothing to compare with, and a line says so.
+/// The program in `LOOMD_REFERENCE`, or the one that `cargo xtask bench` has installed in the build folder of this
+/// `CARGO_TARGET_TMPDIR`. `None`, with a line on stderr, if there is none.
 pub fn reference(target_tmpdir: &str) -> Option<PathBuf> {
     let named = std::env::var_os("LOOMD_REFERENCE").map(PathBuf::from);
     let found = named.or_else(|| find(&Path::new(target_tmpdir).parent()?.join("reference"), DEPTH));

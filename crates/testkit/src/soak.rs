@@ -1,11 +1,11 @@
-//! What a process holds: descriptors, threads, memory. For tests that look for leaks.
+//! Resources of a process: descriptors, threads, memory. For tests of leaks.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::TIMEOUT;
 
-/// Bytes of memory: resident, and resident with shared pages divided among those who share them.
+/// Bytes of memory: resident, and with shared pages divided by the number of processes that share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub rss: u64,
@@ -20,7 +20,7 @@ pub fn threads(pid: u32) -> usize {
     entries(pid, "task")
 }
 
-/// Walks the page tables of the process, which takes a while when it is large.
+/// Walks the page tables of the process, which takes a while for a large one.
 pub fn memory(pid: u32) -> Memory {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
@@ -33,7 +33,7 @@ pub fn memory(pid: u32) -> Memory {
     Memory { rss: bytes("Rss:"), pss: bytes("Pss:") }
 }
 
-/// Waits until a measure has come down to `limit`: a server may let go of things after it has answered.
+/// Waits until a measure is at most `limit`: a server may release resources after it has responded.
 pub async fn settles(what: &str, limit: usize, measure: impl Fn() -> usize) {
     let settled = async {
         while measure() > limit {

@@ -1,14 +1,13 @@
-//! A server that is driven over its stdin and stdout.
+//! [`Server`]: a server on stdio.
 
 use std::ops::Deref;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::process::Command;
 
-use crate::{Captured, Peer, Process, Signal};
+use crate::{CapturedOutput, Peer, Process, Signal};
 
-/// A running server; [`Launch::stdio`](crate::Launch::stdio) makes one. Everything that can be said to it is
-/// on [`Peer`].
+/// A running server, started by [`Launch::stdio`](crate::Launch::stdio). Its requests and events are on [`Peer`].
 pub struct Server {
     peer: Peer,
     process: Process,
@@ -24,12 +23,12 @@ impl Server {
         Self { peer, process }
     }
 
-    /// Ends its input, which asks it to exit.
+    /// Closes its stdin, which makes it exit.
     pub async fn close_stdin(&self) {
         self.peer.close().await;
     }
 
-    /// Waits for the end of the process. May be cancelled and called again.
+    /// Waits for the exit of the process. Cancel-safe.
     pub async fn wait_exit(&mut self) -> ExitStatus {
         self.process.wait_exit().await
     }
@@ -42,7 +41,7 @@ impl Server {
         self.process.pid()
     }
 
-    pub fn stderr(&self) -> &Captured {
+    pub fn stderr(&self) -> &CapturedOutput {
         self.process.stderr()
     }
 }

@@ -1,4 +1,4 @@
-//! A background task that ends with its owner.
+//! A background task that is aborted when dropped.
 
 use tokio::task::JoinHandle;
 

@@ -1,7 +1,7 @@
-//! A server that listens for websockets, on a port or on a unix socket, and the connections to it.
+//! [`WsServer`]: a server that listens for websockets on a TCP port or a unix socket.
 //!
-//! A [`WsConnection`] is a [`Peer`] that also shows and sends single frames. [`WsServer::connect_raw`] leaves
-//! out the peer: nothing reads such a connection until the test does.
+//! A [`WsConnection`] is a [`Peer`] that also receives and sends single frames. [`WsServer::connect_raw`] has no
+//! peer: only the test reads such a connection.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
@@ -23,23 +23,23 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::inbox::Inbox;
-use crate::outlet::Outlet;
-use crate::watched::Watched;
-use crate::{Captured, HttpReply, Peer, Process, TIMEOUT, http};
+use crate::outgoing::Outgoing;
+use crate::watched_value::WatchedValue;
+use crate::{CapturedOutput, HttpReply, Peer, Process, TIMEOUT, http};
 
-/// What a websocket runs on.
+/// The stream below a websocket.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A websocket that nothing reads or writes but the test.
+/// A websocket that only the test reads and writes.
 pub type RawWebSocket = WebSocketStream<Box<dyn Stream>>;
 
-/// A running listener; [`Launch::websocket`](crate::Launch::websocket) and its neighbours make one. What can
-/// be done to the process is on [`Process`].
+/// A running listener, started by [`Launch::websocket`](crate::Launch::websocket) and the like. Its process is a
+/// [`Process`].
 pub struct WsServer {
     process: Process,
-    stdout: Captured,
+    stdout: CapturedOutput,
     address: Address,
 }
 
@@ -52,7 +52,7 @@ impl WsServer {
     pub(crate) async fn spawn(mut command: Command, url: &str) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Process::spawn(command);
-        let stdout = Captured::of(process.child().stdout.take().expect("stdout is piped"));
+        let stdout = CapturedOutput::of(process.child().stdout.take().expect("stdout is piped"));
         let ready = listening(&mut process, url);
         let Ok(address) = tokio::time::timeout(TIMEOUT, ready).await else {
             panic!("the server does not listen at {url} after {TIMEOUT:?}; stderr: {}", process.stderr().tail());
@@ -60,7 +60,7 @@ impl WsServer {
         Self { process, stdout, address }
     }
 
-    /// The port of a listener that has one.
+    /// The port of a TCP listener.
     pub fn port(&self) -> u16 {
         match &self.address {
             Address::Tcp(address) => address.port(),
@@ -73,12 +73,12 @@ impl WsServer {
         self.connect_to("/", &[]).await
     }
 
-    /// A new connection to a path, with headers of the test in the upgrade request.
+    /// A new connection to a path, with additional headers in the upgrade request.
     pub async fn connect_to(&self, path: &str, headers: &[(&str, &str)]) -> WsConnection {
         WsConnection::new(self.connect_raw(path, headers).await, Some(self.process.stderr().clone()))
     }
 
-    /// As [`connect_to`](Self::connect_to), with nobody reading.
+    /// Like [`connect_to`](Self::connect_to), without a reader.
     pub async fn connect_raw(&self, path: &str, headers: &[(&str, &str)]) -> RawWebSocket {
         let mut request = format!("ws://127.0.0.1{path}").into_client_request().expect("a path makes a URL");
         for (name, value) in headers {
@@ -96,7 +96,7 @@ impl WsServer {
         }
     }
 
-    /// A plain HTTP request.
+    /// Sends a plain HTTP request.
     pub async fn http(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> HttpReply {
         let stream = self.stream().await;
         match tokio::time::timeout(TIMEOUT, http::get(stream, method, path, headers)).await {
@@ -105,7 +105,7 @@ impl WsServer {
         }
     }
 
-    /// The answer to a websocket upgrade with these headers; 101 when it is accepted.
+    /// The response to a websocket upgrade with these headers; 101 if it is accepted.
     pub async fn upgrade(&self, path: &str, headers: &[(&str, &str)]) -> HttpReply {
         let key = generate_key();
         let mut all = vec![
@@ -119,8 +119,8 @@ impl WsServer {
         self.http("GET", path, &all).await
     }
 
-    /// What it wrote to stdout, which should be nothing.
-    pub fn stdout(&self) -> &Captured {
+    /// Its stdout, which should be empty.
+    pub fn stdout(&self) -> &CapturedOutput {
         &self.stdout
     }
 
@@ -145,10 +145,10 @@ impl DerefMut for WsServer {
     }
 }
 
-/// A websocket connection. Dropping it cuts it without a closing handshake.
+/// A websocket connection. Dropping it closes it without a closing handshake.
 pub struct WsConnection {
     peer: Peer,
-    frames: Arc<Watched<Vec<Frame>>>,
+    frames: Arc<WatchedValue<Vec<Frame>>>,
 }
 
 impl WsConnection {
@@ -157,20 +157,20 @@ impl WsConnection {
         Self::new(socket, None)
     }
 
-    fn new(socket: RawWebSocket, stderr: Option<Captured>) -> Self {
+    fn new(socket: RawWebSocket, stderr: Option<CapturedOutput>) -> Self {
         let (sink, stream) = socket.split();
-        let frames = Arc::new(Watched::default());
+        let frames = Arc::new(WatchedValue::default());
         let kept = Arc::clone(&frames);
-        let peer = Peer::new(Outlet::Frames(sink), stderr, |inbox| read_frames(stream, inbox, kept));
+        let peer = Peer::new(Outgoing::Frames(sink), stderr, |inbox| read_frames(stream, inbox, kept));
         Self { peer, frames }
     }
 
-    /// Every frame so far, in order; pieces of one message are put together.
+    /// Every frame so far, in order; fragments of one message are joined.
     pub fn frames(&self) -> Vec<Frame> {
         self.frames.read(Vec::clone)
     }
 
-    /// The first frame, past or future, that is wanted.
+    /// The first frame, past or future, that matches.
     pub async fn frame_where(&self, what: &str, wanted: impl Fn(&Frame) -> bool) -> Frame {
         let found = self.frames.until(|frames| frames.iter().find(|frame| wanted(frame)).cloned());
         match tokio::time::timeout(TIMEOUT, found).await {
@@ -192,12 +192,12 @@ impl Deref for WsConnection {
     }
 }
 
-async fn read_frames(mut stream: SplitStream<RawWebSocket>, inbox: Arc<Inbox>, frames: Arc<Watched<Vec<Frame>>>) {
+async fn read_frames(mut stream: SplitStream<RawWebSocket>, inbox: Arc<Inbox>, frames: Arc<WatchedValue<Vec<Frame>>>) {
     while let Some(Ok(frame)) = stream.next().await {
         frames.update(|frames| frames.push(frame.clone()));
         match frame {
             Frame::Text(text) => inbox.receive(text.as_bytes()),
-            Frame::Binary(bytes) => inbox.spoil(format!("a binary frame of {} bytes", bytes.len())),
+            Frame::Binary(bytes) => inbox.fail(format!("a binary frame of {} bytes", bytes.len())),
             Frame::Ping(_) | Frame::Pong(_) | Frame::Close(_) | Frame::Frame(_) => {}
         }
     }
@@ -215,11 +215,11 @@ async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
     })
 }
 
-/// Waits until the server listens and says where.
+/// Waits until the server listens and returns its address.
 async fn listening(process: &mut Process, url: &str) -> Address {
     if let Some(path) = url.strip_prefix("unix://") {
         let address = Address::Unix(path.into());
-        // Nothing announces a unix socket, so ask for it until it is there.
+        // A unix socket is not announced, so connecting is tried until it succeeds.
         while open(&address).await.is_err() {
             let running = process.child().try_wait().expect("a child can be asked");
             assert!(running.is_none(), "the server exited instead of listening: {}", process.stderr().tail());
@@ -229,12 +229,11 @@ async fn listening(process: &mut Process, url: &str) -> Address {
     }
     match process.stderr().find(announced).await {
         Some(address) => Address::Tcp(address),
-        None => panic!("the server ended without saying where it listens; stderr: {}", process.stderr().tail()),
+        None => panic!("the server exited without printing its address; stderr: {}", process.stderr().tail()),
     }
 }
 
-/// The first `ws://` address that is written out to its end. One that stands for every interface is taken
-/// as this machine's own.
+/// The first complete `ws://` address in the text. An unspecified address is replaced by the loopback.
 fn announced(stderr: &str) -> Option<SocketAddr> {
     let (_, address) = stderr.split_once("ws://")?;
     let end = address.find(|c: char| !c.is_ascii_alphanumeric() && !".:[]".contains(c))?;

@@ -28,7 +28,7 @@ pub(super) fn proxy_policy(network: &ManagedNetwork, rules: &Rules) -> Result<Po
     let mut denied = network.listed(NetworkDomainPermission::Deny);
     for rule in rules.network() {
         match rule.decision {
-            NetworkDecision::Allow if network.asks => allowed.push(rule.host.clone()),
+            NetworkDecision::Allow if network.may_request_approval => allowed.push(rule.host.clone()),
             NetworkDecision::Deny => denied.push(rule.host.clone()),
             NetworkDecision::Allow | NetworkDecision::Prompt => {}
         }

@@ -1,5 +1,6 @@
 //! Conversations rebuilt from records, and what of them is sent.
 
+use loomd_store::{Batch, Durability, MemoryStore, Store, ThreadId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ fn replay(lines: &[Value]) -> Conversation {
         let line = line.to_string();
         replay.line(&Line::parse(line.as_bytes()).unwrap());
     }
-    replay.finish(0)
+    replay.finish(Position::START)
 }
 
 /// What is sent, each item in a few words.
@@ -299,18 +300,16 @@ proptest! {
             "id": id, "timestamp": "2025-03-04T05:06:07.000Z", "cwd": "/", "originator": "o", "cli_version": "1",
         });
         let lines = [vec![line("session_meta", meta)], parts.concat()].concat();
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("rollout.jsonl");
-        std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-        let options = loomd_store::Options { home: home.path().to_owned(), sqlite_home: None };
-        let store = loomd_store::FileStore::new(options);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (part, whole) = runtime.block_on(async {
-            store.adopt(&path).await.unwrap();
-            let part = Conversation::load(&store, id).await.unwrap();
-            (part, Conversation::load_whole(&store, id).await.unwrap())
+            let reader = MemoryStore::new().create(id, jiff::Timestamp::UNIX_EPOCH);
+            let mut writer = reader.writer().await.unwrap();
+            writer.append(Batch::of_lines(text.into_bytes()), Durability::Flushed).await.unwrap();
+            let part = Conversation::load(&*reader).await.unwrap();
+            (part, Conversation::load_whole(&*reader).await.unwrap())
         });
         prop_assert_eq!(sent(&part, true), sent(&whole, true));
-        prop_assert_eq!((part.baseline, part.usage, part.len), (whole.baseline, whole.usage, whole.len));
+        prop_assert_eq!((part.baseline, part.usage, part.end), (whole.baseline, whole.usage, whole.end));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
-use loomd_config::{Layer, LoadRequest, Loaded, features};
+use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
 use loomd_model::Identity;
 use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
@@ -121,7 +121,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
 }
 
 /// The configuration folders that count: of the system, the user and the project.
-fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
+fn config_folders(loaded: &LoadedConfig) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }
 

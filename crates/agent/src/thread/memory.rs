@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use loomd_model::Session;
 use loomd_protocol::{ItemCompletedNotification, RateLimitSnapshot, ResponseItem, ServerNotification, ThreadItem};
-use loomd_store::Durability;
 use loomd_store::rollout::Record;
+use loomd_store::{Durability, Position};
 
 use super::state::Thread;
 use crate::conversation::Conversation;
@@ -92,30 +92,31 @@ impl Thread {
     /// The right to write, and what the thread remembers, up to date.
     pub(super) async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
         let persistence = self.view.persistence();
-        let lease = match persistence {
-            Persistence::Ephemeral => None,
-            _ => Some(self.store.lease(self.id).await?),
+        let writer = match &self.reader {
+            Some(reader) => Some(reader.writer().await?),
+            None => None,
         };
         let mut memory = match self.memory.take() {
             Some(memory) => *memory,
             None => Memory::new(&self.profile, &self.services, None),
         };
-        let mut len = 0;
+        let mut end = Position::START;
         if persistence == Persistence::Stored {
-            len = self.store.extent(self.id).await?.len;
+            let reader = self.reader()?;
+            end = reader.end().await?;
             // Another process may have added to it.
-            if memory.conversation.as_ref().is_none_or(|known| known.len != len) {
-                memory.conversation = Some(Conversation::load(&*self.store, self.id).await?);
+            if memory.conversation.as_ref().is_none_or(|known| known.end != end) {
+                memory.conversation = Some(Conversation::load(reader).await?);
             }
         }
-        let mut recorder = Recorder::new(Arc::clone(&self.store), lease, len);
+        let mut recorder = Recorder::new(writer, end);
         if !self.unwritten.is_empty() && persistence != Persistence::Pending {
             for unwritten in &self.unwritten {
                 recorder.note(&unwritten.record)?;
             }
             recorder.flush(Durability::Flushed).await?;
             if let Some(conversation) = &mut memory.conversation {
-                conversation.len = recorder.len;
+                conversation.end = recorder.end;
             }
             for Unwritten { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
                 self.show_completed(item, turn_id).await;
@@ -132,7 +133,7 @@ impl Thread {
         }
         let conversation = memory.conversation.get_or_insert_default();
         conversation.push(&item);
-        conversation.len = recorder.len;
+        conversation.end = recorder.end;
         self.memory = Some(Box::new(memory));
         Ok(())
     }

@@ -7,6 +7,7 @@ use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, NonSteerableTurnKind, ServerNotification, ThreadItem, Turn as WireTurn,
     TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
+use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -292,7 +293,7 @@ impl Thread {
                     additional_details: None,
                 };
                 running.cx.record_failure(&error).await;
-                if running.cx.written().await > 0 && running.cx.broken().is_none() {
+                if running.cx.written().await > Position::START && running.cx.broken().is_none() {
                     self.view.mark_stored();
                 }
                 running.cx.close().await;

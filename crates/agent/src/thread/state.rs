@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loomd_store::rollout::SessionMeta;
-use loomd_store::{Store, ThreadId};
+use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
 
 use super::memory::{Memory, Unwritten};
@@ -30,6 +30,8 @@ pub(crate) struct Thread {
     pub host: Arc<dyn ThreadHost>,
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
+    /// Its records; `None` when it is ephemeral.
+    pub reader: Option<Arc<dyn Reader>>,
     pub services: Arc<Services>,
     pub hub: Arc<Hub>,
     /// What the last turn left behind.

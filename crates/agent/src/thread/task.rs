@@ -9,7 +9,7 @@ use loomd_protocol::{
     TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
-use loomd_store::{Batch, Durability, Store, ThreadId};
+use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -86,7 +86,7 @@ impl Thread {
         self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
         self.host.close_children(self.id, &self.tools.agent_tree).await;
         drop(place);
-        self.store.release(self.id);
+        self.reader = None;
         self.view.change(&self.hub, |status| status.loaded = false).await;
         match closed {
             // Whoever closes it says what became of it.
@@ -286,13 +286,11 @@ impl Thread {
         }
         // What it remembers is no longer so.
         self.memory = None;
-        let store = &*self.store;
-        let usage = history::last_usage(store, self.id).await?;
+        let reader = self.reader()?;
+        let usage = history::last_usage(reader).await?;
         let mut batch = Batch::new();
         batch.push(&Record::EventMsg(Event::ThreadRolledBack(ThreadRolledBack { num_turns: turns })))?;
-        let lease = store.lease(self.id).await?;
-        store.append(&lease, &batch, Durability::Synced).await?;
-        drop(lease);
+        reader.writer().await?.append(batch, Durability::Synced).await?;
         let thread = self.show(true).await?;
         let usage = match usage {
             Some(usage) => Some(self.record_usage(usage, &thread).await?),
@@ -307,9 +305,13 @@ impl Thread {
         let count = TokenCount { info: Some(usage), rate_limits: None };
         let mut batch = Batch::new();
         batch.push(&Record::EventMsg(Event::TokenCount(count)))?;
-        let lease = self.store.lease(self.id).await?;
-        self.store.append(&lease, &batch, Durability::Synced).await?;
+        self.reader()?.writer().await?.append(batch, Durability::Synced).await?;
         Ok(usage)
+    }
+
+    /// The thread's records. Fails when it is ephemeral.
+    pub(crate) fn reader(&self) -> Result<&dyn Reader, Refusal> {
+        self.reader.as_deref().ok_or_else(|| Refusal::no_rollout(self.id))
     }
 
     /// The thread as it is now.
@@ -326,7 +328,7 @@ impl Thread {
             return Err(Refusal::no_rollout(self.id));
         }
         let mut turns = ReadTurns::new(self.id);
-        turns.read_on(&*self.store).await?;
+        turns.read_on(self.reader()?).await?;
         Ok(Some(turns))
     }
 
@@ -342,7 +344,7 @@ impl Thread {
         thread = stored.to_wire(&self.settings.model_provider);
         thread.status = status;
         if let Some(mut turns) = turns {
-            turns.read_on(&*self.store).await?;
+            turns.read_on(self.reader()?).await?;
             thread.turns = turns.finish();
             if self.running.is_none() {
                 interrupt_open(&mut thread.turns);

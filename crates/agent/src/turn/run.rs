@@ -54,7 +54,7 @@ impl TurnTask {
         }
         let mut conversation = Some(self.conversation).filter(|_| self.cx.broken().is_none());
         if let Some(conversation) = &mut conversation {
-            conversation.len = self.cx.written().await;
+            conversation.end = self.cx.written().await;
         }
         self.cx.close().await;
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }

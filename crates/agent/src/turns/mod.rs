@@ -11,8 +11,8 @@ mod past;
 
 pub(crate) use item::user_message;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
-use loomd_store::ThreadId;
-use loomd_store::rollout::{self, CompletedItem, Event, Glance, Line, Record};
+use loomd_store::rollout::{self, CompletedItem, Event, Line, LineHeader, Record};
+use loomd_store::{Position, ThreadId};
 pub use past::Past;
 use uuid::Uuid;
 
@@ -45,8 +45,8 @@ impl Default for Counters {
 /// Where a turn begins: reading from here on, with these counters, gives the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Offset of its first line.
-    pub offset: u64,
+    /// The position before its first line.
+    pub position: Position,
     pub counters: Counters,
 }
 
@@ -103,21 +103,21 @@ impl<P: Past> Turns<P> {
         self.counters
     }
 
-    /// The same as [`Turns::push_bytes`] for a line at an offset, so that turns know where they begin.
-    pub(crate) fn push_at(&mut self, offset: u64, line: &[u8]) {
-        self.line = Start { offset, counters: self.counters };
+    /// The same as [`Turns::push_bytes`] for the line after a position, so that turns know where they begin.
+    pub(crate) fn push_at(&mut self, position: Position, line: &[u8]) {
+        self.line = Start { position, counters: self.counters };
         self.push_bytes(line);
     }
 
     /// Takes a line of a rollout as it stands there; one that says nothing about turns costs next to
     /// nothing, and one that cannot be read is passed over.
     pub fn push_bytes(&mut self, line: &[u8]) {
-        if let Some(glance) = Glance::at(line) {
-            if !concerns_turns(glance.kind, glance.payload_type(), glance.payload) {
+        if let Some(header) = LineHeader::parse(line) {
+            if !concerns_turns(header.kind, header.payload_type(), header.payload) {
                 return;
             }
-            if glance.kind == "event_msg"
-                && let Some(event) = glance.event()
+            if header.kind == "event_msg"
+                && let Some(event) = header.event()
             {
                 return self.event(event);
             }
@@ -243,7 +243,7 @@ impl<P: Past> Turns<P> {
 
     fn complete(&mut self, id: &str) {
         let here = self.current.as_ref().is_some_and(|current| current.turn.id == id);
-        if !here && self.past.change(id, self.line.offset, complete) {
+        if !here && self.past.change(id, self.line.position, complete) {
             return;
         }
         if let Some(current) = &mut self.current {
@@ -258,7 +258,7 @@ impl<P: Past> Turns<P> {
         let here = |id: &str| self.current.as_ref().is_some_and(|current| current.turn.id == id);
         if let Some(id) = id
             && !here(id)
-            && self.past.change(id, self.line.offset, interrupt)
+            && self.past.change(id, self.line.position, interrupt)
         {
             return;
         }
@@ -307,7 +307,7 @@ impl<P: Past> Turns<P> {
         match (turn_id, &mut self.current) {
             (None, _) => put(&mut self.current().turn),
             (Some(id), Some(current)) if current.turn.id == id => put(&mut current.turn),
-            (Some(id), _) => _ = self.past.change(id, self.line.offset, put),
+            (Some(id), _) => _ = self.past.change(id, self.line.position, put),
         }
     }
 

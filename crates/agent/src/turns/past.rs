@@ -2,14 +2,16 @@
 
 use loomd_protocol::Turn;
 
+use loomd_store::Position;
+
 use super::Start;
 
 /// Turns that are over, oldest first.
 pub trait Past {
     fn push(&mut self, turn: Turn, start: Start);
 
-    /// Changes the first turn with this id, for the line at `offset`; false when there is no such turn.
-    fn change(&mut self, id: &str, offset: u64, change: impl FnOnce(&mut Turn)) -> bool;
+    /// Changes the first turn with this id, for the line after `position`; false when there is no such turn.
+    fn change(&mut self, id: &str, position: Position, change: impl FnOnce(&mut Turn)) -> bool;
 
     /// Forgets the last turns.
     fn drop_last(&mut self, turns: usize);
@@ -26,7 +28,7 @@ impl Past for Vec<Turn> {
         Vec::push(self, turn);
     }
 
-    fn change(&mut self, id: &str, _: u64, change: impl FnOnce(&mut Turn)) -> bool {
+    fn change(&mut self, id: &str, _: Position, change: impl FnOnce(&mut Turn)) -> bool {
         self.iter_mut().find(|turn| turn.id == id).map(change).is_some()
     }
 

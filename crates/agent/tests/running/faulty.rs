@@ -1,63 +1,89 @@
 //! A store of files that refuses to append while a test wants it to.
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use loomd_store::{
-    Answer, Appended, Batch, Durability, Error, Extent, FileStore, GitPatch, Lease, ListQuery, Page, Store,
-    StoredThread, ThreadId, Window,
+    Answer, Appended, Batch, Durability, Error, Failure, FileBacked, FileStore, GitPatch, Lease, ListQuery, Page,
+    Position, Reader, Store, StoredThread, ThreadId, Window, Writer,
 };
 
 pub struct FaultyStore {
     pub files: FileStore,
     /// Appends fail as if the disk were full.
-    pub full: AtomicBool,
+    pub full: Arc<AtomicBool>,
+}
+
+impl FaultyStore {
+    fn faulty(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
+        Arc::new(FaultyReader { reader, full: Arc::clone(&self.full) })
+    }
+}
+
+struct FaultyReader {
+    reader: Arc<dyn Reader>,
+    full: Arc<AtomicBool>,
+}
+
+struct FaultyWriter {
+    writer: Box<dyn Writer>,
+    full: Arc<AtomicBool>,
+}
+
+impl Writer for FaultyWriter {
+    fn append(&mut self, batch: Batch, durability: Durability) -> Answer<'_, Appended> {
+        if self.full.load(Ordering::Relaxed) {
+            let error =
+                Error::Storage { place: "disk".into(), failure: Failure::Full, reason: "no storage space".into() };
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        self.writer.append(batch, durability)
+    }
+}
+
+impl Lease for FaultyWriter {
+    fn epoch(&self) -> u64 {
+        self.writer.epoch()
+    }
+
+    fn renew(&self) -> Answer<'_, ()> {
+        self.writer.renew()
+    }
+}
+
+impl Reader for FaultyReader {
+    fn id(&self) -> ThreadId {
+        self.reader.id()
+    }
+
+    fn end(&self) -> Answer<'_, Position> {
+        self.reader.end()
+    }
+
+    fn records_after(&self, position: Position, limit: usize) -> Answer<'_, Window> {
+        self.reader.records_after(position, limit)
+    }
+
+    fn records_before(&self, position: Option<Position>, limit: usize) -> Answer<'_, Window> {
+        self.reader.records_before(position, limit)
+    }
+
+    fn writer(&self) -> Answer<'_, Box<dyn Writer>> {
+        Box::pin(async move {
+            let writer = FaultyWriter { writer: self.reader.writer().await?, full: Arc::clone(&self.full) };
+            Ok(Box::new(writer) as Box<dyn Writer>)
+        })
+    }
 }
 
 impl Store for FaultyStore {
-    fn append<'a>(&'a self, lease: &'a Lease, batch: &'a Batch, durability: Durability) -> Answer<'a, Appended> {
-        if self.full.load(Ordering::Relaxed) {
-            let error = Error::Io { path: "disk".into(), source: std::io::ErrorKind::StorageFull.into() };
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        self.files.append(lease, batch, durability)
+    fn create(&self, id: ThreadId, created: Timestamp) -> Arc<dyn Reader> {
+        self.faulty(self.files.create(id, created))
     }
 
-    fn place(&self, id: ThreadId, created: Timestamp) -> PathBuf {
-        self.files.place(id, created)
-    }
-
-    fn adopt<'a>(&'a self, path: &'a Path) -> Answer<'a, StoredThread> {
-        self.files.adopt(path)
-    }
-
-    fn release(&self, id: ThreadId) {
-        self.files.release(id);
-    }
-
-    fn lease(&self, id: ThreadId) -> Answer<'_, Lease> {
-        self.files.lease(id)
-    }
-
-    fn extent(&self, id: ThreadId) -> Answer<'_, Extent> {
-        self.files.extent(id)
-    }
-
-    fn read(&self, id: ThreadId, from: u64, limit: usize) -> Answer<'_, Window> {
-        self.files.read(id, from, limit)
-    }
-
-    fn read_back(&self, id: ThreadId, to: Option<u64>, limit: usize) -> Answer<'_, Window> {
-        self.files.read_back(id, to, limit)
-    }
-
-    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>> {
-        self.files.derived(id)
-    }
-
-    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
-        self.files.keep_derived(id, bytes)
+    fn open(&self, id: ThreadId) -> Answer<'_, Arc<dyn Reader>> {
+        Box::pin(async move { Ok(self.faulty(self.files.open(id).await?)) })
     }
 
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread> {
@@ -76,16 +102,16 @@ impl Store for FaultyStore {
         self.files.rename(id, name)
     }
 
-    fn archive<'a>(&'a self, lease: &'a Lease) -> Answer<'a, PathBuf> {
-        self.files.archive(lease)
+    fn archive(&self, id: ThreadId) -> Answer<'_, ()> {
+        self.files.archive(id)
     }
 
-    fn unarchive<'a>(&'a self, lease: &'a Lease) -> Answer<'a, StoredThread> {
-        self.files.unarchive(lease)
+    fn unarchive(&self, id: ThreadId) -> Answer<'_, StoredThread> {
+        self.files.unarchive(id)
     }
 
-    fn delete<'a>(&'a self, lease: &'a Lease) -> Answer<'a, ()> {
-        self.files.delete(lease)
+    fn delete(&self, id: ThreadId) -> Answer<'_, ()> {
+        self.files.delete(id)
     }
 
     fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>> {
@@ -94,5 +120,17 @@ impl Store for FaultyStore {
 
     fn patch_git<'a>(&'a self, id: ThreadId, patch: &'a GitPatch) -> Answer<'a, ()> {
         self.files.patch_git(id, patch)
+    }
+
+    fn derived(&self, id: ThreadId) -> Answer<'_, Option<Vec<u8>>> {
+        self.files.derived(id)
+    }
+
+    fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
+        self.files.keep_derived(id, bytes)
+    }
+
+    fn files(&self) -> Option<&dyn FileBacked> {
+        Some(&self.files)
     }
 }

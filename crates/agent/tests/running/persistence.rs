@@ -156,9 +156,10 @@ async fn what_ends_while_somebody_else_writes_is_written_down_later() {
     world.model.reply(function_call("exec_command", arguments, "call_b"));
     world.ask(id, "start it").await;
     let other = FileStore::new(Options { home: world.home.path(), sqlite_home: None });
-    let lease = other.lease(id).await.expect("no turn is running");
+    let reader = other.open(id).await.expect("a stored thread");
+    let writer = reader.writer().await.expect("no turn is running");
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
-    drop(lease);
+    drop(writer);
     world.ask(id, "and now?").await;
     world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     let items = world.stored(id).await.remove(0).1;

@@ -1,6 +1,5 @@
 //! Threads with a store, a scripted model and somebody who listens, and no server around them.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ impl World {
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
         let heard = Arc::new(HookOutcome::default());
         let files = FileStore::new(Options { home: home.path(), sqlite_home: None });
-        let store = Arc::new(FaultyStore { files, full: AtomicBool::new(false) });
+        let store = Arc::new(FaultyStore { files, full: Arc::default() });
         let mut environment = Environment::of_this_process();
         // Commands must not meet the profile of whoever runs the test.
         environment.set("HOME", home.user().to_string_lossy());

@@ -12,10 +12,10 @@ pub const EXIT_STATUS: &str = "\
 Exit status:
   0  the turn is done
   1  the turn failed, or could not be started
-  2  the command line makes no sense
-  3  the turn was interrupted, or something that the agent asked for was refused
+  2  invalid arguments
+  3  the turn was interrupted, or an approval was declined
 
-Where stdout is no terminal, it gets the agent's last message only; everything else goes to stderr.";
+If stdout is no terminal, it gets only the agent's last message; everything else goes to stderr.";
 
 #[derive(Args)]
 #[command(after_help = EXIT_STATUS)]

@@ -35,7 +35,7 @@ async fn login_and_logout_reach_running_threads_and_all_clients() {
     let read = two.request("account/read", json!({})).await;
     assert_eq!(read, Ok(json!({ "account": { "type": "apiKey" }, "requiresOpenaiAuth": true })));
     one.run_turn(&thread, "hi").await;
-    two.forget();
+    two.clear();
     one.request("account/logout", json!({})).await.expect("any client may log out");
     assert_eq!(two.notification("account/updated").await["authMode"], json!(null));
     one.run_turn(&thread, "hi").await;

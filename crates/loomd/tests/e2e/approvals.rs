@@ -41,7 +41,7 @@ impl ApprovalFixture {
 
     /// Lets the model run a command, and answers an approval request with this decision.
     async fn run(&self, tool: &str, arguments: Value, decision: &str) -> Outcome {
-        self.server.forget();
+        self.server.clear();
         self.model.reply(function_call(tool, arguments, "c1")).reply(message("done"));
         self.server.start_turn(&self.thread, "go").await;
         let approval = tokio::select! {

@@ -48,11 +48,11 @@ async fn a_session_approval_of_a_patch_ends_when_the_path_resolves_to_another_fi
     assert_eq!(params["reason"], reason.as_str());
     server.respond(&id, json!({ "decision": "acceptForSession" })).await;
     server.turn_completed(&thread).await;
-    server.forget();
+    server.clear();
     begin(1, 2).await;
     server.turn_completed(&thread).await;
     assert_eq!(fs::read(&one).unwrap(), b"2\n", "the same file needs no further approval");
-    server.forget();
+    server.clear();
     fs::remove_file(&link).unwrap();
     symlink(&two, &link).unwrap();
     begin(2, 3).await;
@@ -77,7 +77,7 @@ async fn a_start_up_file_written_by_a_command_runs_only_in_the_sandbox() {
     let kept = home.path().join("shell_snapshots");
     for workdir in [".", "sub"] {
         let run = async || {
-            server.forget();
+            server.clear();
             let arguments = json!({ "command": "echo \"$FROM_RC|$SERVER_SECRET|\"", "workdir": workdir });
             model.reply(function_call("shell_command", arguments, "c")).reply(message("done"));
             server.run_turn(&thread, "go").await;

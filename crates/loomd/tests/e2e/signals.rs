@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 
-use loomd_testkit::{Captured, Frame, Home, Launch, Signal, WsConnection, WsServer};
+use loomd_testkit::{CapturedOutput, Frame, Home, Launch, Signal, WsConnection, WsServer};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -142,7 +142,7 @@ async fn ping_after_handshake(server: &WsServer) -> WsConnection {
     client
 }
 
-async fn until_logged(log: &Captured, text: &str) {
+async fn until_logged(log: &CapturedOutput, text: &str) {
     until(text, async || log.text().contains(text)).await;
 }
 

@@ -6,7 +6,7 @@ use loomd_config::config_toml::{ModelProvider, ProviderAuth};
 use loomd_model::{Bearer, BearerKind, BoxFuture, Credentials, ModelError};
 use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::{Recorded, message, unauthorized};
+use loomd_testkit::model::{RecordedRequest, message, unauthorized};
 
 use super::{NO_ENV, call, config, request, session_of, texts};
 
@@ -31,7 +31,7 @@ fn signed_in() -> Option<Arc<dyn Credentials>> {
     account("at", BearerKind::Chatgpt { account_id: Some("acct".into()) })
 }
 
-fn auth(sent: &Recorded) -> (Option<&str>, Option<&str>) {
+fn auth(sent: &RecordedRequest) -> (Option<&str>, Option<&str>) {
     (sent.header("authorization"), sent.header("chatgpt-account-id"))
 }
 

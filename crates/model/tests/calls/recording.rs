@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::wires::{WIRES, provider, reply, request_with_tools};
 use super::{NO_ENV, call, request, session, session_of};
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 
 fn absolute(path: &Path) -> Option<AbsolutePathBuf> {
     AbsolutePathBuf::new(path)

@@ -2,21 +2,22 @@
 
 use loomd_accounts::{AccountError, ClientId, ExternalTokens};
 use loomd_protocol::{
-    Call, CancelLoginAccountParams, GetAccountParams, GetAccountRateLimitsResponse, GetAccountResponse,
-    LoginAccountParams, RpcError, call,
+    Call, CancelLoginAccountParams, GetAccountParams, GetAuthStatusParams, IgnoredParams, LoginAccountParams, NoParams,
+    RpcError, call,
 };
 
+use crate::answer::{Handled, Responder, answer};
 use crate::dispatch::Context;
-use crate::responder::Responder;
 
 /// `account/read`
-pub(crate) async fn read(cx: &Context, params: GetAccountParams) -> Result<GetAccountResponse, RpcError> {
-    cx.app.accounts.read(&params).await.map_err(failed)
+pub(crate) async fn read(cx: &Context, params: GetAccountParams) -> Handled<call::AccountRead> {
+    answer(cx.app.accounts.read(&params).await.map_err(failed)?)
 }
 
 /// `account/login/start`
-pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: Responder<call::AccountLoginStart>) {
+pub(crate) async fn login(cx: &Context, params: LoginAccountParams) -> Handled<call::AccountLoginStart> {
     let accounts = &cx.app.accounts;
+    let (responder, answer) = cx.answer.responder();
     match params {
         LoginAccountParams::ApiKey { api_key } => accounts.login_with_key(api_key, reply(responder)).await,
         LoginAccountParams::ChatgptAuthTokens { access_token, chatgpt_account_id, chatgpt_plan_type } => {
@@ -28,29 +29,35 @@ pub(crate) async fn login(cx: &Context, params: LoginAccountParams, responder: R
         }
         LoginAccountParams::ChatgptDeviceCode => accounts.login_with_device_code(reply(responder)).await,
     }
+    Ok(answer)
 }
 
 /// `account/login/cancel`
-pub(crate) async fn cancel(
-    cx: &Context,
-    params: CancelLoginAccountParams,
-    responder: Responder<call::AccountLoginCancel>,
-) {
+pub(crate) async fn cancel(cx: &Context, params: CancelLoginAccountParams) -> Handled<call::AccountLoginCancel> {
+    let (responder, answer) = cx.answer.responder();
     cx.app.accounts.cancel(&params.login_id, reply(responder)).await;
+    Ok(answer)
 }
 
 /// `account/logout`
-pub(crate) async fn logout(cx: &Context, responder: Responder<call::AccountLogout>) {
+pub(crate) async fn logout(cx: &Context, _: NoParams) -> Handled<call::AccountLogout> {
+    let (responder, answer) = cx.answer.responder();
     cx.app.accounts.logout(reply(responder)).await;
+    Ok(answer)
 }
 
 /// `account/rateLimits/read`
-pub(crate) async fn rate_limits(cx: &Context) -> Result<GetAccountRateLimitsResponse, RpcError> {
-    cx.app.accounts.rate_limits().await.map_err(failed)
+pub(crate) async fn rate_limits(cx: &Context, _: IgnoredParams) -> Handled<call::AccountRateLimitsRead> {
+    answer(cx.app.accounts.rate_limits().await.map_err(failed)?)
+}
+
+/// `getAuthStatus`
+pub(crate) async fn auth_status(cx: &Context, params: GetAuthStatusParams) -> Handled<call::GetAuthStatus> {
+    answer(cx.app.accounts.auth_status(&params).await)
 }
 
 fn reply<C: Call>(responder: Responder<C>) -> impl FnOnce(Result<C::Result, AccountError>) + Send {
-    |outcome| responder.answer(outcome.map_err(failed))
+    |outcome| responder.send(outcome.map_err(failed))
 }
 
 fn failed(error: AccountError) -> RpcError {

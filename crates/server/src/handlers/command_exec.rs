@@ -10,21 +10,22 @@ use loomd_exec::{Exit, Head, Outcome, Process, RETAINED_BYTES, Sink, Size, Stdio
 use loomd_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams, CommandExecResizeParams,
     CommandExecResizeResponse, CommandExecResponse, CommandExecTerminalSize, CommandExecTerminateParams,
-    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification,
+    CommandExecTerminateResponse, CommandExecWriteParams, CommandExecWriteResponse, RpcError, ServerNotification, call,
 };
 use tokio::time::Instant;
 
-use super::thread::wire_error;
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
+use crate::refusals::wire_error;
 
-/// How long a program may take when the client does not say.
+/// How long a program may take when the client sets no timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `command/exec`: answered when the program has ended and its output has been read.
-pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<CommandExecResponse, RpcError> {
+pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Handled<call::CommandExec> {
     let request = ExecRequest::check(&params)?;
     let deadline = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (command, _proxy) = cx
@@ -41,8 +42,8 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<Comm
     let mut started = Process::start(&command, request.stdio).await.map_err(|error| wire_error(not_spawned(error)))?;
     registered.started(&mut started);
     let sink = |stream| match params.process_id.clone().filter(|_| request.streams) {
-        Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
-        None => Taker::Keep(Head::new(request.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
+        Some(process_id) => OutputSink::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
+        None => OutputSink::Keep(Head::new(request.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
     };
     let (mut stdout, mut stderr) = (sink(CommandExecOutputStream::Stdout), sink(CommandExecOutputStream::Stderr));
     let outcome = supervise(
@@ -52,7 +53,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<Comm
         Supervision { deadline, stop: registered.stop(), piece: limits::OUTPUT_PIECE },
     );
     let outcome = outcome.await.map_err(|error| RpcError::internal(format!("failed to wait for command: {error}")))?;
-    Ok(CommandExecResponse {
+    answer(CommandExecResponse {
         exit_code: exit_code(outcome, params.tty),
         stdout: stdout.into_text(),
         stderr: stderr.into_text(),
@@ -60,7 +61,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Result<Comm
 }
 
 /// `command/exec/write`
-pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Result<CommandExecWriteResponse, RpcError> {
+pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Handled<call::CommandExecWrite> {
     let CommandExecWriteParams { process_id, delta_base64, close_stdin } = params;
     if delta_base64.is_none() && !close_stdin {
         return Err(RpcError::invalid_params("command/exec/write requires deltaBase64 or closeStdin"));
@@ -70,30 +71,24 @@ pub(crate) async fn write(cx: &Context, params: CommandExecWriteParams) -> Resul
         .map_err(|error| RpcError::invalid_params(format!("invalid deltaBase64: {error}")))?;
     let running = cx.processes.find(&process_id).map_err(refused)?;
     running.write(&process_id, &bytes, close_stdin).await.map_err(refused)?;
-    Ok(CommandExecWriteResponse {})
+    answer(CommandExecWriteResponse {})
 }
 
 /// `command/exec/resize`
-pub(crate) async fn resize(
-    cx: &Context,
-    params: CommandExecResizeParams,
-) -> Result<CommandExecResizeResponse, RpcError> {
+pub(crate) async fn resize(cx: &Context, params: CommandExecResizeParams) -> Handled<call::CommandExecResize> {
     let size = size(&params.size)?;
     let running = cx.processes.find(&params.process_id).map_err(refused)?;
     running.resize(&params.process_id, size).await.map_err(refused)?;
-    Ok(CommandExecResizeResponse {})
+    answer(CommandExecResizeResponse {})
 }
 
 /// `command/exec/terminate`
-pub(crate) fn terminate(
-    cx: &Context,
-    params: CommandExecTerminateParams,
-) -> Result<CommandExecTerminateResponse, RpcError> {
+pub(crate) async fn terminate(cx: &Context, params: CommandExecTerminateParams) -> Handled<call::CommandExecTerminate> {
     cx.processes.find(&params.process_id).map_err(refused)?.stop();
-    Ok(CommandExecTerminateResponse {})
+    answer(CommandExecTerminateResponse {})
 }
 
-/// What is asked for, once it makes sense.
+/// The params of `command/exec`, checked.
 #[derive(Debug, PartialEq, Eq)]
 struct ExecRequest {
     stdio: Stdio,
@@ -167,13 +162,15 @@ fn exit_code(outcome: Outcome, tty: bool) -> i32 {
     }
 }
 
-/// What becomes of one stream.
-enum Taker<'a> {
+/// Where the output of one stream goes.
+enum OutputSink<'a> {
+    /// Kept for the answer.
     Keep(Head),
+    /// Sent as notifications.
     Stream(Stream<'a>),
 }
 
-impl Sink for Taker<'_> {
+impl Sink for OutputSink<'_> {
     async fn take(&mut self, bytes: &[u8]) {
         match self {
             Self::Keep(head) => head.push(bytes),
@@ -182,7 +179,7 @@ impl Sink for Taker<'_> {
     }
 }
 
-impl Taker<'_> {
+impl OutputSink<'_> {
     fn into_text(self) -> String {
         match self {
             Self::Keep(head) => to_text(head.bytes),
@@ -191,7 +188,7 @@ impl Taker<'_> {
     }
 }
 
-/// A stream that is sent on. What goes beyond its cap is read, so that the program can go on, and dropped.
+/// A stream that is sent as notifications. Output beyond its cap is read, so that the program can go on, and dropped.
 struct Stream<'a> {
     cx: &'a Context,
     process_id: String,
@@ -240,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_understood_or_refused_in_a_fixed_order() {
+    fn invalid_params_are_refused_with_the_first_error() {
         let plain = || ExecRequest {
             stdio: Stdio::Pipes { stdin: false },
             takes_input: false,
@@ -288,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_by_signal_has_one_code_for_pipes_and_one_for_terminals() {
+    fn a_death_by_signal_exits_with_minus_one_on_pipes_and_one_on_terminals() {
         for (outcome, expected) in [
             (Outcome::Ended(Exit::Code(7)), (7, 7)),
             (Outcome::Ended(Exit::Signal(9)), (-1, 1)),

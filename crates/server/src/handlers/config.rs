@@ -6,46 +6,47 @@ use std::path::Path;
 use loomd_agent::{absolute, working_directory};
 use loomd_config::{ConfigError, Edit, LoadRequest, WriteError, WriteRequest};
 use loomd_protocol::{
-    ConfigBatchWriteParams, ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse,
-    ConfigValueWriteParams, ConfigWriteResponse, RpcError,
+    ConfigBatchWriteParams, ConfigReadParams, ConfigRequirementsReadResponse, ConfigValueWriteParams,
+    ConfigWriteResponse, NoParams, RpcError, call,
 };
 use serde_json::json;
 
-use super::thread::wire_error;
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
+use crate::refusals::wire_error;
 
 /// `config/read`
-pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Result<ConfigReadResponse, RpcError> {
+pub(crate) async fn read(cx: &Context, params: ConfigReadParams) -> Handled<call::ConfigRead> {
     let cwd = params.cwd.map(|cwd| absolute(&cwd)).transpose().map_err(wire_error)?;
     let request = LoadRequest { cwd: cwd.as_ref(), ..cx.app.sources.request() };
-    loomd_config::load(&request).and_then(|loaded| loomd_config::read(&loaded, params.include_layers)).map_err(
-        |error| match (&error, &cwd) {
-            (ConfigError::UnknownProfile(_), Some(_)) => {
-                RpcError::internal(format!("failed to read configuration layers: {error}"))
-            }
-            _ => failed(&error, error.read_message()),
-        },
-    )
+    let read = loomd_config::load(&request).and_then(|loaded| loomd_config::read(&loaded, params.include_layers));
+    let read = read.map_err(|error| match (&error, &cwd) {
+        (ConfigError::UnknownProfile(_), Some(_)) => {
+            RpcError::internal(format!("failed to read configuration layers: {error}"))
+        }
+        _ => failed(&error, error.read_message()),
+    })?;
+    answer(read)
 }
 
 /// `config/value/write`
-pub(crate) async fn write_value(cx: &Context, params: ConfigValueWriteParams) -> Result<ConfigWriteResponse, RpcError> {
+pub(crate) async fn write_value(cx: &Context, params: ConfigValueWriteParams) -> Handled<call::ConfigValueWrite> {
     let ConfigValueWriteParams { key_path, value, merge_strategy, file_path, expected_version } = params;
-    write(cx, &[Edit { key_path, value, merge_strategy }], file_path, expected_version)
+    answer(write(cx, &[Edit { key_path, value, merge_strategy }], file_path, expected_version)?)
 }
 
 /// `config/batchWrite`
-pub(crate) async fn write_batch(cx: &Context, params: ConfigBatchWriteParams) -> Result<ConfigWriteResponse, RpcError> {
-    write(cx, &params.edits, params.file_path, params.expected_version)
+pub(crate) async fn write_batch(cx: &Context, params: ConfigBatchWriteParams) -> Handled<call::ConfigBatchWrite> {
+    answer(write(cx, &params.edits, params.file_path, params.expected_version)?)
 }
 
 /// `configRequirements/read`: null when no administrator requires anything.
-pub(crate) async fn requirements(cx: &Context) -> Result<ConfigRequirementsReadResponse, RpcError> {
+pub(crate) async fn requirements(cx: &Context, _: NoParams) -> Handled<call::ConfigRequirementsRead> {
     let loaded = loomd_config::load(&cx.app.sources.request()).map_err(|error| {
         let message = format!("failed to read configuration layers: {error}");
         failed(&error, message)
     })?;
-    Ok(ConfigRequirementsReadResponse { requirements: loaded.requirements.to_wire() })
+    answer(ConfigRequirementsReadResponse { requirements: loaded.requirements.to_wire() })
 }
 
 fn write(

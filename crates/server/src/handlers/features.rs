@@ -3,16 +3,17 @@
 use loomd_config::Feature;
 use loomd_protocol::{
     ExperimentalFeature, ExperimentalFeatureEnablementSetParams, ExperimentalFeatureEnablementSetResponse,
-    ExperimentalFeatureListParams, ExperimentalFeatureListResponse, RpcError,
+    ExperimentalFeatureListParams, ExperimentalFeatureListResponse, RpcError, call,
 };
 
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
 
 /// `experimentalFeature/list`
-pub(crate) fn list(
+pub(crate) async fn list(
     cx: &Context,
     params: ExperimentalFeatureListParams,
-) -> Result<ExperimentalFeatureListResponse, RpcError> {
+) -> Handled<call::ExperimentalFeatureList> {
     let loaded = loomd_config::load(&cx.app.sources.request());
     let features = loaded
         .and_then(|loaded| loaded.features())
@@ -39,18 +40,18 @@ pub(crate) fn list(
             default_enabled: feature.default_enabled(),
         }
     };
-    Ok(ExperimentalFeatureListResponse {
+    answer(ExperimentalFeatureListResponse {
         data: Feature::ALL[start..end].iter().map(describe).collect(),
         next_cursor: (end < total).then(|| end.to_string()),
     })
 }
 
 /// `experimentalFeature/enablement/set`
-pub(crate) fn set_enablement(
+pub(crate) async fn set_enablement(
     cx: &Context,
     params: ExperimentalFeatureEnablementSetParams,
-) -> Result<ExperimentalFeatureEnablementSetResponse, RpcError> {
+) -> Handled<call::ExperimentalFeatureEnablementSet> {
     let enablement = params.enablement;
     cx.app.sources.live.enablement.set(&enablement).map_err(|error| RpcError::invalid_request(error.to_string()))?;
-    Ok(ExperimentalFeatureEnablementSetResponse { enablement })
+    answer(ExperimentalFeatureEnablementSetResponse { enablement })
 }

@@ -6,14 +6,15 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use loomd_agent::{Source, parse_id};
-use loomd_protocol::{FeedbackUploadParams, FeedbackUploadResponse, RpcError};
+use loomd_protocol::{FeedbackUploadParams, FeedbackUploadResponse, RpcError, call};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::thread::wire_error;
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
+use crate::refusals::wire_error;
 
 /// Reports that are kept; the oldest go first.
 const MAX_KEPT: usize = 50;
@@ -22,7 +23,7 @@ const MAX_KEPT: usize = 50;
 const MAX_ATTACHMENT: u64 = 16 << 20;
 const MAX_ATTACHMENTS: usize = 32;
 
-pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result<FeedbackUploadResponse, RpcError> {
+pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Handled<call::FeedbackUpload> {
     let enabled = loomd_config::load(&cx.app.sources.request()).map_or(true, |loaded| loaded.config.feedback_enabled());
     if !enabled {
         return Err(RpcError::invalid_request("sending feedback is disabled by configuration"));
@@ -33,7 +34,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         if let Some(id) = id
             && let Ok(thread) = cx.app.threads().find(&Source::Id(id)).await
         {
-            attachments.push(thread.path);
+            attachments.extend(thread.path);
         }
         attachments.extend(params.extra_log_files.iter().flatten().map(PathBuf::from));
         attachments.truncate(MAX_ATTACHMENTS);
@@ -53,7 +54,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Result
         // As with any delivery: best effort.
         warn!(%error, "cannot keep feedback");
     }
-    Ok(FeedbackUploadResponse { thread_id })
+    answer(FeedbackUploadResponse { thread_id })
 }
 
 /// Each report is a folder, named so that the latest is the last.
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_kept_with_the_end_of_its_files() {
+    fn a_stored_report_has_the_last_bytes_of_its_attachments() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("a.log");
         fs::write(&log, "line").unwrap();

@@ -1,5 +1,5 @@
-//! `fs/*`: files on behalf of clients, with the rights of the server. Work on a path is done in the order it
-//! was asked for; work on other paths, however slow, delays nobody.
+//! `fs/*`: files on behalf of clients, with the rights of the server. Operations on a path run in the order of
+//! their requests; operations on other paths do not wait for them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use loomd_files::{Access, Deliver, FsError, Order, Owner};
 use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
-    FsGetMetadataParams, FsGetMetadataResponse, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams,
-    FsReadFileResponse, FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams,
-    FsWatchResponse, FsWriteFileParams, FsWriteFileResponse, RpcError, ServerNotification, call,
+    FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse,
+    FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams, FsWriteFileParams,
+    FsWriteFileResponse, RpcError, ServerNotification, call,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
+use crate::answer::{Handled, answer};
 use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::limits;
 use crate::outbox::Notification;
-use crate::responder::Responder;
 
 /// What the file operations of all clients share.
 pub(crate) struct Files {
@@ -36,7 +36,7 @@ impl Default for Files {
 }
 
 /// `fs/readFile`
-pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Result<FsReadFileResponse, RpcError> {
+pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled<call::FsReadFile> {
     let path = params.path;
     let turn = cx.app.files.order.enter(vec![(path.to_path_buf(), Access::Read)]).await;
     let size = blocking({
@@ -58,74 +58,72 @@ pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Result<
         data_base64
     });
     let data_base64 = read.await.map_err(|error| wire_error(&named, &error))?;
-    Ok(FsReadFileResponse { data_base64 })
+    answer(FsReadFileResponse { data_base64 })
 }
 
 /// `fs/writeFile`
-pub(crate) async fn write_file(cx: &Context, params: FsWriteFileParams) -> Result<FsWriteFileResponse, RpcError> {
+pub(crate) async fn write_file(cx: &Context, params: FsWriteFileParams) -> Handled<call::FsWriteFile> {
     let FsWriteFileParams { path, data_base64 } = params;
     run(cx, &path.clone(), Access::Write, move || loomd_files::write_file(&path, &data_base64)).await?;
-    Ok(FsWriteFileResponse {})
+    answer(FsWriteFileResponse {})
 }
 
 /// `fs/createDirectory`
 pub(crate) async fn create_directory(
     cx: &Context,
     params: FsCreateDirectoryParams,
-) -> Result<FsCreateDirectoryResponse, RpcError> {
+) -> Handled<call::FsCreateDirectory> {
     let FsCreateDirectoryParams { path, recursive } = params;
     let recursive = recursive.unwrap_or(true);
     run(cx, &path.clone(), Access::Write, move || loomd_files::create_directory(&path, recursive)).await?;
-    Ok(FsCreateDirectoryResponse {})
+    answer(FsCreateDirectoryResponse {})
 }
 
 /// `fs/getMetadata`
-pub(crate) async fn get_metadata(cx: &Context, params: FsGetMetadataParams) -> Result<FsGetMetadataResponse, RpcError> {
+pub(crate) async fn get_metadata(cx: &Context, params: FsGetMetadataParams) -> Handled<call::FsGetMetadata> {
     let path = params.path;
-    run(cx, &path.clone(), Access::Read, move || loomd_files::metadata(&path)).await
+    answer(run(cx, &path.clone(), Access::Read, move || loomd_files::metadata(&path)).await?)
 }
 
 /// `fs/readDirectory`
-pub(crate) async fn read_directory(
-    cx: &Context,
-    params: FsReadDirectoryParams,
-) -> Result<FsReadDirectoryResponse, RpcError> {
+pub(crate) async fn read_directory(cx: &Context, params: FsReadDirectoryParams) -> Handled<call::FsReadDirectory> {
     let path = params.path;
     let entries = run(cx, &path.clone(), Access::Read, move || loomd_files::read_directory(&path)).await?;
-    Ok(FsReadDirectoryResponse { entries })
+    answer(FsReadDirectoryResponse { entries })
 }
 
 /// `fs/remove`
-pub(crate) async fn remove(cx: &Context, params: FsRemoveParams) -> Result<FsRemoveResponse, RpcError> {
+pub(crate) async fn remove(cx: &Context, params: FsRemoveParams) -> Handled<call::FsRemove> {
     let FsRemoveParams { path, recursive, force } = params;
     let (recursive, force) = (recursive.unwrap_or(true), force.unwrap_or(true));
     run(cx, &path.clone(), Access::Write, move || loomd_files::remove(&path, recursive, force)).await?;
-    Ok(FsRemoveResponse {})
+    answer(FsRemoveResponse {})
 }
 
 /// `fs/copy`
-pub(crate) async fn copy(cx: &Context, params: FsCopyParams) -> Result<FsCopyResponse, RpcError> {
+pub(crate) async fn copy(cx: &Context, params: FsCopyParams) -> Handled<call::FsCopy> {
     let FsCopyParams { source_path, destination_path, recursive } = params;
     let touches = vec![(source_path.to_path_buf(), Access::Read), (destination_path.to_path_buf(), Access::Write)];
     let named = source_path.clone();
     run_all(cx, touches, &named, move || loomd_files::copy(&source_path, &destination_path, recursive)).await?;
-    Ok(FsCopyResponse {})
+    answer(FsCopyResponse {})
 }
 
 /// `fs/watch`
-pub(crate) async fn watch(cx: &Context, params: FsWatchParams) -> Result<FsWatchResponse, RpcError> {
+pub(crate) async fn watch(cx: &Context, params: FsWatchParams) -> Handled<call::FsWatch> {
     let FsWatchParams { path, watch_id } = params;
     let named = path.clone();
-    cx.app.watches.watch(owner(cx), path, watch_id).await.map_err(|error| wire_error(&named, &error))
+    let watched = cx.app.watches.watch(owner(cx), path, watch_id).await;
+    answer(watched.map_err(|error| wire_error(&named, &error))?)
 }
 
-/// `fs/unwatch`: answered when nothing more will be told.
-pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams, responder: Responder<call::FsUnwatch>) {
+/// `fs/unwatch`: answered when no more notifications will follow.
+pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams) -> Handled<call::FsUnwatch> {
     cx.app.watches.unwatch(owner(cx), params.watch_id).await;
-    responder.answer(Ok(FsUnwatchResponse {}));
+    answer(FsUnwatchResponse {})
 }
 
-/// Takes what watches tell to the connections that own them.
+/// Returns what sends changes to the connections that watch them.
 pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
     Box::new(move |owner, changed| {
         let connections = Arc::clone(&connections);
@@ -161,7 +159,7 @@ async fn run_all<T: Send + 'static>(
     let turn = cx.app.files.order.enter(touches).await;
     let done = blocking(move || {
         let done = work();
-        // Here, because the work goes on when nobody waits for it any more.
+        // Here, because the work goes on after its request was dropped.
         drop(turn);
         done
     });

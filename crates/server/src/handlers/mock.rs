@@ -1,8 +1,14 @@
 //! The method that exists so that clients can try the experimental gate.
 
-use loomd_protocol::{MockExperimentalMethodParams, MockExperimentalMethodResponse, RpcError};
+use loomd_protocol::{MockExperimentalMethodParams, MockExperimentalMethodResponse, call};
+
+use crate::answer::{Handled, answer};
+use crate::dispatch::Context;
 
 /// `mock/experimentalMethod`
-pub(crate) fn experimental(params: MockExperimentalMethodParams) -> Result<MockExperimentalMethodResponse, RpcError> {
-    Ok(MockExperimentalMethodResponse { echoed: params.value })
+pub(crate) async fn experimental(
+    _: &Context,
+    params: MockExperimentalMethodParams,
+) -> Handled<call::MockExperimentalMethod> {
+    answer(MockExperimentalMethodResponse { echoed: params.value })
 }

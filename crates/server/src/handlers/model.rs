@@ -1,14 +1,15 @@
 //! `model/list` and `collaborationMode/list`
 
 use loomd_protocol::{
-    CollaborationModeListResponse, CollaborationModeMask, ModeKind, ModelListParams, ModelListResponse,
-    ReasoningEffort, RpcError,
+    CollaborationModeListParams, CollaborationModeListResponse, CollaborationModeMask, ModeKind, ModelListParams,
+    ModelListResponse, ReasoningEffort, RpcError, call,
 };
 
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
 
 /// `model/list`
-pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListResponse, RpcError> {
+pub(crate) async fn list(cx: &Context, params: ModelListParams) -> Handled<call::ModelList> {
     let loaded = loomd_config::load(&cx.app.sources.request()).and_then(|loaded| loomd_config::resolve(&loaded));
     let path = loaded.ok().and_then(|settings| settings.config.model_catalog_json);
     let catalogue = cx.app.agent.catalogue(path.as_ref()).map_err(|error| RpcError::internal(error.to_string()))?;
@@ -26,21 +27,24 @@ pub(crate) fn list(cx: &Context, params: ModelListParams) -> Result<ModelListRes
     let next_cursor = (end < total).then(|| end.to_string());
     data.truncate(end);
     data.drain(..start);
-    Ok(ModelListResponse { data, next_cursor })
+    answer(ModelListResponse { data, next_cursor })
 }
 
 /// `collaborationMode/list`
-pub(crate) fn collaboration_modes() -> CollaborationModeListResponse {
+pub(crate) async fn collaboration_modes(
+    _: &Context,
+    _: CollaborationModeListParams,
+) -> Handled<call::CollaborationModeList> {
     let mode = |name: &str, mode, effort: Option<ReasoningEffort>| CollaborationModeMask {
         name: name.into(),
         mode: Some(mode),
         model: None,
         reasoning_effort: Some(effort),
     };
-    CollaborationModeListResponse {
+    answer(CollaborationModeListResponse {
         data: vec![
             mode("Plan", ModeKind::Plan, Some(ReasoningEffort::Medium)),
             mode("Default", ModeKind::Default, None),
         ],
-    }
+    })
 }

@@ -2,26 +2,26 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use loomd_agent::working_directory;
 use loomd_protocol::{
-    FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
+    AbsolutePathBuf, FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
     FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
 };
 use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
+use crate::answer::{Handled, answer};
 use crate::connections::{ConnectionId, Connections};
 use crate::dispatch::Context;
 use crate::outbox::Notification;
-use crate::responder::Responder;
-use loomd_agent::working_directory;
-use loomd_protocol::AbsolutePathBuf;
 
-/// What the searches of all clients share.
+/// The state that the searches of all clients share.
 pub(crate) struct Search {
     trees: Arc<Trees>,
     pub sessions: Sessions,
@@ -36,31 +36,31 @@ impl Search {
         Self { trees, sessions, tokens: Mutex::default() }
     }
 
-    /// From now on, a search with the same token is not wanted any more.
-    fn supersede(&self, token: Option<String>) -> Superseding<'_> {
+    /// Cancels the earlier search with the same token.
+    fn supersede(&self, token: Option<String>) -> CancelOnDrop<'_> {
         let cancelled = Arc::new(AtomicBool::new(false));
         if let Some(token) = &token {
-            let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tokens = self.tokens.lock();
             if let Some(earlier) = tokens.insert(token.clone(), Arc::clone(&cancelled)) {
                 earlier.store(true, Ordering::Relaxed);
             }
         }
-        Superseding { search: self, token, cancelled }
+        CancelOnDrop { search: self, token, cancelled }
     }
 }
 
-/// A search that a later one may cancel. Dropped when it is over, or when nobody waits for it any more.
-struct Superseding<'a> {
+/// Cancels a search when it is dropped, and when a later search has the same token.
+struct CancelOnDrop<'a> {
     search: &'a Search,
     token: Option<String>,
     cancelled: Arc<AtomicBool>,
 }
 
-impl Drop for Superseding<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
         if let Some(token) = &self.token {
-            let mut tokens = self.search.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tokens = self.search.tokens.lock();
             if tokens.get(token).is_some_and(|latest| Arc::ptr_eq(latest, &self.cancelled)) {
                 tokens.remove(token);
             }
@@ -69,50 +69,46 @@ impl Drop for Superseding<'_> {
 }
 
 /// `fuzzyFileSearch`
-pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Result<FuzzyFileSearchResponse, RpcError> {
+pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
     let search = &cx.app.search;
     search.trees.start_eviction();
-    let superseding = search.supersede(cancellation_token);
-    let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
+    let search_guard = search.supersede(cancellation_token);
+    let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&search_guard.cancelled));
     let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
     let files = files.map_err(|error| RpcError::internal(format!("the search failed: {error}")))?;
-    Ok(FuzzyFileSearchResponse { files })
+    answer(FuzzyFileSearchResponse { files })
 }
 
 /// `fuzzyFileSearch/sessionStart`
 pub(crate) async fn start(
     cx: &Context,
     params: FuzzyFileSearchSessionStartParams,
-    responder: Responder<call::FuzzyFileSearchSessionStart>,
-) {
+) -> Handled<call::FuzzyFileSearchSessionStart> {
     let started = cx.app.search.sessions.start(subscriber(cx), params.session_id, &params.roots);
-    responder.answer(started.map(|()| FuzzyFileSearchSessionStartResponse {}).map_err(wire_error));
+    started.map_err(wire_error)?;
+    answer(FuzzyFileSearchSessionStartResponse {})
 }
 
 /// `fuzzyFileSearch/sessionUpdate`
 pub(crate) async fn update(
     cx: &Context,
     params: FuzzyFileSearchSessionUpdateParams,
-    responder: Responder<call::FuzzyFileSearchSessionUpdate>,
-) {
-    match cx.app.search.sessions.find(subscriber(cx), &params.session_id) {
-        Ok(session) => {
-            responder.answer(Ok(FuzzyFileSearchSessionUpdateResponse {}));
-            session.set_query(params.query);
-        }
-        Err(error) => responder.answer(Err(wire_error(error))),
-    }
+) -> Handled<call::FuzzyFileSearchSessionUpdate> {
+    let session = cx.app.search.sessions.find(subscriber(cx), &params.session_id).map_err(wire_error)?;
+    let (responder, answer) = cx.answer.responder();
+    responder.send(Ok(FuzzyFileSearchSessionUpdateResponse {}));
+    session.set_query(params.query);
+    Ok(answer)
 }
 
-/// `fuzzyFileSearch/sessionStop`: answered when nothing more will be told.
+/// `fuzzyFileSearch/sessionStop`: answered when no more notifications will follow.
 pub(crate) async fn stop(
     cx: &Context,
     params: FuzzyFileSearchSessionStopParams,
-    responder: Responder<call::FuzzyFileSearchSessionStop>,
-) {
+) -> Handled<call::FuzzyFileSearchSessionStop> {
     cx.app.search.sessions.stop(&params.session_id).await;
-    responder.answer(Ok(FuzzyFileSearchSessionStopResponse {}));
+    answer(FuzzyFileSearchSessionStopResponse {})
 }
 
 fn deliver(connections: Arc<Connections>) -> Deliver {

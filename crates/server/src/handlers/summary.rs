@@ -3,17 +3,18 @@
 use loomd_agent::{Source, parse_id};
 use loomd_protocol::{
     AbsolutePathBuf, ConversationGitInfo, ConversationSummary, GetConversationSummaryParams,
-    GetConversationSummaryResponse, RpcError,
+    GetConversationSummaryResponse, RpcError, call,
 };
 use loomd_store::Error;
 
-use super::thread::wire_error;
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
+use crate::refusals::wire_error;
 
 pub(crate) async fn conversation(
     cx: &Context,
     params: GetConversationSummaryParams,
-) -> Result<GetConversationSummaryResponse, RpcError> {
+) -> Handled<call::GetConversationSummary> {
     let source = match params {
         GetConversationSummaryParams::ByPath { rollout_path } => {
             Source::Path(AbsolutePathBuf::resolve(&cx.app.sources.home, rollout_path).into_path_buf())
@@ -36,7 +37,7 @@ pub(crate) async fn conversation(
     let updated = jiff::Timestamp::from_second(thread.updated_at).map(|time| time.to_string()).ok();
     let summary = ConversationSummary {
         conversation_id: thread.id().into(),
-        path: thread.path.to_string_lossy().into_owned(),
+        path: wire.path.unwrap_or_default(),
         preview: wire.preview,
         timestamp: Some(thread.meta.timestamp.clone()),
         updated_at: updated,
@@ -50,5 +51,5 @@ pub(crate) async fn conversation(
             origin_url: git.origin_url,
         }),
     };
-    Ok(GetConversationSummaryResponse { summary })
+    answer(GetConversationSummaryResponse { summary })
 }

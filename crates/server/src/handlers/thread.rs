@@ -3,35 +3,35 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, ForkThread, MAX_INPUT_CHARS, Opened, PageRequest, Refusal, Reply, ResumeThread, StartThread, Subscriber,
-    ThreadOverrides, parse_id,
+    Caller, ForkThread, Opened, PageRequest, Refusal, ResumeThread, StartThread, Subscriber, ThreadOverrides, parse_id,
 };
 use loomd_protocol::{
-    Call, CodexErrorInfo, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
-    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
-    ThreadItemsListResponse, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
-    ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams,
-    ThreadResumeResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse,
-    ThreadStartParams, ThreadStartResponse, ThreadTurnsListParams, ThreadTurnsListResponse, ThreadUnarchiveParams,
-    ThreadUnarchiveResponse, ThreadUnsubscribeParams, ThreadUnsubscribeResponse, TurnError, call,
+    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams, ThreadListParams,
+    ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
+    ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse,
+    ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams,
+    ThreadStartResponse, ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse,
+    ThreadUnsubscribeParams, ThreadUnsubscribeResponse, call,
 };
 use loomd_store::{GitPatch, ListQuery, ThreadId};
-use serde_json::json;
 
+use crate::answer::{Handled, answer};
 use crate::dispatch::Context;
-use crate::responder::Responder;
+use crate::refusals::wire_error;
 
 /// `thread/start`
-pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams, responder: Responder<call::ThreadStart>) {
+pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handled<call::ThreadStart> {
     let request =
         StartThread { ephemeral: params.ephemeral.unwrap_or(false), overrides: ThreadOverrides::from(&mut params) };
-    let reply = reply(responder, |opened| opened_as!(ThreadStartResponse, opened));
+    let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
     cx.app.agent.start(request, caller(cx), reply);
+    Ok(answer)
 }
 
 /// `thread/resume`
-pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams, responder: Responder<call::ThreadResume>) {
+pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Handled<call::ThreadResume> {
     let request = ResumeThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
@@ -39,12 +39,13 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams, respond
         history: params.history,
         include_turns: !params.exclude_turns,
     };
-    let reply = reply(responder, |opened| opened_as!(ThreadResumeResponse, opened));
+    let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadResumeResponse, opened));
     cx.app.agent.resume(request, caller(cx), reply).await;
+    Ok(answer)
 }
 
 /// `thread/fork`
-pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams, responder: Responder<call::ThreadFork>) {
+pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<call::ThreadFork> {
     let request = ForkThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
@@ -52,25 +53,26 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams, responder: 
         ephemeral: params.ephemeral,
     };
     let exclude_turns = params.exclude_turns;
-    let reply = reply(responder, move |mut opened: Opened| {
+    let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {
         if exclude_turns {
             opened.thread.turns.clear();
         }
         opened_as!(ThreadForkResponse, opened)
     });
     cx.app.agent.fork(request, caller(cx), reply).await;
+    Ok(answer)
 }
 
 /// `thread/list`
-pub(crate) async fn list(cx: &Context, params: ThreadListParams) -> Result<ThreadListResponse, RpcError> {
+pub(crate) async fn list(cx: &Context, params: ThreadListParams) -> Handled<call::ThreadList> {
     let query = ListQuery::from_params(params, &cx.app.agent.default_provider())
         .map_err(|error| RpcError::invalid_request(error.to_string()))?;
     let (data, page) = cx.app.threads().list(query).await.map_err(wire_error)?;
-    Ok(ThreadListResponse { data, next_cursor: page.next.map(|cursor| cursor.to_string()) })
+    answer(ThreadListResponse { data, next_cursor: page.next.map(|cursor| cursor.to_string()) })
 }
 
 /// `thread/loaded/list`
-pub(crate) fn loaded_list(cx: &Context, params: ThreadLoadedListParams) -> Result<ThreadLoadedListResponse, RpcError> {
+pub(crate) async fn loaded_list(cx: &Context, params: ThreadLoadedListParams) -> Handled<call::ThreadLoadedList> {
     let mut ids = cx.app.threads().loaded();
     if let Some(cursor) = params.cursor.filter(|_| !ids.is_empty()) {
         let after: ThreadId =
@@ -81,22 +83,19 @@ pub(crate) fn loaded_list(cx: &Context, params: ThreadLoadedListParams) -> Resul
     let more = ids.len() > limit;
     ids.truncate(limit);
     let data: Vec<String> = ids.iter().map(ThreadId::to_string).collect();
-    Ok(ThreadLoadedListResponse { next_cursor: data.last().filter(|_| more).cloned(), data })
+    answer(ThreadLoadedListResponse { next_cursor: data.last().filter(|_| more).cloned(), data })
 }
 
 /// `thread/read`
-pub(crate) async fn read(cx: &Context, params: ThreadReadParams) -> Result<ThreadReadResponse, RpcError> {
+pub(crate) async fn read(cx: &Context, params: ThreadReadParams) -> Handled<call::ThreadRead> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let thread =
         cx.app.threads().read(id, params.include_turns, &cx.app.agent.default_provider()).await.map_err(wire_error)?;
-    Ok(ThreadReadResponse { thread })
+    answer(ThreadReadResponse { thread })
 }
 
 /// `thread/turns/list`
-pub(crate) async fn list_turns(
-    cx: &Context,
-    params: ThreadTurnsListParams,
-) -> Result<ThreadTurnsListResponse, RpcError> {
+pub(crate) async fn list_turns(cx: &Context, params: ThreadTurnsListParams) -> Handled<call::ThreadTurnsList> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let request = PageRequest {
         cursor: params.cursor,
@@ -104,73 +103,69 @@ pub(crate) async fn list_turns(
         direction: params.sort_direction.unwrap_or_default(),
     };
     let view = params.items_view.unwrap_or_default();
-    cx.app.threads().turns_page(id, &request, view).await.map_err(wire_error)
+    answer(cx.app.threads().turns_page(id, &request, view).await.map_err(wire_error)?)
 }
 
 /// `thread/items/list`
-pub(crate) async fn list_items(
-    cx: &Context,
-    params: ThreadItemsListParams,
-) -> Result<ThreadItemsListResponse, RpcError> {
+pub(crate) async fn list_items(cx: &Context, params: ThreadItemsListParams) -> Handled<call::ThreadItemsList> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let request = PageRequest {
         cursor: params.cursor,
         limit: params.limit,
         direction: params.sort_direction.unwrap_or_default(),
     };
-    cx.app.threads().items_page(id, &request, params.turn_id.as_deref()).await.map_err(wire_error)
+    answer(cx.app.threads().items_page(id, &request, params.turn_id.as_deref()).await.map_err(wire_error)?)
 }
 
 /// `thread/delete`
-pub(crate) async fn delete(cx: &Context, params: ThreadDeleteParams, responder: Responder<call::ThreadDelete>) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    cx.app.threads().delete(id, reply(responder, |()| ThreadDeleteResponse {})).await;
+pub(crate) async fn delete(cx: &Context, params: ThreadDeleteParams) -> Handled<call::ThreadDelete> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadDeleteResponse {});
+    cx.app.threads().delete(id, reply).await;
+    Ok(answer)
 }
 
 /// `thread/archive`
-pub(crate) async fn archive(cx: &Context, params: ThreadArchiveParams, responder: Responder<call::ThreadArchive>) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    cx.app.threads().archive(id, reply(responder, |()| ThreadArchiveResponse {})).await;
+pub(crate) async fn archive(cx: &Context, params: ThreadArchiveParams) -> Handled<call::ThreadArchive> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadArchiveResponse {});
+    cx.app.threads().archive(id, reply).await;
+    Ok(answer)
 }
 
 /// `thread/unarchive`
-pub(crate) async fn unarchive(
-    cx: &Context,
-    params: ThreadUnarchiveParams,
-    responder: Responder<call::ThreadUnarchive>,
-) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |thread| ThreadUnarchiveResponse { thread });
+pub(crate) async fn unarchive(cx: &Context, params: ThreadUnarchiveParams) -> Handled<call::ThreadUnarchive> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|thread| ThreadUnarchiveResponse { thread });
     cx.app.threads().unarchive(id, &cx.app.agent.default_provider(), reply).await;
+    Ok(answer)
 }
 
 /// `thread/unsubscribe`
-pub(crate) async fn unsubscribe(
-    cx: &Context,
-    params: ThreadUnsubscribeParams,
-    responder: Responder<call::ThreadUnsubscribe>,
-) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |status| ThreadUnsubscribeResponse { status });
+pub(crate) async fn unsubscribe(cx: &Context, params: ThreadUnsubscribeParams) -> Handled<call::ThreadUnsubscribe> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|status| ThreadUnsubscribeResponse { status });
     cx.app.threads().unsubscribe(id, subscriber(cx), reply).await;
+    Ok(answer)
 }
 
 /// `thread/name/set`
-pub(crate) async fn set_name(cx: &Context, params: ThreadSetNameParams, responder: Responder<call::ThreadNameSet>) {
+pub(crate) async fn set_name(cx: &Context, params: ThreadSetNameParams) -> Handled<call::ThreadNameSet> {
     let name = params.name.trim();
     if name.is_empty() {
-        return responder.answer(Err(RpcError::invalid_request("thread name must not be empty")));
+        return Err(RpcError::invalid_request("thread name must not be empty"));
     }
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |()| ThreadSetNameResponse {});
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadSetNameResponse {});
     cx.app.threads().rename(id, name.to_owned(), reply).await;
+    Ok(answer)
 }
 
 /// `thread/metadata/update`
 pub(crate) async fn update_metadata(
     cx: &Context,
     params: ThreadMetadataUpdateParams,
-) -> Result<ThreadMetadataUpdateResponse, RpcError> {
+) -> Handled<call::ThreadMetadataUpdate> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let trimmed = |value: Option<Option<String>>| value.map(|value| value.map(|text| text.trim().to_owned()));
     let info = params.git_info.unwrap_or_default();
@@ -184,59 +179,38 @@ pub(crate) async fn update_metadata(
     let check = move || blank.map_or(Ok(()), Err);
     let thread =
         cx.app.threads().patch_git(id, patch, &cx.app.agent.default_provider(), check).await.map_err(wire_error)?;
-    Ok(ThreadMetadataUpdateResponse { thread })
+    answer(ThreadMetadataUpdateResponse { thread })
 }
 
 /// `thread/rollback`
-pub(crate) async fn roll_back(cx: &Context, params: ThreadRollbackParams, responder: Responder<call::ThreadRollback>) {
+pub(crate) async fn roll_back(cx: &Context, params: ThreadRollbackParams) -> Handled<call::ThreadRollback> {
     if params.num_turns == 0 {
-        return responder.answer(Err(RpcError::invalid_request("numTurns must be >= 1")));
+        return Err(RpcError::invalid_request("numTurns must be >= 1"));
     }
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |thread| ThreadRollbackResponse { thread });
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|thread| ThreadRollbackResponse { thread });
     cx.app.threads().roll_back(id, params.num_turns, reply).await;
+    Ok(answer)
 }
 
 /// `thread/increment_elicitation`
 pub(crate) async fn increment_elicitation(
     cx: &Context,
     params: ThreadIncrementElicitationParams,
-) -> Result<ThreadIncrementElicitationResponse, RpcError> {
+) -> Handled<call::ThreadIncrementElicitation> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let count = cx.app.threads().begin_elicitation(id).await.map_err(wire_error)?;
-    Ok(ThreadIncrementElicitationResponse { count, paused: count > 0 })
+    answer(ThreadIncrementElicitationResponse { count, paused: count > 0 })
 }
 
 /// `thread/decrement_elicitation`
 pub(crate) async fn decrement_elicitation(
     cx: &Context,
     params: ThreadDecrementElicitationParams,
-) -> Result<ThreadDecrementElicitationResponse, RpcError> {
+) -> Handled<call::ThreadDecrementElicitation> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let count = cx.app.threads().end_elicitation(id).await.map_err(wire_error)?;
-    Ok(ThreadDecrementElicitationResponse { count, paused: count > 0 })
-}
-
-/// The error that the wire has for a refusal.
-pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
-    match refusal {
-        Refusal::Invalid(message) => RpcError::invalid_request(message),
-        Refusal::Failed(message) => RpcError::internal(message),
-        Refusal::NotSteerable { message, turn_kind } => {
-            let data = TurnError {
-                message: message.clone(),
-                codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable { turn_kind }),
-                additional_details: None,
-            };
-            RpcError::invalid_request(message).with_data(serde_json::to_value(data).unwrap_or_default())
-        }
-        Refusal::RequirementsUnavailable { message, cause } => {
-            RpcError::invalid_request(message).with_data(cause.data())
-        }
-        Refusal::InputTooLarge { chars } => RpcError::invalid_params(refusal.to_string()).with_data(json!({
-            "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
-        })),
-    }
+    answer(ThreadDecrementElicitationResponse { count, paused: count > 0 })
 }
 
 fn subscriber(cx: &Context) -> Subscriber {
@@ -245,25 +219,6 @@ fn subscriber(cx: &Context) -> Subscriber {
 
 pub(super) fn caller(cx: &Context) -> Caller {
     Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
-}
-
-/// An answer that is sent the moment it is given.
-pub(super) fn reply<C: Call + 'static, T: 'static>(
-    responder: Responder<C>,
-    result: impl FnOnce(T) -> C::Result + Send + Sync + 'static,
-) -> Reply<T> {
-    Box::new(move |outcome| responder.answer(outcome.map(result).map_err(wire_error)))
-}
-
-/// The id of the thread that a request is about; a request with a wrong one is answered.
-pub(super) fn identified<C: Call>(text: &str, responder: Responder<C>) -> Option<(ThreadId, Responder<C>)> {
-    match parse_id(text) {
-        Ok(id) => Some((id, responder)),
-        Err(refusal) => {
-            responder.answer(Err(wire_error(refusal)));
-            None
-        }
-    }
 }
 
 /// The three ways to open a thread have results of their own, with the same fields.

@@ -1,5 +1,6 @@
 //! `turn/*`, `review/start` and `thread/compact/start`
 
+use loomd_agent::parse_id;
 use loomd_protocol::{
     ReviewStartParams, ReviewStartResponse, RpcError, ThreadBackgroundTerminalsCleanParams,
     ThreadBackgroundTerminalsCleanResponse, ThreadCompactStartParams, ThreadCompactStartResponse,
@@ -8,67 +9,68 @@ use loomd_protocol::{
 };
 use loomd_store::ThreadId;
 
-use super::thread::{caller, identified, reply};
+use super::thread::caller;
+use crate::answer::Handled;
 use crate::dispatch::Context;
-use crate::responder::Responder;
+use crate::refusals::wire_error;
 
 /// `turn/start`
-pub(crate) async fn start(cx: &Context, params: TurnStartParams, responder: Responder<call::TurnStart>) {
-    cx.app.threads().start_turn(params, reply(responder, |turn| TurnStartResponse { turn })).await;
+pub(crate) async fn start(cx: &Context, params: TurnStartParams) -> Handled<call::TurnStart> {
+    let (reply, answer) = cx.answer.reply(|turn| TurnStartResponse { turn });
+    cx.app.threads().start_turn(params, reply).await;
+    Ok(answer)
 }
 
 /// `turn/steer`
-pub(crate) async fn steer(cx: &Context, params: TurnSteerParams, responder: Responder<call::TurnSteer>) {
-    cx.app.threads().steer(params, reply(responder, |turn_id| TurnSteerResponse { turn_id })).await;
+pub(crate) async fn steer(cx: &Context, params: TurnSteerParams) -> Handled<call::TurnSteer> {
+    let (reply, answer) = cx.answer.reply(|turn_id| TurnSteerResponse { turn_id });
+    cx.app.threads().steer(params, reply).await;
+    Ok(answer)
 }
 
 /// `turn/interrupt`
-pub(crate) async fn interrupt(cx: &Context, params: TurnInterruptParams, responder: Responder<call::TurnInterrupt>) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |()| TurnInterruptResponse {});
+pub(crate) async fn interrupt(cx: &Context, params: TurnInterruptParams) -> Handled<call::TurnInterrupt> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| TurnInterruptResponse {});
     cx.app.threads().interrupt(id, params.turn_id, reply).await;
+    Ok(answer)
 }
 
 /// `thread/compact/start`
-pub(crate) async fn compact(
-    cx: &Context,
-    params: ThreadCompactStartParams,
-    responder: Responder<call::ThreadCompactStart>,
-) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |_turn| ThreadCompactStartResponse {});
+pub(crate) async fn compact(cx: &Context, params: ThreadCompactStartParams) -> Handled<call::ThreadCompactStart> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|_turn| ThreadCompactStartResponse {});
     cx.app.threads().compact(id, reply).await;
+    Ok(answer)
 }
 
 /// `thread/shellCommand`
-pub(crate) async fn shell_command(
-    cx: &Context,
-    params: ThreadShellCommandParams,
-    responder: Responder<call::ThreadShellCommand>,
-) {
+pub(crate) async fn shell_command(cx: &Context, params: ThreadShellCommandParams) -> Handled<call::ThreadShellCommand> {
     let command = params.command.trim();
     if command.is_empty() {
-        return responder.answer(Err(RpcError::invalid_request("command must not be empty")));
+        return Err(RpcError::invalid_request("command must not be empty"));
     }
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |()| ThreadShellCommandResponse {});
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadShellCommandResponse {});
     cx.app.threads().shell_command(id, command.to_owned(), reply).await;
+    Ok(answer)
 }
 
 /// `thread/backgroundTerminals/clean`
 pub(crate) async fn clean_terminals(
     cx: &Context,
     params: ThreadBackgroundTerminalsCleanParams,
-    responder: Responder<call::ThreadBackgroundTerminalsClean>,
-) {
-    let Some((id, responder)) = identified(&params.thread_id, responder) else { return };
-    let reply = reply(responder, |()| ThreadBackgroundTerminalsCleanResponse {});
+) -> Handled<call::ThreadBackgroundTerminalsClean> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadBackgroundTerminalsCleanResponse {});
     cx.app.threads().clean_terminals(id, reply).await;
+    Ok(answer)
 }
 
 /// `review/start`
-pub(crate) async fn review(cx: &Context, params: ReviewStartParams, responder: Responder<call::ReviewStart>) {
-    let reply =
-        reply(responder, |(turn, id): (Turn, ThreadId)| ReviewStartResponse { turn, review_thread_id: id.to_string() });
+pub(crate) async fn review(cx: &Context, params: ReviewStartParams) -> Handled<call::ReviewStart> {
+    let (reply, answer) =
+        cx.answer.reply(|(turn, id): (Turn, ThreadId)| ReviewStartResponse { turn, review_thread_id: id.to_string() });
     cx.app.agent.review(params, caller(cx), reply).await;
+    Ok(answer)
 }

@@ -6,16 +6,16 @@ use loomd_protocol::{
 };
 use tracing::error;
 
+use crate::answer::Handled;
 use crate::dispatch::Context;
 use crate::outbox::Notification;
-use crate::responder::Responder;
 
 pub(crate) async fn start_setup(
     cx: &Context,
     params: WindowsSandboxSetupStartParams,
-    responder: Responder<call::WindowsSandboxSetupStart>,
-) {
-    responder.answer(Ok(WindowsSandboxSetupStartResponse { started: true }));
+) -> Handled<call::WindowsSandboxSetupStart> {
+    let (responder, answer) = cx.answer.responder();
+    responder.send(Ok(WindowsSandboxSetupStartResponse { started: true }));
     let kind = match params.mode {
         WindowsSandboxSetupMode::Elevated => "elevated",
         WindowsSandboxSetupMode::Unelevated => "legacy",
@@ -29,4 +29,5 @@ pub(crate) async fn start_setup(
         Ok(notification) => cx.app.connections.send_to([cx.connection], &notification).await,
         Err(error) => error!(%error, "cannot serialize a notification"),
     }
+    Ok(answer)
 }

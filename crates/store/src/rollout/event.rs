@@ -30,7 +30,7 @@ macro_rules! events {
                 }
             }
 
-            /// Whether the reference writes the event only when it was asked for extended history.
+            /// Whether the reference writes the event only with extended history.
             pub fn is_extended(&self) -> bool {
                 match self {
                     $(Self::$name(_) => false,)*

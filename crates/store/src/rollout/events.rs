@@ -94,7 +94,7 @@ pub struct AgentMessage {
     pub item_id: Option<String>,
 }
 
-/// Which memories a message rests on. The wire says `threadIds` where the file says `rolloutIds`.
+/// Which memories a message rests on. The wire's `threadIds` are the file's `rolloutIds`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryCitation {

@@ -17,7 +17,7 @@ pub struct Error {
     pub codex_error_info: Option<ErrorInfo>,
 }
 
-/// The cause of an error, as the file spells it. The wire's `codexErrorInfo` says the same in camelCase.
+/// The cause of an error, as the file spells it. The wire's `codexErrorInfo` is the same in camelCase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorInfo {
@@ -41,28 +41,28 @@ macro_rules! same_error_info {
     ($from:ty => $to:ident) => {
         impl From<$from> for $to {
             fn from(info: $from) -> Self {
-                type From = $from;
+                type Info = $from;
                 match info {
-                    From::ContextWindowExceeded => Self::ContextWindowExceeded,
-                    From::UsageLimitExceeded => Self::UsageLimitExceeded,
-                    From::ServerOverloaded => Self::ServerOverloaded,
-                    From::HttpConnectionFailed { http_status_code } => Self::HttpConnectionFailed { http_status_code },
-                    From::ResponseStreamConnectionFailed { http_status_code } => {
+                    Info::ContextWindowExceeded => Self::ContextWindowExceeded,
+                    Info::UsageLimitExceeded => Self::UsageLimitExceeded,
+                    Info::ServerOverloaded => Self::ServerOverloaded,
+                    Info::HttpConnectionFailed { http_status_code } => Self::HttpConnectionFailed { http_status_code },
+                    Info::ResponseStreamConnectionFailed { http_status_code } => {
                         Self::ResponseStreamConnectionFailed { http_status_code }
                     }
-                    From::InternalServerError => Self::InternalServerError,
-                    From::Unauthorized => Self::Unauthorized,
-                    From::BadRequest => Self::BadRequest,
-                    From::ThreadRollbackFailed => Self::ThreadRollbackFailed,
-                    From::SandboxError => Self::SandboxError,
-                    From::ResponseStreamDisconnected { http_status_code } => {
+                    Info::InternalServerError => Self::InternalServerError,
+                    Info::Unauthorized => Self::Unauthorized,
+                    Info::BadRequest => Self::BadRequest,
+                    Info::ThreadRollbackFailed => Self::ThreadRollbackFailed,
+                    Info::SandboxError => Self::SandboxError,
+                    Info::ResponseStreamDisconnected { http_status_code } => {
                         Self::ResponseStreamDisconnected { http_status_code }
                     }
-                    From::ResponseTooManyFailedAttempts { http_status_code } => {
+                    Info::ResponseTooManyFailedAttempts { http_status_code } => {
                         Self::ResponseTooManyFailedAttempts { http_status_code }
                     }
-                    From::ActiveTurnNotSteerable { turn_kind } => Self::ActiveTurnNotSteerable { turn_kind },
-                    From::Other => Self::Other,
+                    Info::ActiveTurnNotSteerable { turn_kind } => Self::ActiveTurnNotSteerable { turn_kind },
+                    Info::Other => Self::Other,
                 }
             }
         }
@@ -78,21 +78,21 @@ same_error_info!(CodexErrorInfo => ErrorInfo);
 pub struct GuardianAssessment {
     // Keeps the tag out of `fields`.
     #[serde(rename = "type", default, skip_serializing)]
-    tag: Tag,
+    tag: IgnoredType,
     #[serde(flatten)]
     pub fields: JsonObject,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Tag;
+struct IgnoredType;
 
-impl PartialEq for Tag {
+impl PartialEq for IgnoredType {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl<'de> Deserialize<'de> for Tag {
+impl<'de> Deserialize<'de> for IgnoredType {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Tag {
 impl From<JsonObject> for GuardianAssessment {
     fn from(mut fields: JsonObject) -> Self {
         fields.shift_remove("type");
-        Self { tag: Tag, fields }
+        Self { tag: IgnoredType, fields }
     }
 }
 
@@ -152,7 +152,7 @@ pub struct ExecCommandEnd {
     pub status: EndStatus,
 }
 
-/// What a command does, as far as it can be told by reading it.
+/// What a command does, as far as its text shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ParsedCommand {
@@ -185,7 +185,7 @@ impl From<wire::CommandAction> for ParsedCommand {
     }
 }
 
-/// Who ran a command.
+/// Whether the model or the user ran a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecCommandSource {

@@ -1,4 +1,4 @@
-//! One line, told apart: its time, its kind and its payload as raw JSON.
+//! One line: its time, its kind and its payload as raw JSON.
 
 use std::borrow::Cow;
 
@@ -44,19 +44,19 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A line as the usual writers lay it out, told apart by its first bytes. Nothing else of it has been
-/// looked at: what is passed over is never read, and what is wanted is read once.
+/// The kind and the payload of a line, found by its first bytes. Nothing else of the line has been parsed, so that lines
+/// that are skipped cost next to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance<'a> {
+pub struct LineHeader<'a> {
     /// The kind, as in [`Line`].
     pub kind: &'a str,
     /// Everything between `"payload":` and the end of the line's object.
     pub payload: &'a [u8],
 }
 
-impl<'a> Glance<'a> {
+impl<'a> LineHeader<'a> {
     /// `None` for a line that is laid out in another way; [`Line::parse`] reads those.
-    pub fn at(line: &'a [u8]) -> Option<Self> {
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
         let mut rest = Prefix(line);
         rest.eat(b"{")?;
         rest.member("timestamp")?;
@@ -74,7 +74,7 @@ impl<'a> Glance<'a> {
         first_type(self.payload)
     }
 
-    /// The event of an `event_msg`. `None` also for what only [`Line::parse`] can make out.
+    /// The event of an `event_msg`. `None` also for an event that only [`Line::parse`] can decode.
     pub fn event(&self) -> Option<Event> {
         Event::decode(std::str::from_utf8(self.payload).ok()?)
     }
@@ -117,11 +117,11 @@ pub(super) fn payload_type(payload: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(tag));
     }
     #[derive(Deserialize)]
-    struct Tag<'a> {
+    struct TypeMember<'a> {
         #[serde(borrow, rename = "type")]
         tag: Cow<'a, str>,
     }
-    serde_json::from_str::<Tag>(payload).ok().map(|tag| tag.tag)
+    serde_json::from_str::<TypeMember>(payload).ok().map(|tag| tag.tag)
 }
 
 /// Appends a copy of a line with a new time: kind and payload stay as they are, known or not.
@@ -167,18 +167,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_glance_tells_what_parsing_tells_and_gives_up_on_other_layouts() {
+    fn a_header_holds_what_parsing_gives_and_is_none_for_other_layouts() {
         let payload = br#"{"type":"user_message","message":"hi"}"#;
         for (before, after) in [
             (r#"{"timestamp":"x","type":"event_msg","payload":"#, "}"),
             ("  { \"timestamp\" : \"x\" , \"type\" : \"event_msg\" ,\t\"payload\":", " } \r"),
         ] {
             let line = [before.as_bytes(), payload, after.as_bytes()].concat();
-            let glance = Glance::at(&line).unwrap();
+            let header = LineHeader::parse(&line).unwrap();
             let parsed = Line::parse(&line).unwrap();
-            assert_eq!((glance.kind, glance.payload_type()), ("event_msg", Some("user_message")));
-            assert_eq!(glance.event().map(Record::EventMsg), parsed.decode());
-            assert!(glance.event().is_some());
+            assert_eq!((header.kind, header.payload_type()), ("event_msg", Some("user_message")));
+            assert_eq!(header.event().map(Record::EventMsg), parsed.decode());
+            assert!(header.event().is_some());
         }
         for other in [
             r#"{"type":"event_msg","timestamp":"x","payload":{}}"#,
@@ -187,9 +187,9 @@ mod tests {
             r#"{"timestamp":"x","type":"event_msg","payload":{"#,
             "",
         ] {
-            assert_eq!(Glance::at(other.as_bytes()), None, "{other}");
+            assert_eq!(LineHeader::parse(other.as_bytes()), None, "{other}");
         }
         let more = br#"{"timestamp":"x","type":"event_msg","payload":{"type":"context_compacted"},"more":1}"#;
-        assert!(Glance::at(more).unwrap().event().is_none() && Line::parse(more).unwrap().decode().is_some());
+        assert!(LineHeader::parse(more).unwrap().event().is_none() && Line::parse(more).unwrap().decode().is_some());
     }
 }

@@ -1,5 +1,5 @@
-//! The rollout format: one JSON object per line, `{"timestamp", "type", "payload"}`. A [`Line`] is told
-//! apart without decoding its payload; a [`Record`] is a decoded payload. Lines of kinds that this
+//! The rollout format: one JSON object per line, `{"timestamp", "type", "payload"}`. A [`Line`] is parsed
+//! without decoding its payload; a [`Record`] is a decoded payload. Lines of kinds that this
 //! release does not know are skipped when reading and survive when copied.
 
 mod context;
@@ -16,7 +16,7 @@ pub use context::{Compacted, NetworkAccess, ReadAccess, SandboxPolicy, Truncatio
 pub use event::Event;
 pub use events::*;
 pub use extended::*;
-pub use line::{Glance, Line, copy_line, now, whole_lines};
+pub use line::{Line, LineHeader, copy_line, now, whole_lines};
 pub use record::{Record, write_line};
 pub use session_meta::{BaseInstructions, SessionMeta, StoredGit};
 pub use source::Source;

@@ -1,4 +1,4 @@
-//! What a line says, decoded, and how it is written.
+//! Decoded lines, and how they are written.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::{Compacted, Event, SessionMeta, TurnContext};
 /// The decoded payload of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// Who the thread is. Only the first one in a file counts.
+    /// The identity and origin of the thread. Only the first one in a file counts.
     SessionMeta(Box<SessionMeta>),
     /// The settings of a turn.
     TurnContext(Box<TurnContext>),

@@ -1,4 +1,4 @@
-//! `session_meta`: who a thread is. The first one of a file is its identity; a fork carries its source's
+//! `session_meta`: the identity and origin of a thread. The first one of a file is its identity; a fork carries its source's
 //! as a later line.
 
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ pub struct SessionMeta {
     /// `disabled` when no memories are to be made of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mode: Option<String>,
-    /// What stands for a thread that began with a history of response items, which tell nothing to readers of
+    /// The preview of a thread that began with a history of response items, which mean nothing to readers of
     /// events. The reference ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,

@@ -1,9 +1,9 @@
-//! Who started a thread, as the file spells it. The wire spells it differently.
+//! The program that started a thread, as the file spells it. The wire spells it differently.
 
 use loomd_protocol::{SessionSource, SubAgentSource};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Who started a thread. A missing value reads as `Vscode`, an unknown one as `Unknown`.
+/// The program that started a thread. A missing value reads as `Vscode`, an unknown one as `Unknown`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {

@@ -1,7 +1,7 @@
-//! Any bytes as a rollout: telling its lines apart and decoding them never panics, what decodes once is
-//! written the same way for ever, a copy says what the original said, and a glance never sees anything else.
+//! Any bytes as a rollout: parsing its lines and decoding them never panics, what decodes once is written the same
+//! way for ever, a copy decodes as the original does, and so does a header.
 
-use loomd_store::rollout::{Event, Glance, Line, copy_line, whole_lines, write_line};
+use loomd_store::rollout::{Event, Line, LineHeader, copy_line, whole_lines, write_line};
 
 const TIME: &str = "2026-11-15T06:42:54.420Z";
 
@@ -9,9 +9,9 @@ pub fn run(data: &[u8]) {
     for (_, bytes) in whole_lines(data) {
         let Some(line) = Line::parse(bytes) else { continue };
         let _ = line.payload_type();
-        if let Some(glance) = Glance::at(bytes) {
-            assert_eq!(glance.kind, line.kind);
-            if let Some(event) = glance.event() {
+        if let Some(header) = LineHeader::parse(bytes) {
+            assert_eq!(header.kind, line.kind);
+            if let Some(event) = header.event() {
                 assert_eq!(Event::decode(line.payload.get()), Some(event));
             }
         }
@@ -38,5 +38,5 @@ pub fn run(data: &[u8]) {
 fn whole_line(bytes: &[u8]) -> Line<'_> {
     let line = bytes.strip_suffix(b"\n").expect("a line ends with a line break");
     assert!(!line.contains(&b'\n'), "a line is one line");
-    Line::parse(line).expect("a written line can be told apart")
+    Line::parse(line).expect("a written line can be parsed")
 }

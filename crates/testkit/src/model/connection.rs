@@ -1,4 +1,4 @@
-//! One connection of a client to the scripted model: requests in, replies out byte by byte.
+//! One connection of a client to the scripted model.
 
 use std::io;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::items::{Usage, completed_event, created_event};
 use super::reply::{Body, Step};
-use super::{Recorded, Reply, State};
+use super::{RecordedRequest, Reply, State};
 use crate::http;
-use crate::watched::Watched;
+use crate::watched_value::WatchedValue;
 
-/// Answers requests until the client leaves or a reply closes the connection.
-pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
-    // Without this the kernel may hold back what a gate should have let through.
+/// Serves requests until the client disconnects or a reply closes the connection.
+pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<State>>) {
+    // Otherwise the kernel may delay what a gate has let through.
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
@@ -25,13 +25,13 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
         let last = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         let (index, reply) = state.update(|state| state.answer(request));
         let played = tokio::select! {
-            // A client that leaves after the last byte has left nothing behind.
+            // A client that disconnects after the last byte has not cut the reply.
             biased;
             played = wire.play(reply, format!("resp_{index}")) => played,
             () = gone(&mut reader) => Err(io::ErrorKind::ConnectionAborted.into()),
         };
         match played {
-            Ok(After::KeepAlive) if !last => {}
+            Ok(NextAction::KeepAlive) if !last => {}
             Ok(_) => return,
             Err(_) => {
                 state.update(|state| state.requests[index].abandoned = true);
@@ -41,20 +41,20 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<Watched<State>>) {
     }
 }
 
-async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<Recorded>> {
+async fn read_request(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<RecordedRequest>> {
     let Some(head) = http::read_head(reader).await? else { return Ok(None) };
     let body = http::read_body(reader, &head.headers).await?.unwrap_or_default();
-    Ok(Some(Recorded::new(head, body)))
+    Ok(Some(RecordedRequest::new(head, body)))
 }
 
-/// Ends when the client has closed the connection. A further request is left where it is.
+/// Resolves when the client has closed the connection. A further request is left unread.
 async fn gone(reader: &mut BufReader<OwnedReadHalf>) {
     if reader.fill_buf().await.is_ok_and(|bytes| !bytes.is_empty()) {
         std::future::pending::<()>().await;
     }
 }
 
-enum After {
+enum NextAction {
     KeepAlive,
     Close,
 }
@@ -65,7 +65,7 @@ struct Wire {
 }
 
 impl Wire {
-    async fn play(&mut self, reply: Reply, id: String) -> io::Result<After> {
+    async fn play(&mut self, reply: Reply, id: String) -> io::Result<NextAction> {
         self.drip = reply.drip;
         for gate in &reply.after {
             gate.passed().await;
@@ -73,13 +73,13 @@ impl Wire {
         match reply.body {
             Body::Bytes(bytes) => {
                 self.write(&bytes).await?;
-                Ok(After::Close)
+                Ok(NextAction::Close)
             }
             Body::Whole { status, content_type, body } => {
                 let length = format!("content-length: {}", body.len());
                 self.write(&head(status, content_type, &length, &reply.headers)).await?;
                 self.write(&body).await?;
-                Ok(After::KeepAlive)
+                Ok(NextAction::KeepAlive)
             }
             Body::Stream(steps) => {
                 let chunked = "transfer-encoding: chunked";
@@ -90,7 +90,7 @@ impl Wire {
         }
     }
 
-    async fn stream(&mut self, steps: Vec<Step>) -> io::Result<After> {
+    async fn stream(&mut self, steps: Vec<Step>) -> io::Result<NextAction> {
         for step in steps {
             match step {
                 Step::Event(event) => self.chunk(&encode(&event)).await?,
@@ -100,11 +100,11 @@ impl Wire {
                 }
                 Step::Bytes(bytes) => self.chunk(&bytes).await?,
                 Step::Wait(gate) => gate.passed().await,
-                Step::Close => return Ok(After::Close),
+                Step::Close => return Ok(NextAction::Close),
             }
         }
         self.write(b"0\r\n\r\n").await?;
-        Ok(After::KeepAlive)
+        Ok(NextAction::KeepAlive)
     }
 
     async fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -128,7 +128,7 @@ impl Wire {
     }
 }
 
-/// Adds the first and the last event where the script has none of its own.
+/// Adds the first and the last event, unless the script has them.
 fn complete(mut steps: Vec<Step>, id: &str, unfinished: bool) -> Vec<Step> {
     let has = |steps: &[Step], kinds: &[&str]| {
         steps.iter().any(|step| match step {

@@ -1,4 +1,4 @@
-//! Replies that are no stream of events: refusals, errors and nonsense. Faults inside a stream are steps of
+//! Replies without a stream of events: refusals, errors and invalid bytes. Faults inside a stream are steps of
 //! [`Reply`].
 
 use loomd_protocol::JsonValue;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Reply;
 use super::reply::Body;
 
-/// An answer with this status. A body that is a string is sent as plain text, anything else as JSON.
+/// A response with this status. A string is sent as plain text, any other body as JSON.
 pub fn status(status: u16, body: JsonValue) -> Reply {
     let (content_type, body) = match body {
         JsonValue::String(text) => ("text/plain", text.into_bytes()),
@@ -35,22 +35,22 @@ pub fn unauthorized() -> Reply {
     error(401, "invalid_api_key", "no such key")
 }
 
-/// A status with the usual body of an error. 200 is possible, and providers have done it.
+/// A status with the usual body of an error. Providers have sent it with status 200, too.
 pub fn error(code: u16, kind: &str, message: &str) -> Reply {
     status(code, json!({ "error": { "code": kind, "message": message } }))
 }
 
-/// The answer to a compaction.
+/// The response to a compaction.
 pub fn compacted(output: &[JsonValue]) -> Reply {
     status(200, json!({ "output": output }))
 }
 
-/// Closes the connection without a word.
+/// Closes the connection without a response.
 pub fn hang_up() -> Reply {
     garbage([])
 }
 
-/// Bytes in place of HTTP; then the connection is closed.
+/// Sends bytes in place of HTTP, then closes the connection.
 pub fn garbage(bytes: impl Into<Vec<u8>>) -> Reply {
     Reply::of(Body::Bytes(bytes.into()))
 }

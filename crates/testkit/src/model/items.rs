@@ -1,4 +1,4 @@
-//! What the model says, as replies; [`Reply::then`] puts several of them into one.
+//! Output items of the Responses API, as replies; [`Reply::then`] joins several.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ pub fn message(text: &str) -> Reply {
     done(message_item(&fresh("msg"), text))
 }
 
-/// An assistant message that comes in these pieces.
+/// An assistant message in these deltas.
 pub fn streamed(pieces: &[&str]) -> Reply {
     let id = fresh("msg");
     let added = added(json!({ "type": "message", "role": "assistant", "id": id, "content": [] }));
@@ -20,12 +20,12 @@ pub fn streamed(pieces: &[&str]) -> Reply {
     deltas.then(done(message_item(&id, &pieces.concat())))
 }
 
-/// A piece of the message that was [`added`] last.
+/// A delta of the message that was [`added`] last.
 pub fn text_delta(piece: &str) -> Reply {
     Reply::event(json!({ "type": "response.output_text.delta", "delta": piece }))
 }
 
-/// A reasoning item, its summary and its raw text each in pieces.
+/// A reasoning item, its summary and its raw text each in deltas.
 pub fn reasoning(summary: &[&str], text: &[&str]) -> Reply {
     let id = fresh("rs");
     let mut reply = added(json!({ "type": "reasoning", "id": id, "summary": [] }));
@@ -51,7 +51,7 @@ pub fn reasoning(summary: &[&str], text: &[&str]) -> Reply {
     reply.then(done(item))
 }
 
-/// A call of a function tool. Arguments that are a string are sent as they are, right or wrong.
+/// A call of a function tool. Arguments that are a string are sent as they are, valid or not.
 pub fn function_call(name: &str, arguments: JsonValue, call_id: &str) -> Reply {
     let arguments = match arguments {
         JsonValue::String(text) => text,
@@ -70,17 +70,17 @@ pub fn custom_call(name: &str, input: &str, call_id: &str) -> Reply {
     done(json!({ "type": "custom_tool_call", "name": name, "input": input, "call_id": call_id }))
 }
 
-/// The beginning of an item.
+/// The start of an item: `response.output_item.added`.
 pub fn added(item: JsonValue) -> Reply {
     Reply::event(json!({ "type": "response.output_item.added", "item": item }))
 }
 
-/// A finished item.
+/// A finished item: `response.output_item.done`.
 pub fn done(item: JsonValue) -> Reply {
     Reply::event(json!({ "type": "response.output_item.done", "item": item }))
 }
 
-/// The tokens that a call says it took.
+/// The token usage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
@@ -95,7 +95,7 @@ impl Default for Usage {
     }
 }
 
-/// The end of the response.
+/// The end of the response: `response.completed`.
 pub fn completed(usage: Usage) -> Reply {
     Reply::event(completed_event(&fresh("resp"), usage))
 }
@@ -106,12 +106,12 @@ pub fn failed(code: &str, message: &str) -> Reply {
     Reply::event(json!({ "type": "response.failed", "response": { "id": fresh("resp"), "error": error } }))
 }
 
-/// The response stops short: `response.incomplete`.
+/// The response is incomplete: `response.incomplete`.
 pub fn incomplete(reason: &str) -> Reply {
     incomplete_after(reason, Usage::default())
 }
 
-/// The same, and what it took.
+/// Like [`incomplete`], with its usage.
 pub fn incomplete_after(reason: &str, usage: Usage) -> Reply {
     let mut event = completed_event(&fresh("resp"), usage);
     event["type"] = "response.incomplete".into();
@@ -143,8 +143,8 @@ fn message_item(id: &str, text: &str) -> JsonValue {
     json!({ "type": "message", "role": "assistant", "id": id, "content": [{ "type": "output_text", "text": text }] })
 }
 
-/// An id that the test has not used yet. Counted per thread, so that a test gets the same ids whatever runs
-/// beside it.
+/// An id that the test has not used yet. Counted per OS thread, so that a test gets the same ids whatever runs
+/// concurrently.
 fn fresh(prefix: &str) -> String {
     thread_local! {
         static LAST: Cell<u64> = const { Cell::new(0) };

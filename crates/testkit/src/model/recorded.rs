@@ -1,4 +1,4 @@
-//! A request that the scripted model got, and what tests ask about it.
+//! [`RecordedRequest`]: a request to the scripted model.
 
 use loomd_protocol::JsonValue;
 
@@ -6,18 +6,18 @@ use crate::Headers;
 use crate::http::Head;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedRequest {
     pub method: String,
     /// With its query.
     pub path: String,
     pub headers: Headers,
-    /// Null when the body is not JSON.
+    /// Null if the body is not JSON.
     pub body: JsonValue,
     pub bytes: Vec<u8>,
     pub(super) abandoned: bool,
 }
 
-impl Recorded {
+impl RecordedRequest {
     pub(super) fn new(head: Head, bytes: Vec<u8>) -> Self {
         let mut words = head.line.split(' ').map(str::to_owned);
         Self {
@@ -44,7 +44,7 @@ impl Recorded {
             .collect()
     }
 
-    /// What this call says that a tool call came to, if it says so.
+    /// The output of a tool call in this request.
     pub fn tool_output(&self, call_id: &str) -> Option<&JsonValue> {
         let output = |item: &&JsonValue| {
             item["call_id"] == call_id && item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"))

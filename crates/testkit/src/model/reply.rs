@@ -1,10 +1,10 @@
-//! One answer to one model call, as a list of steps, and how answers are put together.
+//! [`Reply`]: the response to one model call, as a list of steps.
 
 use loomd_protocol::JsonValue;
 
 use crate::Gate;
 
-/// What the model does about one call. `response.created` and `response.completed` are added when missing.
+/// The response to one model call. `response.created` and `response.completed` are added if missing.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(super) after: Vec<Gate>,
@@ -12,7 +12,7 @@ pub struct Reply {
     pub(super) body: Body,
     pub(super) drip: bool,
     pub(super) unfinished: bool,
-    /// The stream of another API, to which nothing is added.
+    /// Whether it is the stream of another API, to which no events are added.
     pub(super) raw: bool,
 }
 
@@ -20,9 +20,9 @@ pub struct Reply {
 pub(super) enum Body {
     /// A stream of events, in chunks.
     Stream(Vec<Step>),
-    /// An answer in one piece.
+    /// A whole body.
     Whole { status: u16, content_type: &'static str, body: Vec<u8> },
-    /// Bytes that are no HTTP, or none at all; then the connection is closed.
+    /// Bytes that are no HTTP, or none; then the connection is closed.
     Bytes(Vec<u8>),
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Step {
 
 impl Reply {
     /// An empty stream.
-    #[allow(clippy::new_without_default, reason = "an empty stream is a choice")]
+    #[allow(clippy::new_without_default, reason = "an empty stream is made explicitly")]
     pub fn new() -> Self {
         Self::of(Body::Stream(Vec::new()))
     }
@@ -47,7 +47,7 @@ impl Reply {
         Self::new().step(Step::Event(event))
     }
 
-    /// A stream of exactly these bytes, as any other API would send them.
+    /// A stream of exactly these bytes, in the format of another API.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self { raw: true, ..Self::new().bytes(bytes) }
     }
@@ -56,7 +56,7 @@ impl Reply {
         Self { after: Vec::new(), headers: Vec::new(), body, drip: false, unfinished: false, raw: false }
     }
 
-    /// Continues with the events of another reply.
+    /// Appends the events of another reply.
     pub fn then(mut self, next: Self) -> Self {
         let Body::Stream(steps) = next.body else { panic!("only streams can follow a stream: {next:?}") };
         self.after.extend(next.after);
@@ -67,28 +67,28 @@ impl Reply {
         steps.into_iter().fold(self, Self::step)
     }
 
-    /// Waits at the gate before it answers at all.
+    /// Waits for the gate before the response.
     pub fn after(mut self, gate: &Gate) -> Self {
         self.after.push(gate.clone());
         self
     }
 
-    /// Waits at the gate at this place of the stream. The headers have been sent by then.
+    /// Waits for the gate at this point of the stream, after the headers.
     pub fn wait(self, gate: &Gate) -> Self {
         self.step(Step::Wait(gate.clone()))
     }
 
-    /// Puts bytes into the stream that need be no events.
+    /// Adds bytes to the stream, which need be no events.
     pub fn bytes(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.step(Step::Bytes(bytes.into()))
     }
 
-    /// Sends the first half of an event.
+    /// Adds the first half of an event.
     pub fn half(self, event: JsonValue) -> Self {
         self.step(Step::Half(event))
     }
 
-    /// Closes the connection at this place of the stream.
+    /// Closes the connection at this point of the stream.
     pub fn close(self) -> Self {
         self.step(Step::Close)
     }
@@ -99,7 +99,7 @@ impl Reply {
         self
     }
 
-    /// Sends every byte on its own.
+    /// Sends every byte in a chunk of its own.
     pub fn drip(mut self) -> Self {
         self.drip = true;
         self

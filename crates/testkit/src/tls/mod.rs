@@ -1,4 +1,4 @@
-//! TLS in front of whatever listens on the loopback.
+//! [`Tls`]: a TLS proxy in front of a loopback listener.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::task::Task;
 
 const KEY: &[u8] = include_bytes!("localhost.key.der");
 
-/// Decrypts what comes and passes it on.
+/// Decrypts connections and forwards them.
 pub struct Tls {
     port: u16,
     _accepting: Task,
 }
 
 impl Tls {
-    /// Its own certificate and root: good for `localhost`, for a hundred years, and for nothing but tests.
+    /// Its certificate and root, valid for `localhost` for a hundred years, for tests only.
     pub const CERTIFICATE: &str = include_str!("localhost.pem");
 
     pub async fn start(target: SocketAddr) -> Self {
@@ -29,7 +29,7 @@ impl Tls {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
         let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("the usual versions are spoken")
+            .expect("the default versions are supported")
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)
             .expect("the key is that of the certificate");
@@ -40,7 +40,7 @@ impl Tls {
             while let Ok((near, _)) = listener.accept().await {
                 let accepting = acceptor.accept(near);
                 tokio::spawn(async move {
-                    // A client that does not trust us goes away.
+                    // A client that does not trust the certificate disconnects.
                     if let (Ok(mut near), Ok(mut far)) = (accepting.await, TcpStream::connect(target).await) {
                         _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
                     }

@@ -6,7 +6,7 @@ fn config(home: &Home) -> toml::Table {
 }
 
 #[tokio::test]
-async fn configuration_points_at_the_model_and_can_be_overlaid() {
+async fn the_configuration_points_at_the_model_and_can_be_overridden() {
     let model = ScriptedModel::start().await;
     let home = Home::new(&model).with(
         r#"
@@ -38,7 +38,7 @@ async fn configuration_points_at_the_model_and_can_be_overlaid() {
 }
 
 #[test]
-fn an_empty_home_has_its_folders_and_nothing_else_and_goes_away() {
+fn an_empty_home_has_only_its_folders_and_is_removed() {
     let home = Home::empty();
     let path = home.path();
     for folder in [home.path(), home.user(), home.work()] {

@@ -15,7 +15,7 @@ fn scripted(home: &Home, script: &str) -> Server {
     Launch::new("/bin/sh").args(["-c", script]).stdio(home)
 }
 
-/// The words of the panic that ends a task.
+/// The message of the panic that ends a task.
 async fn panic_of(work: impl Future<Output: Send> + Send + 'static) -> String {
     let work = async move {
         work.await;

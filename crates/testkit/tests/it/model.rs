@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A client that knows bytes and nothing else.
+/// A client on the level of bytes.
 struct Client(TcpStream);
 
 impl Client {
@@ -18,12 +18,12 @@ impl Client {
         self.0.write_all(bytes.as_bytes()).await.expect("the model reads");
     }
 
-    /// Asks for a response and for the end of the connection after it.
+    /// Sends a request with `connection: close`.
     async fn ask(&mut self) {
         self.send("POST /v1/responses HTTP/1.1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}").await;
     }
 
-    /// Reads until the text ends like this.
+    /// Reads until the text ends with `end`.
     async fn until(&mut self, end: &str) -> String {
         let mut text = String::new();
         while !text.ends_with(end) {
@@ -48,7 +48,7 @@ impl Client {
     }
 }
 
-/// All bytes of the answer to one call with this reply.
+/// The whole response to one call with this reply.
 async fn played(reply: Reply) -> String {
     let model = ScriptedModel::start().await;
     model.reply(reply);
@@ -57,7 +57,7 @@ async fn played(reply: Reply) -> String {
     client.rest().await
 }
 
-/// The pieces of a chunked answer, and whether it ended properly.
+/// The chunks of a chunked response, and whether it ended properly.
 fn chunks(answer: &str) -> (Vec<&str>, bool) {
     let (head, mut rest) = answer.split_once("\r\n\r\n").expect("an answer has a head");
     assert!(head.contains("transfer-encoding: chunked"), "{head}");
@@ -87,7 +87,7 @@ fn kinds(answer: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_message_is_a_whole_stream() {
+async fn a_message_is_a_complete_stream() {
     let answer = played(message("hi")).await;
     assert!(answer.starts_with("HTTP/1.1 200 Scripted\r\ncontent-type: text/event-stream\r\n"), "{answer}");
     assert!(chunks(&answer).1, "{answer}");
@@ -154,7 +154,7 @@ async fn failed_and_incomplete_responses_end_the_stream() {
 }
 
 #[tokio::test]
-async fn requests_are_kept_and_connections_reused() {
+async fn requests_are_recorded_and_connections_reused() {
     let model = ScriptedModel::start().await;
     model.reply(message("one")).reply(server_error());
     let mut client = Client::of(&model).await;
@@ -194,7 +194,7 @@ async fn other_paths_are_not_found_and_use_no_reply() {
 }
 
 #[tokio::test]
-async fn compactions_are_answered_in_one_piece() {
+async fn compactions_get_a_whole_body() {
     let model = ScriptedModel::start().await;
     model.reply(compacted(&[json!({ "type": "compaction", "encrypted_content": "x" })]));
     let mut client = Client::of(&model).await;
@@ -208,7 +208,7 @@ async fn compactions_are_answered_in_one_piece() {
 }
 
 #[tokio::test]
-async fn statuses_come_with_their_body_and_headers() {
+async fn statuses_have_their_body_and_headers() {
     let limited = played(rate_limited(Some(7))).await;
     assert!(limited.starts_with("HTTP/1.1 429 ") && limited.contains("\r\nretry-after: 7\r\n"), "{limited}");
     let limited = played(rate_limited(None)).await;
@@ -226,27 +226,27 @@ async fn statuses_come_with_their_body_and_headers() {
 }
 
 #[tokio::test]
-async fn the_connection_can_end_before_the_headers() {
+async fn the_connection_can_be_closed_before_the_headers() {
     assert_eq!(played(hang_up()).await, "");
     assert_eq!(played(garbage("\u{1}nonsense\r\n")).await, "\u{1}nonsense\r\n");
 }
 
 #[tokio::test]
-async fn the_connection_can_end_in_the_stream() {
+async fn the_connection_can_be_closed_within_the_stream() {
     let answer = played(message("got this far").close()).await;
     assert_eq!(kinds(&answer), ["response.created", "message"]);
     assert!(!chunks(&answer).1, "the stream must not end properly: {answer}");
 }
 
 #[tokio::test]
-async fn a_stream_can_end_properly_but_too_early() {
+async fn a_stream_can_end_without_its_last_event() {
     let answer = played(message("got this far").unfinished()).await;
     assert_eq!(kinds(&answer), ["response.created", "message"]);
     assert!(chunks(&answer).1, "{answer}");
 }
 
 #[tokio::test]
-async fn half_an_event_and_odd_bytes_can_be_in_the_stream() {
+async fn partial_events_and_raw_bytes_can_be_in_the_stream() {
     let event = json!({ "type": "response.output_text.delta", "delta": "x" });
     let answer = played(Reply::new().bytes(": odd\n\n").half(event).close()).await;
     let (chunks, proper) = chunks(&answer);
@@ -255,7 +255,7 @@ async fn half_an_event_and_odd_bytes_can_be_in_the_stream() {
 }
 
 #[tokio::test]
-async fn dripping_changes_the_chunks_and_not_the_text() {
+async fn drip_changes_the_chunks_and_not_the_text() {
     let reply = message("slow");
     let (whole, dripped) = (played(reply.clone()).await, played(reply.drip()).await);
     assert_eq!(events(&whole), events(&dripped));
@@ -263,7 +263,7 @@ async fn dripping_changes_the_chunks_and_not_the_text() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_back_the_whole_answer() {
+async fn a_gate_delays_the_whole_response() {
     let model = ScriptedModel::start().await;
     let gate = Gate::new();
     model.reply(server_error().after(&gate));
@@ -276,7 +276,7 @@ async fn a_gate_holds_back_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_back_the_rest_of_a_stream() {
+async fn a_gate_delays_the_rest_of_a_stream() {
     let model = ScriptedModel::start().await;
     let (first, second) = (Gate::new(), Gate::new());
     model.reply(Reply::new().wait(&first).then(message("one")).wait(&second).then(message("two")));
@@ -293,7 +293,7 @@ async fn a_gate_holds_back_the_rest_of_a_stream() {
 }
 
 #[tokio::test]
-async fn a_caller_that_leaves_is_noticed_while_the_reply_waits() {
+async fn a_disconnect_is_noticed_while_the_reply_waits() {
     let model = ScriptedModel::start().await;
     model.reply(Reply::new().wait(&Gate::new()));
     let mut client = Client::of(&model).await;
@@ -304,7 +304,7 @@ async fn a_caller_that_leaves_is_noticed_while_the_reply_waits() {
 }
 
 #[tokio::test]
-async fn nonsense_from_one_client_does_not_disturb_another() {
+async fn invalid_bytes_of_one_client_do_not_disturb_another() {
     let model = ScriptedModel::start().await;
     for nonsense in [
         "\r\n\r\n\r\n",
@@ -314,7 +314,7 @@ async fn nonsense_from_one_client_does_not_disturb_another() {
         let mut client = Client::of(&model).await;
         client.send(nonsense).await;
         client.0.shutdown().await.expect("the model listens");
-        // The model may answer the first one, or reset what it did not read.
+        // The model may respond to the first one, or reset the connection.
         let _ = client.0.read_to_end(&mut Vec::new()).await;
     }
     let mut client = Client::of(&model).await;
@@ -323,7 +323,7 @@ async fn nonsense_from_one_client_does_not_disturb_another() {
 }
 
 #[tokio::test]
-async fn dropping_the_model_ends_its_connections() {
+async fn dropping_the_model_closes_its_connections() {
     let model = ScriptedModel::start().await;
     model.reply(Reply::new().wait(&Gate::new()));
     let mut client = Client::of(&model).await;

@@ -9,7 +9,7 @@ async fn descriptors_threads_and_memory_of_another_process_are_measured() {
     let holding = scripted(&home, r#"exec 3</dev/null 4</dev/null 5</dev/null; echo '{"method":"ready"}'; exec cat"#);
     for server in [&plain, &holding] {
         server.notification("ready").await;
-        // A line through `cat` proves that the shell has become it.
+        // A line through `cat` proves that the shell has been replaced by it.
         server.send_raw("{\"method\":\"echo\"}\n").await;
         server.notification("echo").await;
     }

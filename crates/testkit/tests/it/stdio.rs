@@ -23,7 +23,7 @@ async fn the_server_gets_its_own_homes_and_no_keys() {
 }
 
 #[tokio::test]
-async fn a_request_goes_to_stdin_and_its_answer_comes_from_stdout() {
+async fn requests_go_to_stdin_and_responses_come_from_stdout() {
     let home = Home::empty();
     let server = scripted(&home, r#"read -r line; printf '{"id":0,"result":%s}\n' "$line""#);
     let result = server.request("thread/list", json!({ "limit": 1 })).await;
@@ -31,7 +31,7 @@ async fn a_request_goes_to_stdin_and_its_answer_comes_from_stdout() {
 }
 
 #[tokio::test]
-async fn closing_stdin_lets_the_server_finish() {
+async fn closing_stdin_lets_the_server_exit() {
     let home = Home::empty();
     let mut server = scripted(&home, r#"cat >/dev/null; echo '{"method":"last"}'; echo bye >&2; exit 3"#);
     server.close_stdin().await;
@@ -59,7 +59,7 @@ async fn a_dropped_server_is_killed() {
 }
 
 #[tokio::test]
-async fn a_failing_wait_quotes_stderr() {
+async fn a_failed_wait_quotes_stderr() {
     let words = panic_of(async {
         let home = Home::empty();
         let server = scripted(&home, r#"echo '{"method":"one"}'; echo "it hurts" >&2"#);

@@ -15,7 +15,7 @@ async fn pair() -> (WsConnection, WebSocketStream<DuplexStream>) {
     (WsConnection::over(near), WebSocketStream::from_raw_socket(far, Role::Server, None).await)
 }
 
-/// A server that announces this port; the test itself listens there.
+/// A server that announces this port, on which the test listens.
 async fn announcing(port: u16, home: &Home) -> WsServer {
     let script = format!("printf 'on: \\033[36mws://0.0.0.0:%s\\033[0m\\n' {port} >&2; exec sleep 1000");
     Launch::new("/bin/sh").args(["-c", &script]).websocket(home).await
@@ -45,7 +45,7 @@ async fn single_frames_can_be_sent_and_awaited() {
 }
 
 #[tokio::test]
-async fn both_sides_can_close() {
+async fn either_side_can_close() {
     let (client, mut far) = pair().await;
     client.close().await;
     assert_eq!(far.next().await.unwrap().unwrap(), Frame::Close(None));
@@ -61,7 +61,7 @@ async fn both_sides_can_close() {
 }
 
 #[tokio::test]
-async fn dropping_a_connection_cuts_it_without_a_close_frame() {
+async fn dropping_a_connection_sends_no_close_frame() {
     let (client, mut far) = pair().await;
     drop(client);
     assert!(far.next().await.unwrap().is_err());
@@ -79,7 +79,7 @@ async fn a_binary_frame_from_the_server_fails_the_wait() {
 }
 
 #[tokio::test]
-async fn the_announced_address_is_connected_to() {
+async fn connections_go_to_the_announced_address() {
     let home = Home::empty();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -97,7 +97,7 @@ async fn the_announced_address_is_connected_to() {
 }
 
 #[tokio::test]
-async fn plain_requests_and_upgrades_show_status_and_body() {
+async fn http_requests_and_upgrades_return_status_and_body() {
     let home = Home::empty();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = announcing(listener.local_addr().unwrap().port(), &home).await;
@@ -142,7 +142,7 @@ async fn plain_requests_and_upgrades_show_status_and_body() {
 }
 
 #[tokio::test]
-async fn headers_and_path_of_the_test_reach_the_upgrade_request() {
+async fn path_and_headers_reach_the_upgrade_request() {
     let home = Home::empty();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = announcing(listener.local_addr().unwrap().port(), &home).await;
@@ -166,7 +166,7 @@ async fn a_unix_socket_carries_websocket_frames() {
     let listener = UnixListener::bind(&socket).unwrap();
     let launch = Launch::new("/bin/sh").args(["-c", "exec sleep 1000"]);
     let server = launch.listen(&home, &format!("unix://{}", socket.display())).await;
-    // The first connection is the question whether somebody listens.
+    // The first connection only checks whether the server listens.
     drop(listener.accept().await.unwrap());
     let accepting = async { accept_async(listener.accept().await.unwrap().0).await.unwrap() };
     let (client, mut far) = tokio::join!(server.connect(), accepting);
@@ -175,11 +175,11 @@ async fn a_unix_socket_carries_websocket_frames() {
 }
 
 #[tokio::test]
-async fn a_listener_that_exits_is_reported_with_its_words() {
+async fn a_listener_that_exits_is_reported_with_its_stderr() {
     let fails = Launch::new("/bin/sh").args(["-c", "echo 'Error: address in use' >&2; exit 1"]);
     let tcp = fails.clone();
     let words = panic_of(async move { tcp.websocket(&Home::empty()).await }).await;
-    assert_eq!(words, "the server ended without saying where it listens; stderr: Error: address in use");
+    assert_eq!(words, "the server exited without printing its address; stderr: Error: address in use");
     let words = panic_of(async move { fails.unix(&Home::empty()).await }).await;
     assert!(words.starts_with("the server exited instead of listening: "), "{words}");
 }

@@ -1,6 +1,6 @@
 //! The rows of the table, each a behaviour.
 
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::Wire;
 use serde_json::{Value, json};
 
@@ -208,7 +208,7 @@ async fn images() {
         ];
         world.saw(wire, &expected);
         let told: Vec<String> =
-            world.model.call(1).await.told().iter().map(|line| line.replace(PICTURE, "(dot)")).collect();
+            world.model.call(1).await.conversation().iter().map(|line| line.replace(PICTURE, "(dot)")).collect();
         const LOOK: &str = "user: look\n\n<image>";
         let call = r#"call c1: view_image {"path":"dot.png"}"#;
         let expected: &[&str] = match wire {

@@ -1,6 +1,6 @@
 //! Every way a turn can fail, and how it recovers, over every wire.
 
-use loomd_testkit::model::Say::{self, *};
+use loomd_testkit::model::ModelOutput::{self, *};
 use loomd_testkit::model::{Reply, Wire, hang_up, status};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ enum Wrong {
     Refused(u16, &'static str),
     /// A refusal that each wire puts differently.
     Named(fn(Wire) -> (u16, Value)),
-    Says(&'static [Say]),
+    Says(&'static [ModelOutput]),
     HangsUp,
 }
 
@@ -101,7 +101,7 @@ async fn every_class_of_errors_fails_the_turn() {
             // made room in first; of half an answer only a finished item counts.
             assert_eq!(world.ask(id, "and?").await, "completed", "{wire:?} {info}");
             if !matches!(wrong, Wrong::Says(_) | Wrong::Named(_)) {
-                assert_eq!(world.model.call(1).await.told(), ["user: hi\n\nand?"], "{wire:?} {info}");
+                assert_eq!(world.model.call(1).await.conversation(), ["user: hi\n\nand?"], "{wire:?} {info}");
             }
         }
     }
@@ -137,7 +137,8 @@ async fn a_call_before_the_break_is_not_made_again() {
         // A call is whole there only when the answer ends.
         let plans = seen.iter().filter(|line| *line == "plan Look").count();
         assert_eq!(plans, usize::from(made), "{wire:?} {seen:?}");
-        let outputs = world.model.call(1).await.told().iter().filter(|line| line.starts_with("output c1")).count();
+        let outputs =
+            world.model.call(1).await.conversation().iter().filter(|line| line.starts_with("output c1")).count();
         assert_eq!(outputs, plans, "{wire:?}");
     }
 }
@@ -158,7 +159,7 @@ async fn an_answer_that_is_as_long_as_it_may_be_is_shown_once_and_kept() {
         let used = world.heard.of("thread/tokenUsage/updated").pop().unwrap();
         assert_eq!(used["tokenUsage"]["total"]["totalTokens"], 120, "{wire:?}");
         assert_eq!(world.ask(id, "go on").await, "completed", "{wire:?}");
-        let told = world.model.call(1).await.told();
+        let told = world.model.call(1).await.conversation();
         assert_eq!(told, ["user: hi", "assistant: half", "user: go on"], "{wire:?}");
     }
 }

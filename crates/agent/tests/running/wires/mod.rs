@@ -7,7 +7,7 @@ mod failures;
 
 use loomd_agent::prompts;
 use loomd_testkit::Gate;
-use loomd_testkit::model::{Say, Wire};
+use loomd_testkit::model::{ModelOutput, Wire};
 use serde_json::Value;
 
 use self::Ask::*;
@@ -19,7 +19,7 @@ struct Row {
     /// What the client asks for, one after the other.
     asks: &'static [Ask],
     /// What the model answers, call by call.
-    answers: &'static [&'static [Say]],
+    answers: &'static [&'static [ModelOutput]],
     /// What the client sees, in a word or two each.
     seen: &'static [&'static str],
     /// What the model is told in its last call.
@@ -83,7 +83,7 @@ async fn check(row: Row) {
         world.saw(wire, row.seen);
         let except = row.except.iter().find(|(other, ..)| *other == wire);
         let expected = except.map_or(row.told, |(_, _, told)| told);
-        let told = world.model.calls().last().expect("a call").told();
+        let told = world.model.calls().last().expect("a call").conversation();
         assert_eq!(told.iter().map(|line| plain(line)).collect::<Vec<_>>(), expected, "{wire:?}");
         assert_eq!(world.model.unused(), 0, "{wire:?}: every answer was asked for");
     }

@@ -4,7 +4,7 @@ use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, ModelEvent, Reasoning};
 use loomd_protocol::{ReasoningEffort, ReasoningSummary};
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::{Reply, event};
 use serde_json::{Value, json};
 

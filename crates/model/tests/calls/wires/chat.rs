@@ -3,8 +3,8 @@
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{InputItem, Request};
 use loomd_testkit::ScriptedModel;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::Reply;
-use loomd_testkit::model::Say::*;
 use loomd_testkit::model::chat::{DONE, chunk, finish};
 use loomd_testkit::model::event;
 use serde_json::{Value, json};

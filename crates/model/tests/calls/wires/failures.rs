@@ -5,7 +5,7 @@ use std::time::Duration;
 use loomd_config::config_toml::WireApi;
 use loomd_model::ModelError;
 use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::Say::*;
+use loomd_testkit::model::ModelOutput::*;
 use loomd_testkit::model::{Reply, event, hang_up, status};
 use serde_json::{Value, json};
 
@@ -196,7 +196,7 @@ async fn an_untyped_error_event_is_reported() {
 async fn an_html_page_in_place_of_a_stream_is_named() {
     for wire in WIRES {
         let error = failure(wire, status(200, json!("<html><title>Sign in</title></html>"))).await;
-        assert!(error.message().contains("the answer is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
+        assert!(error.message().contains("the response is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
         assert!(!error.retryable(), "{wire:?}");
     }
 }

@@ -9,7 +9,7 @@ mod requests;
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
 use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
-use loomd_testkit::model::Say::{self, *};
+use loomd_testkit::model::ModelOutput::{self, *};
 use loomd_testkit::model::{Reply, Wire, status};
 use loomd_testkit::{Gate, ScriptedModel};
 use serde_json::json;
@@ -19,7 +19,7 @@ use super::{call, config, request, session};
 
 pub const WIRES: [WireApi; 3] = [WireApi::Responses, WireApi::Chat, WireApi::Anthropic];
 
-pub fn reply(wire: WireApi, says: &[Say]) -> Reply {
+pub fn reply(wire: WireApi, says: &[ModelOutput]) -> Reply {
     scripted(wire).reply(says)
 }
 
@@ -104,7 +104,7 @@ fn whole(item: &ResponseItem) -> String {
 }
 
 /// Checks that every wire decodes to these events.
-async fn check(says: &[Say], expected: &[&str]) {
+async fn check(says: &[ModelOutput], expected: &[&str]) {
     for wire in WIRES {
         for drip in [false, true] {
             let model = ScriptedModel::start().await;

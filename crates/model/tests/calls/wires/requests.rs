@@ -139,7 +139,7 @@ async fn a_conversation_continues_on_every_other_wire() {
         for to in WIRES {
             let model = ScriptedModel::start().await;
             let mut request = conversation();
-            use loomd_testkit::model::Say::{Call, Think};
+            use loomd_testkit::model::ModelOutput::{Call, Think};
             model.reply(super::reply(from, &[Think(&["hm"]), Call("run", "{}", "x1")]));
             let (events, error) = call(&mut session_over(from, &model), &request).await;
             assert_eq!(error, None);

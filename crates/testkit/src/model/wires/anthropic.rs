@@ -1,20 +1,20 @@
-//! In the words of Anthropic Messages.
+//! Output in the format of Anthropic Messages.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
 
-use super::Say::{self, *};
+use super::ModelOutput::{self, *};
 use super::{event, halves, took};
 use crate::model::Reply;
 
-pub(super) fn reply(says: &[Say]) -> Reply {
-    let [input, cached, output, reasoning] = took(says);
+pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {
+    let [input, cached, output, reasoning] = took(outputs);
     let usage = json!({ "input_tokens": input - cached, "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": 0, "output_tokens": 1 });
     let mut stream = event(&json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message",
         "role": "assistant", "content": [], "model": "m", "stop_reason": null, "usage": usage } }));
     let (mut reason, mut index) = ("end_turn", 0);
-    for say in says {
+    for say in outputs {
         let (block, deltas): (JsonValue, Vec<JsonValue>) = match *say {
             Text(pieces) => (
                 json!({ "type": "text", "text": "" }),
@@ -53,8 +53,8 @@ pub(super) fn reply(says: &[Say]) -> Reply {
         for delta in deltas {
             stream += &event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }));
         }
-        // A stream that is cut is cut in the middle of a block.
-        if says.last() != Some(&Cut) {
+        // A cut stream ends in the middle of a block.
+        if outputs.last() != Some(&Cut) {
             stream += &event(&json!({ "type": "content_block_stop", "index": index }));
         }
         index += 1;

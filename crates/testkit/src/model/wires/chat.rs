@@ -1,9 +1,9 @@
-//! In the words of Chat Completions.
+//! Output in the format of Chat Completions.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
 
-use super::Say::{self, *};
+use super::ModelOutput::{self, *};
 use super::{event, halves, took};
 use crate::model::Reply;
 
@@ -13,18 +13,18 @@ pub fn chunk(delta: JsonValue) -> String {
         "choices": [{ "index": 0, "delta": delta, "finish_reason": null }], "usage": null }))
 }
 
-/// The chunk that says why it ends.
+/// The chunk with the finish reason.
 pub fn finish(reason: &str) -> String {
     event(&json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }))
 }
 
-/// What ends every stream.
+/// The end of every stream.
 pub const DONE: &str = "data: [DONE]\n\n";
 
-pub(super) fn reply(says: &[Say]) -> Reply {
+pub(super) fn reply(outputs: &[ModelOutput]) -> Reply {
     let mut stream = chunk(json!({ "role": "assistant", "content": "" }));
     let (mut reason, mut calls) = ("stop", 0);
-    for say in says {
+    for say in outputs {
         match *say {
             Text(pieces) => stream.extend(pieces.iter().map(|piece| chunk(json!({ "content": piece })))),
             Think(pieces) => stream.extend(pieces.iter().map(|piece| chunk(json!({ "reasoning_content": piece })))),
@@ -43,7 +43,7 @@ pub(super) fn reply(says: &[Say]) -> Reply {
             Cut => return Reply::raw(stream),
         }
     }
-    let [input, cached, output, reasoning] = took(says);
+    let [input, cached, output, reasoning] = took(outputs);
     stream += &finish(reason);
     stream += &event(&json!({ "id": "chatcmpl-1", "choices": [], "usage": {
         "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,

@@ -1,17 +1,17 @@
-//! The three wires that a provider may speak, and one script for all of them: [`Say`] is what a model says in
-//! no wire's words, [`Wire::reply`] puts it into those of one, and [`Recorded::told`](super::Recorded::told)
-//! reads what the model was told, whatever the wire.
+//! The three wires of providers, and one script for all: [`ModelOutput`] is independent of the wire, [`Wire::reply`]
+//! encodes it, and [`RecordedRequest::conversation`](super::RecordedRequest::conversation) decodes a request of any
+//! wire.
 
 mod anthropic;
 pub mod chat;
+mod conversation;
 mod responses;
-mod told;
 
 use loomd_protocol::JsonValue;
 
 use super::Reply;
 
-/// A language between us and a provider.
+/// The API of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     Responses,
@@ -22,7 +22,7 @@ pub enum Wire {
 impl Wire {
     pub const ALL: [Self; 3] = [Self::Responses, Self::Chat, Self::Anthropic];
 
-    /// As `wire_api` is set to.
+    /// The value of `wire_api`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Responses => "responses",
@@ -31,16 +31,16 @@ impl Wire {
         }
     }
 
-    /// The answer in which all this is said.
-    pub fn reply(self, says: &[Say]) -> Reply {
+    /// The reply with these outputs.
+    pub fn reply(self, outputs: &[ModelOutput]) -> Reply {
         match self {
-            Self::Responses => responses::reply(says),
-            Self::Chat => chat::reply(says),
-            Self::Anthropic => anthropic::reply(says),
+            Self::Responses => responses::reply(outputs),
+            Self::Chat => chat::reply(outputs),
+            Self::Anthropic => anthropic::reply(outputs),
         }
     }
 
-    /// The body of a refusal.
+    /// The body of an error response.
     pub fn refusal(self, kind: &str, message: &str) -> JsonValue {
         match self {
             Self::Responses | Self::Chat => serde_json::json!({ "error": { "code": kind, "message": message } }),
@@ -50,7 +50,7 @@ impl Wire {
         }
     }
 
-    /// The wire that a request with this route is made on.
+    /// The wire of a request with this route.
     pub(super) fn of(route: &str) -> Self {
         if route.ends_with("/chat/completions") {
             Self::Chat
@@ -62,9 +62,9 @@ impl Wire {
     }
 }
 
-/// What a model says or does.
+/// A part of a model's output.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Say {
+pub enum ModelOutput {
     Text(&'static [&'static str]),
     Think(&'static [&'static str]),
     /// Name, arguments, id.
@@ -77,28 +77,28 @@ pub enum Say {
         output: i64,
         reasoning: i64,
     },
-    /// It stops because it may say no more.
+    /// The output limit is reached.
     Length,
-    /// A provider's error in the middle, with these words.
+    /// An error of the provider in the stream, with this message.
     Fail(&'static str),
-    /// Something that only keeps the connection busy.
+    /// A keep-alive event.
     Ping,
-    /// The stream ends here, in the middle of what was said last.
+    /// The stream ends in the middle of the last output.
     Cut,
 }
 
-const USUAL: Say = Say::Took { input: 10, cached: 0, output: 5, reasoning: 0 };
+const USUAL: ModelOutput = ModelOutput::Took { input: 10, cached: 0, output: 5, reasoning: 0 };
 
-/// What it took: input, cached, output, reasoning.
-fn took(says: &[Say]) -> [i64; 4] {
-    let took = says.iter().find(|say| matches!(say, Say::Took { .. })).unwrap_or(&USUAL);
+/// The usage: input, cached, output, reasoning tokens.
+fn took(outputs: &[ModelOutput]) -> [i64; 4] {
+    let took = outputs.iter().find(|say| matches!(say, ModelOutput::Took { .. })).unwrap_or(&USUAL);
     match *took {
-        Say::Took { input, cached, output, reasoning } => [input, cached, output, reasoning],
+        ModelOutput::Took { input, cached, output, reasoning } => [input, cached, output, reasoning],
         _ => [0; 4],
     }
 }
 
-/// An event, with a name if it has a type.
+/// A server-sent event, with a name if the value has a type.
 pub fn event(value: &JsonValue) -> String {
     match value["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {value}\n\n"),
@@ -106,7 +106,7 @@ pub fn event(value: &JsonValue) -> String {
     }
 }
 
-/// Two halves, cut in the middle.
+/// The two halves of a text.
 fn halves(text: &str) -> (&str, &str) {
     text.split_at(text.floor_char_boundary(text.len() / 2))
 }

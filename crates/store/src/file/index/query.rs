@@ -1,25 +1,23 @@
 //! `thread/list` as one query. Every filter and the place to go on from are conditions that an index
-//! answers: one ordered range per source, provider and working directory that is asked for, of which no
+//! answers: one ordered range per source, provider and working directory of the query, of which no
 //! more than a page is read, and the page is the newest of all.
-
-use std::path::Path;
 
 use loomd_protocol::ThreadSortKey;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::row::{ENTRY, Entry, THREAD, ThreadRow};
+use super::error::Result;
+use super::row::{ROW_STATE, RowState, THREAD, ThreadRow};
 use super::{facet, signature};
-use crate::error::Result;
-use crate::list::ListQuery;
+use crate::list::{ListQuery, cwd_spellings};
 
-/// SQLite takes up to 500 parts. Whoever asks for more gets them by sorting all that match.
+/// SQLite takes up to 500 parts. A query for more is answered by sorting all that match.
 const MAX_RANGES: usize = 400;
 
 /// The rows of a page, and one more when there are more.
 pub(super) fn page(db: &Connection, query: &ListQuery) -> Result<Vec<ThreadRow>> {
     let facets = facet::wanted(db, query)?;
-    let cwds = query.cwds.as_ref().map(|cwds| cwds.iter().flat_map(|cwd| spellings(cwd)).collect::<Vec<_>>());
+    let cwds = query.cwds.as_ref().map(|cwds| cwds.iter().flat_map(|cwd| cwd_spellings(cwd)).collect::<Vec<_>>());
     let ranges = match &cwds {
         None => facets.into_iter().map(|facet| Range { facet, cwd: None }).collect(),
         Some(cwds) => facets
@@ -37,15 +35,15 @@ pub(super) fn page(db: &Connection, query: &ListQuery) -> Result<Vec<ThreadRow>>
 }
 
 /// The last changed threads of all.
-pub(super) fn recent(db: &Connection, archived: bool, count: usize) -> Result<Vec<Entry>> {
+pub(super) fn recent(db: &Connection, archived: bool, count: usize) -> Result<Vec<RowState>> {
     let ranges: Vec<_> = facet::all(db)?.into_iter().map(|facet| Range { facet, cwd: None }).collect();
     if ranges.is_empty() {
         return Ok(Vec::new());
     }
     let query = ListQuery { sort: ThreadSortKey::UpdatedAt, archived, ..ListQuery::new("") };
-    let (sql, values) = build(&query, &ranges, count, ENTRY);
+    let (sql, values) = build(&query, &ranges, count, ROW_STATE);
     let mut statement = db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(values), Entry::read)?;
+    let rows = statement.query_map(params_from_iter(values), RowState::read)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -102,29 +100,18 @@ fn one(query: &ListQuery, range: &Range, time: &str, values: &mut Vec<Value>) ->
         values.extend([Value::Integer(after.at), Value::Blob(after.id.as_uuid().as_bytes().to_vec())]);
     }
     if let Some(term) = &query.search {
-        // The one condition that needs the row itself is asked after one that does not.
+        // The one condition that needs the row itself comes after one that does not.
         wanted.push_str(" AND may_hold(signature, ?) AND has_text(preview, ?)");
         values.extend([Value::Blob(signature::pieces(term)), Value::Text(term.clone())]);
     }
     wanted
 }
 
-/// The folder as it was asked for and, when that differs, without links: threads record either.
-fn spellings(cwd: &str) -> Vec<String> {
-    let mut found = vec![cwd.to_owned()];
-    if let Some(resolved) = Path::new(cwd).canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok())
-        && resolved != cwd
-    {
-        found.push(resolved);
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ThreadId;
-    use crate::index::schema;
+    use crate::file::index::schema;
     use crate::list::Cursor;
 
     /// How SQLite goes about a query.

@@ -1,5 +1,4 @@
-//! A rough picture of a text that tells in a moment, and from the index alone, that a term is not in it: a
-//! Bloom filter of the text's three-byte pieces. Only texts that may hold the term are fetched and searched.
+//! A Bloom filter of a text's three-byte pieces, kept in the index, which rules out most texts that do not hold a term. Only texts that may hold the term are fetched and searched.
 
 /// One bit per two bytes of text keeps the filter mostly empty, at a quarter of the text's size.
 const TEXT_PER_BYTE: usize = 4;
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_term_that_is_absent_is_mostly_known_to_be() {
+    fn the_filter_rules_out_most_terms_that_the_text_does_not_hold() {
         let filter = of(&"please say what is wrong with it ".repeat(8));
         assert!(may_hold(&filter, &pieces("what is")) && may_hold(&filter, &pieces("")));
         let absent = ["not to be found", "parser", "Please", "xyzzy", "docs"];
@@ -62,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_term_that_is_there_is_never_denied(before in ".{0,80}", term in ".{0,20}", after in ".{0,80}") {
+        fn the_filter_never_rules_out_a_term_that_the_text_holds(before in ".{0,80}", term in ".{0,20}", after in ".{0,80}") {
             let text = format!("{before}{term}{after}");
             prop_assert!(may_hold(&of(&text), &pieces(&term)));
         }

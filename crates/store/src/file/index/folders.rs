@@ -12,10 +12,11 @@ use rusqlite::{Connection, params};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
+use super::error::{IndexError, Result};
 use super::row;
-use super::unread::{Unread, UnreadFile};
-use crate::descriptors;
-use crate::error::{Error, Result};
+use super::unindexed::{Unindexed, UnindexedFile};
+use crate::error::Error;
+use crate::file::descriptors;
 use crate::path::{ARCHIVED, RolloutName, SESSIONS};
 
 /// A folder that changed this recently may change again without its time showing it.
@@ -40,12 +41,12 @@ struct Folder {
 }
 
 /// Looks at folders by their names in the home.
-struct Look<'a> {
+struct FolderTimes<'a> {
     home: &'a Path,
     opened: Option<BorrowedFd<'a>>,
 }
 
-impl Look<'_> {
+impl FolderTimes<'_> {
     /// The time of change; `None` when there is no such folder.
     fn at(&self, name: &str) -> Result<Option<i64>> {
         let found = match self.opened {
@@ -55,7 +56,7 @@ impl Look<'_> {
         match found {
             Ok(stat) => Ok((FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then(|| row::mtime(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(Error::io(&self.home.join(name))(error.into())),
+            Err(error) => Err(Error::io(self.home.join(name))(error.into()).into()),
         }
     }
 }
@@ -82,28 +83,35 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Looks for folders in which files came or went. Those of days are added to `unread`.
-    pub(super) fn check(&mut self, db: &Connection, home: &Path, unread: &mut Unread) -> Result<()> {
+    /// Looks for folders in which files came or went. Those of days are added to `unindexed`.
+    pub(super) fn check(&mut self, db: &Connection, home: &Path, unindexed: &mut Unindexed) -> Result<()> {
         // Short paths below an open folder are found sooner than long ones.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = open(home, flags, Mode::empty()).ok();
-        let look = Look { home, opened: opened.as_ref().map(AsFd::as_fd) };
-        self.visit(db, &look, SESSIONS, 0, unread)?;
-        self.visit(db, &look, ARCHIVED, DAY, unread)
+        let look = FolderTimes { home, opened: opened.as_ref().map(AsFd::as_fd) };
+        self.visit(db, &look, SESSIONS, 0, unindexed)?;
+        self.visit(db, &look, ARCHIVED, DAY, unindexed)
     }
 
-    fn visit(&mut self, db: &Connection, look: &Look, name: &str, level: usize, unread: &mut Unread) -> Result<()> {
-        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unread) };
+    fn visit(
+        &mut self,
+        db: &Connection,
+        look: &FolderTimes,
+        name: &str,
+        level: usize,
+        unindexed: &mut Unindexed,
+    ) -> Result<()> {
+        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unindexed) };
         if self.known.get(name).is_none_or(|folder| folder.mtime != Some(mtime)) {
             if level == DAY {
                 self.known.entry(name.to_owned()).or_default();
-                unread.push_folder(name);
+                unindexed.push_folder(name);
                 return Ok(());
             }
             let started = SystemTime::now();
             let children = sub_folders(&look.home.join(name))?;
             for child in self.children_of(name).filter(|child| !children.contains(child)).collect::<BTreeSet<_>>() {
-                self.drop_folder(db, &format!("{name}/{child}"), unread)?;
+                self.drop_folder(db, &format!("{name}/{child}"), unindexed)?;
             }
             let mtime = is_settled(started, mtime).then_some(mtime);
             self.known.insert(name.to_owned(), Folder { mtime, children, ..Folder::default() });
@@ -112,10 +120,10 @@ impl Folders {
             let children = self.known.get(name).map(|folder| folder.children.clone()).unwrap_or_default();
             for child in children {
                 let folder = format!("{name}/{child}");
-                match self.visit(db, look, &folder, level + 1, unread) {
+                match self.visit(db, look, &folder, level + 1, unindexed) {
                     // One unreadable folder does not hide the others.
-                    Err(Error::Io { path, source }) => {
-                        tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+                    Err(IndexError::Store(error @ Error::Storage { .. })) => {
+                        tracing::warn!(%error, "a folder of threads cannot be read");
                     }
                     visited => visited?,
                 }
@@ -124,14 +132,14 @@ impl Folders {
         Ok(())
     }
 
-    /// Reads the names in the folder of a day. New files are added to `unread`; rows of missing ones are removed.
-    pub(super) fn read(&mut self, db: &Connection, home: &Path, name: &str, unread: &mut Unread) -> Result<()> {
+    /// Reads the names in the folder of a day. New files are added to `unindexed`; rows of missing ones are removed.
+    pub(super) fn read(&mut self, db: &Connection, home: &Path, name: &str, unindexed: &mut Unindexed) -> Result<()> {
         let started = SystemTime::now();
-        let look = Look { home, opened: None };
-        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unread) };
+        let look = FolderTimes { home, opened: None };
+        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unindexed) };
         let folder = self.known.entry(name.to_owned()).or_default();
-        let waiting = if folder.read { unread.names_in(name) } else { HashSet::new() };
-        read_day(db, &home.join(name), name, &waiting, unread)?;
+        let waiting = if folder.read { unindexed.names_in(name) } else { HashSet::new() };
+        read_day(db, &home.join(name), name, &waiting, unindexed)?;
         *folder = Folder { mtime: is_settled(started, mtime).then_some(mtime), read: true, ..Folder::default() };
         Ok(())
     }
@@ -142,12 +150,12 @@ impl Folders {
         self.known.keys().filter_map(move |known| Some(known.strip_prefix(&below)?.split('/').next()?.to_owned()))
     }
 
-    fn drop_folder(&mut self, db: &Connection, name: &str, unread: &mut Unread) -> Result<()> {
+    fn drop_folder(&mut self, db: &Connection, name: &str, unindexed: &mut Unindexed) -> Result<()> {
         let below = format!("{name}/");
         let known = self.known.keys().any(|folder| folder == name || folder.starts_with(&below));
         if known {
             self.known.retain(|folder, _| folder != name && !folder.starts_with(&below));
-            unread.drop_folders(|folder| folder == name || folder.starts_with(&below));
+            unindexed.drop_folders(|folder| folder == name || folder.starts_with(&below));
             for table in ["rollouts", "folders"] {
                 db.execute(
                     &format!("DELETE FROM {table} WHERE folder = ?1 OR substr(folder, 1, ?3) = ?2"),
@@ -199,7 +207,7 @@ fn read_day(
     path: &Path,
     folder: &str,
     waiting: &HashSet<Box<str>>,
-    unread: &mut Unread,
+    unindexed: &mut Unindexed,
 ) -> Result<()> {
     let mut rows: HashSet<String> = db
         .prepare_cached("SELECT name FROM rollouts WHERE folder = ?1")?
@@ -218,14 +226,14 @@ fn read_day(
             continue;
         }
         if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
-            unread.push(UnreadFile::new(shared.clone(), name, parsed));
+            unindexed.push(UnindexedFile::new(shared.clone(), name, parsed));
         }
     }
     for name in &rows {
         row::remove(db, folder, name)?;
     }
     if !gone.is_empty() {
-        unread.drop_files(|file| &*file.folder == folder && gone.contains(&*file.name));
+        unindexed.drop_files(|file| &*file.folder == folder && gone.contains(&*file.name));
     }
     Ok(())
 }

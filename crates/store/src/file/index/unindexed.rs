@@ -1,5 +1,5 @@
-//! What has not been read yet: folders whose names are not known and files whose heads are not, newest
-//! first by either key. It says how new any of them can be, so that a page needs only the newest ones.
+//! What is not indexed yet: folders whose files are not known and files whose heads are not, newest first by either key.
+//! A bound on how new any of them can be lets a page read only the newest ones.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, HashSet};
@@ -16,14 +16,14 @@ use crate::path::{RolloutName, SESSIONS};
 
 /// A rollout that is not in the index yet.
 #[derive(Clone, Debug)]
-pub(super) struct UnreadFile {
+pub(super) struct UnindexedFile {
     pub folder: Arc<str>,
     pub name: Box<str>,
     pub parsed: RolloutName,
-    /// When the thread was created, seconds; `None` when only the file can tell.
+    /// When the thread was created, seconds; `None` when only the file's content shows it.
     pub created: Option<i64>,
-    /// Looked up when the order of change is first asked for.
-    pub stat: Option<FileStamp>,
+    /// Looked up when files are first ordered by their change.
+    pub stamp: Option<FileStamp>,
 }
 
 /// Names hold local time and lists are in UTC: no place on earth is further from it than 14 hours, and
@@ -34,16 +34,16 @@ const TIME_ZONE_STEP: i64 = 15 * 60;
 /// An id is made just before the time of creation is taken.
 const ID_TO_CREATION: i64 = 30;
 
-impl UnreadFile {
+impl UnindexedFile {
     pub(super) fn new(folder: Arc<str>, name: &str, parsed: RolloutName) -> Self {
-        Self { folder, name: name.into(), created: created(parsed), parsed, stat: None }
+        Self { folder, name: name.into(), created: created(parsed), parsed, stamp: None }
     }
 
     /// No thread in the file is newer.
     fn newest(&self, sort: ThreadSortKey) -> i64 {
         match sort {
             ThreadSortKey::CreatedAt => self.created.unwrap_or(self.parsed.seconds().saturating_add(TIME_ZONES)),
-            ThreadSortKey::UpdatedAt => self.stat.map_or(i64::MIN, FileStamp::updated_at),
+            ThreadSortKey::UpdatedAt => self.stamp.map_or(i64::MIN, FileStamp::updated_at),
         }
     }
 
@@ -52,7 +52,7 @@ impl UnreadFile {
     }
 }
 
-/// The id's own time tells the time zone of the name, and with it the time in UTC. `None` for an id
+/// The time of creation in UTC: the id's own time gives the time zone of the name. `None` for an id
 /// without a time, or one that does not fit the name.
 fn created(name: RolloutName) -> Option<i64> {
     let (id, _) = name.id.as_uuid().get_timestamp()?.to_unix();
@@ -62,48 +62,48 @@ fn created(name: RolloutName) -> Option<i64> {
     (offset.abs() < TIME_ZONES && (created - id).abs() <= ID_TO_CREATION).then_some(created)
 }
 
-/// A file in the order that was last asked for.
-struct Waiting {
+/// A file in the current order of [`Unindexed`].
+struct RankedFile {
     newest: i64,
-    file: UnreadFile,
+    file: UnindexedFile,
 }
 
-impl Ord for Waiting {
+impl Ord for RankedFile {
     fn cmp(&self, other: &Self) -> Ordering {
         self.newest.cmp(&other.newest)
     }
 }
 
-impl PartialOrd for Waiting {
+impl PartialOrd for RankedFile {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for RankedFile {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for RankedFile {}
 
-/// The next thing to look at.
+/// The next thing to read.
 pub(super) enum Next {
     Folder(Arc<str>),
-    File(UnreadFile),
+    File(UnindexedFile),
 }
 
-/// The folders and files that wait.
-pub(super) struct Unread {
+/// The folders and files that are not indexed yet.
+pub(super) struct Unindexed {
     home: PathBuf,
     /// With the time that no thread in it is newer than. Files are taken to lie in the folders of their days.
     folders: BTreeSet<(i64, Arc<str>)>,
-    files: BinaryHeap<Waiting>,
+    files: BinaryHeap<RankedFile>,
     order: ThreadSortKey,
 }
 
-impl Unread {
+impl Unindexed {
     pub(super) fn new(home: &Path) -> Self {
         Self {
             home: home.to_owned(),
@@ -121,33 +121,33 @@ impl Unread {
         self.folders.insert((newest_of_day(name), name.into()));
     }
 
-    pub(super) fn push(&mut self, mut file: UnreadFile) {
-        self.measure(&mut file);
-        self.files.push(Waiting { newest: file.newest(self.order), file });
+    pub(super) fn push(&mut self, mut file: UnindexedFile) {
+        self.look_up_stamp(&mut file);
+        self.files.push(RankedFile { newest: file.newest(self.order), file });
     }
 
     /// Forgets the folders and files in folders that `gone` knows.
     pub(super) fn drop_folders(&mut self, gone: impl Fn(&str) -> bool) {
         self.folders.retain(|(_, name)| !gone(name));
-        self.files.retain(|waiting| !gone(&waiting.file.folder));
+        self.files.retain(|ranked| !gone(&ranked.file.folder));
     }
 
-    pub(super) fn drop_files(&mut self, gone: impl Fn(&UnreadFile) -> bool) {
-        self.files.retain(|waiting| !gone(&waiting.file));
+    pub(super) fn drop_files(&mut self, gone: impl Fn(&UnindexedFile) -> bool) {
+        self.files.retain(|ranked| !gone(&ranked.file));
     }
 
     pub(super) fn names_in(&self, folder: &str) -> HashSet<Box<str>> {
-        let files = self.files.iter().map(|waiting| &waiting.file);
+        let files = self.files.iter().map(|ranked| &ranked.file);
         files.filter(|file| &*file.folder == folder).map(|file| file.name.clone()).collect()
     }
 
     /// What may hold the newest thread.
     pub(super) fn next(&mut self, sort: ThreadSortKey) -> Option<Next> {
-        self.arrange(sort);
-        let file = self.files.peek().map(|waiting| waiting.newest);
+        self.order_by(sort);
+        let file = self.files.peek().map(|ranked| ranked.newest);
         match self.newest_folder(sort) {
             Some(folder) if file.is_none_or(|file| folder >= file) => self.next_folder().map(Next::Folder),
-            _ => self.files.pop().map(|waiting| Next::File(waiting.file)),
+            _ => self.files.pop().map(|ranked| Next::File(ranked.file)),
         }
     }
 
@@ -156,40 +156,41 @@ impl Unread {
     }
 
     /// The files that are named after a thread.
-    pub(super) fn of_thread(&mut self, id: ThreadId) -> Vec<UnreadFile> {
+    pub(super) fn of_thread(&mut self, id: ThreadId) -> Vec<UnindexedFile> {
         let (found, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.files).into_iter().partition(|waiting| waiting.file.parsed.id == id);
+            std::mem::take(&mut self.files).into_iter().partition(|ranked| ranked.file.parsed.id == id);
         self.files = rest.into();
-        found.into_iter().map(|waiting| waiting.file).collect()
+        found.into_iter().map(|ranked| ranked.file).collect()
     }
 
-    /// No thread that waits is newer than this; `None` when none waits.
+    /// No thread that is not indexed is newer than this; `None` when all are indexed.
     pub(super) fn bound(&mut self, sort: ThreadSortKey) -> Option<i64> {
-        self.arrange(sort);
-        self.files.peek().map(|waiting| waiting.newest).max(self.newest_folder(sort))
+        self.order_by(sort);
+        self.files.peek().map(|ranked| ranked.newest).max(self.newest_folder(sort))
     }
 
     fn newest_folder(&self, sort: ThreadSortKey) -> Option<i64> {
         let (newest, _) = self.folders.last()?;
-        // Old threads are gone on with.
+        // A folder of an old day may hold a thread that changed just now.
         Some(if sort == ThreadSortKey::CreatedAt { *newest } else { i64::MAX })
     }
 
-    fn arrange(&mut self, sort: ThreadSortKey) {
+    /// Orders the files by another key.
+    fn order_by(&mut self, sort: ThreadSortKey) {
         if self.order != sort {
             self.order = sort;
             let mut files = std::mem::take(&mut self.files).into_vec();
-            for waiting in &mut files {
-                self.measure(&mut waiting.file);
-                waiting.newest = waiting.file.newest(sort);
+            for ranked in &mut files {
+                self.look_up_stamp(&mut ranked.file);
+                ranked.newest = ranked.file.newest(sort);
             }
             self.files = files.into();
         }
     }
 
-    fn measure(&self, file: &mut UnreadFile) {
-        if self.order == ThreadSortKey::UpdatedAt && file.stat.is_none() {
-            file.stat = FileStamp::of(&file.path(&self.home)).ok().flatten();
+    fn look_up_stamp(&self, file: &mut UnindexedFile) {
+        if self.order == ThreadSortKey::UpdatedAt && file.stamp.is_none() {
+            file.stamp = FileStamp::of(&file.path(&self.home)).ok().flatten();
         }
     }
 }
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_with_a_time_tells_the_time_zone_of_the_name() {
+    fn the_time_in_an_id_gives_the_time_zone_of_the_file_name() {
         // 2026-11-15T06:42:53.911Z
         let id = "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2";
         for (name, created) in [

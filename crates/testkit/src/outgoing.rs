@@ -1,4 +1,4 @@
-//! The way out of a connection: lines on a pipe or frames on a websocket.
+//! [`Outgoing`]: the sending side of a connection, as lines on a pipe or frames on a websocket.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::ws::{Frame, RawWebSocket};
 
-pub(crate) enum Outlet {
+pub(crate) enum Outgoing {
     Lines(Box<dyn AsyncWrite + Send + Unpin>),
     Frames(SplitSink<RawWebSocket, Frame>),
     Closed,
 }
 
-impl Outlet {
-    /// One whole message.
+impl Outgoing {
+    /// Sends one whole message.
     pub(crate) async fn message(&mut self, mut message: Vec<u8>) -> io::Result<()> {
         if let Self::Lines(_) = self {
             message.push(b'\n');
@@ -23,7 +23,7 @@ impl Outlet {
         self.raw(message).await
     }
 
-    /// Bytes as they are: a piece of a line, or one text frame.
+    /// Sends bytes unchanged: a part of a line, or one text frame.
     pub(crate) async fn raw(&mut self, bytes: Vec<u8>) -> io::Result<()> {
         match self {
             Self::Lines(pipe) => {
@@ -48,7 +48,7 @@ impl Outlet {
 
     /// Ends the input of the server: end of file, or a close frame.
     pub(crate) async fn close(&mut self) {
-        // The server may have gone first, which is just as closed.
+        // The server may have closed first.
         let _ = match std::mem::replace(self, Self::Closed) {
             Self::Lines(mut pipe) => pipe.shutdown().await,
             Self::Frames(mut frames) => frames.send(Frame::Close(None)).await.map_err(io::Error::other),

@@ -1,61 +1,33 @@
-//! Appending whole lines to a file that others may append to as well. A batch is one write, so that it is
-//! with the operating system before the call returns and another writer cannot split it; what does not fit
-//! on the disk is taken back. No descriptor is kept between calls.
+//! Appending whole lines to a file that other programs may append to as well. A batch is one write, so that it is with
+//! the operating system before the call returns and another writer cannot split it; what does not fit on the disk is
+//! taken back. No descriptor is kept between calls, so that a file that was moved or deleted meanwhile is noticed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
 use crate::batch::Batch;
-use crate::descriptors;
 use crate::error::{Error, Result};
-
-/// How far a file has come, as this process knows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Bytes of whole lines.
-    pub len: u64,
-}
-
-/// What an append did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// The file after the append.
-    pub extent: Extent,
-    /// Where the batch's first line begins.
-    pub start: u64,
-    /// What others appended since this process last wrote or looked.
-    pub foreign: Option<Range<u64>>,
-}
-
-/// How safe a batch is when the append returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// With the operating system: survives the end of this process.
-    #[default]
-    Flushed,
-    /// On the disk: survives the end of the machine.
-    Synced,
-}
+use crate::file::descriptors;
+use crate::{Appended, Durability, Position};
 
 /// Whether the file has to be there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
     /// Made, with its folder, when missing.
     Any,
-    /// A missing file is an error: it was moved or deleted behind our back.
+    /// A missing file is an error: another program has moved or deleted it.
     Existing,
 }
 
-/// Appends a batch. `known` is what this process knew of the file.
+/// Appends a batch. `known` is the length of the file's whole lines as this process knows it.
 pub(crate) fn append(
     path: &Path,
     batch: &Batch,
-    known: Option<Extent>,
+    known: Option<u64>,
     expect: Expect,
     durability: Durability,
 ) -> Result<Appended> {
@@ -81,32 +53,27 @@ fn open(path: &Path, expect: Expect) -> io::Result<File> {
     Ok(file)
 }
 
-fn append_to(file: &mut File, batch: &Batch, known: Option<Extent>, durability: Durability) -> io::Result<Appended> {
-    let Measured { whole, len } = measure(file, known)?;
-    let foreign = known.filter(|known| known.len != len).map(|known| {
-        // A file that became shorter was rewritten: all of it is news.
-        if known.len < len { known.len..len } else { 0..len }
-    });
-    let torn = whole.len < len;
-    let start = len + u64::from(torn);
+fn append_to(file: &mut File, batch: &Batch, known: Option<u64>, durability: Durability) -> io::Result<Appended> {
+    let Length { whole, all } = measure(file, known)?;
+    let torn = whole < all;
+    let start = all + u64::from(torn);
     if torn {
         // The broken record becomes a line of its own, which every reader skips, in the same write.
         let mut bytes = Vec::with_capacity(batch.bytes().len() + 1);
         bytes.push(b'\n');
         bytes.extend_from_slice(batch.bytes());
-        put(file, len, &bytes)?;
+        write_whole(file, all, &bytes)?;
     } else {
-        put(file, len, batch.bytes())?;
+        write_whole(file, all, batch.bytes())?;
     }
     if durability == Durability::Synced {
         file.sync_data()?;
     }
-    let extent = Extent { len: start + batch.bytes().len() as u64 };
-    Ok(Appended { extent, start, foreign })
+    Ok(Appended { start: Position::new(start), end: Position::new(start + batch.bytes().len() as u64) })
 }
 
 /// Writes all of `bytes` or, as far as that is possible, nothing.
-fn put(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
+fn write_whole(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {
         match file.write(&bytes[written..]) {
@@ -119,7 +86,7 @@ fn put(file: &mut File, len: u64, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts a half-written batch off again, unless somebody has appended to it in the meantime.
+/// Cuts a half-written batch off again, unless another program has appended to it in the meantime.
 fn take_back(file: &mut File, len: u64, written: usize, error: io::Error) -> io::Error {
     if written > 0 && file.metadata().is_ok_and(|meta| meta.len() == len + written as u64) {
         let _ = file.set_len(len);
@@ -127,34 +94,35 @@ fn take_back(file: &mut File, len: u64, written: usize, error: io::Error) -> io:
     error
 }
 
-/// How far a file has come.
-pub(crate) struct Measured {
+/// The length of a rollout file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Length {
     /// Up to the end of the last whole line.
-    pub whole: Extent,
-    /// All of it: more when the last line lacks its end.
-    pub len: u64,
+    pub whole: u64,
+    /// All of it: more when the last line is torn.
+    pub all: u64,
 }
 
-/// Looks at the end of a file. One that `known` still describes is not read at all.
-pub(crate) fn measure(file: &mut File, known: Option<Extent>) -> io::Result<Measured> {
-    let len = file.metadata()?.len();
-    if known == Some(Extent { len }) {
-        return Ok(Measured { whole: Extent { len }, len });
+/// Measures a file by its end. One whose whole lines are still `known` bytes long is not read at all.
+pub(crate) fn measure(file: &mut File, known: Option<u64>) -> io::Result<Length> {
+    let all = file.metadata()?.len();
+    if known == Some(all) {
+        return Ok(Length { whole: all, all });
     }
     let mut buffer = Vec::new();
-    let mut end = len;
+    let mut end = all;
     while end > 0 {
         // Mostly the last byte ends a line; else the line is looked for from its end.
-        let start = end.saturating_sub(if end == len { 1 } else { PIECE });
+        let start = end.saturating_sub(if end == all { 1 } else { PIECE });
         buffer.resize(usize::try_from(end - start).unwrap_or_default(), 0);
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut buffer)?;
         if let Some(last) = memchr::memrchr(b'\n', &buffer) {
-            return Ok(Measured { whole: Extent { len: start + last as u64 + 1 }, len });
+            return Ok(Length { whole: start + last as u64 + 1, all });
         }
         end = start;
     }
-    Ok(Measured { whole: Extent::default(), len })
+    Ok(Length { whole: 0, all })
 }
 
 /// How much of a torn line is looked at at a time.
@@ -163,15 +131,16 @@ const PIECE: u64 = 64 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Failure;
     use crate::rollout::{Line, whole_lines};
 
     const LINE: &[u8] = br#"{"type":"event_msg","payload":{"type":"context_compacted"}}"#;
 
     fn batch() -> Batch {
-        Batch::of_line([LINE, b"\n"].concat())
+        Batch::of_lines([LINE, b"\n"].concat())
     }
 
-    fn add(path: &Path, known: Option<Extent>) -> Appended {
+    fn add(path: &Path, known: Option<u64>) -> Appended {
         append(path, &batch(), known, Expect::Any, Durability::Flushed).unwrap()
     }
 
@@ -187,31 +156,32 @@ mod tests {
             let readable = whole_lines(&file).filter(|(_, line)| Line::parse(line).is_some()).count();
             assert_eq!(readable, if torn >= LINE.len() { 3 } else { 2 }, "{torn}");
             assert!(file.ends_with(b"\n"));
-            assert_eq!(appended.extent, Extent { len: file.len() as u64 }, "{torn}");
-            assert_eq!(&file[appended.start as usize..], batch().bytes());
+            assert_eq!(appended.end.get(), file.len() as u64, "{torn}");
+            assert_eq!(&file[appended.start.get() as usize..], batch().bytes());
         }
     }
 
     #[test]
-    fn foreign_records_are_noticed() {
+    fn an_append_starts_after_what_other_programs_appended() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a/b/r.jsonl");
-        let first = add(&path, None);
         let step = batch().bytes().len() as u64;
-        assert_eq!(first, Appended { extent: Extent { len: step }, start: 0, foreign: None });
-        let second = add(&path, Some(first.extent));
-        assert_eq!((second.start, second.foreign), (step, None));
-        let stranger = add(&path, None);
-        assert_eq!((stranger.start, stranger.foreign), (2 * step, None));
-        let third = add(&path, Some(second.extent));
-        assert_eq!((third.start, third.foreign), (3 * step, Some(2 * step..3 * step)));
+        let start = |known: Option<Appended>| add(&path, known.map(|known| known.end.get()));
+        let first = start(None);
+        assert_eq!((first.start.get(), first.end.get()), (0, step));
+        let second = start(Some(first));
+        assert_eq!(second.start, first.end);
+        let foreign = start(None);
+        assert_eq!(foreign.start, second.end);
+        let third = start(Some(second));
+        assert_eq!(third.start, foreign.end);
         // Another writer was cut off in the middle of a line.
         std::fs::write(&path, [std::fs::read(&path).unwrap(), LINE[..9].to_vec()].concat()).unwrap();
-        let fourth = add(&path, Some(third.extent));
-        assert_eq!((fourth.start, fourth.foreign), (4 * step + 10, Some(4 * step..4 * step + 9)));
+        let fourth = start(Some(third));
+        assert_eq!(fourth.start.get(), third.end.get() + 10);
         // Rewritten by hand.
         std::fs::write(&path, b"").unwrap();
-        assert_eq!(add(&path, Some(fourth.extent)).foreign, Some(0..0));
+        assert_eq!(start(Some(fourth)).start, Position::START);
     }
 
     #[test]
@@ -228,16 +198,16 @@ mod tests {
         ] {
             std::fs::write(&path, &text).unwrap();
             let measured = measure(&mut File::open(&path).unwrap(), None).unwrap();
-            assert_eq!((measured.whole.len, measured.len), (whole, text.len() as u64), "{}", text.len());
+            assert_eq!((measured.whole, measured.all), (whole, text.len() as u64), "{}", text.len());
         }
     }
 
     #[test]
-    fn a_file_that_vanished_is_not_made_anew() {
+    fn an_append_does_not_create_a_thread_that_was_deleted() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("r.jsonl");
         let error = append(&path, &batch(), None, Expect::Existing, Durability::Flushed).unwrap_err();
-        assert!(matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
+        assert!(matches!(error, Error::Storage { failure: Failure::Missing, .. }));
         assert!(!path.exists());
     }
 
@@ -258,6 +228,6 @@ mod tests {
         std::fs::write(home.path().join("file"), "").unwrap();
         let path = home.path().join("file/sessions/r.jsonl");
         let error = append(&path, &batch(), None, Expect::Any, Durability::Synced).unwrap_err();
-        assert!(matches!(&error, Error::Io { .. }) && error.to_string().contains("file/sessions"), "{error}");
+        assert!(matches!(&error, Error::Storage { .. }) && error.to_string().contains("file/sessions"), "{error}");
     }
 }

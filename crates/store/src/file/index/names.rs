@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::error::Result;
 use super::row::FileStamp;
-use crate::descriptors;
-use crate::error::{Error, Result};
-use crate::names;
+use crate::error::Error;
+use crate::file::descriptors;
+use crate::file::names;
 use crate::rollout::whole_lines;
 use crate::{StoredThread, ThreadId};
 
@@ -157,7 +158,7 @@ fn insert(db: &Connection, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::schema;
+    use crate::file::index::schema;
 
     const ID: &str = "54cbd9a4-eb27-4019-a111-baa1c7c1e4e6";
 

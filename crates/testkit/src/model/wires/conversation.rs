@@ -1,27 +1,26 @@
-//! What a model was told, read from a request on any wire.
+//! The conversation in a request of any wire, as text.
 
 use loomd_protocol::JsonValue;
 use serde_json::json;
 
 use super::Wire;
-use crate::model::Recorded;
+use crate::model::RecordedRequest;
 
-impl Recorded {
-    /// The conversation in this call, a line for each part of it, the same whatever the wire: `user: …`,
-    /// `assistant: …`, `thought: …`, `call ID: NAME ARGUMENTS`, `output ID: …`; pictures as `user image: …`
-    /// and `output image ID: …`. Neighbours of the same sort are joined. What the model is told of its
-    /// situation is left out.
-    pub fn told(&self) -> Vec<String> {
-        let mut told = Told::default();
+impl RecordedRequest {
+    /// The conversation in this request, one line per part, independent of the wire: `user: …`, `assistant: …`,
+    /// `thought: …`, `call ID: NAME ARGUMENTS`, `output ID: …`; images as `user image: …` and `output image ID: …`.
+    /// Neighbours of the same kind are joined. Context messages are left out.
+    pub fn conversation(&self) -> Vec<String> {
+        let mut lines = ConversationText::default();
         match self.wire() {
-            Wire::Responses => responses(&self.body["input"], &mut told),
-            Wire::Chat => chat(&self.body["messages"], &mut told),
-            Wire::Anthropic => anthropic(&self.body["messages"], &mut told),
+            Wire::Responses => responses(&self.body["input"], &mut lines),
+            Wire::Chat => chat(&self.body["messages"], &mut lines),
+            Wire::Anthropic => anthropic(&self.body["messages"], &mut lines),
         }
-        told.lines
+        lines.lines
     }
 
-    /// The schema that the answer has to follow.
+    /// The schema of the final message.
     pub fn schema(&self) -> &JsonValue {
         match self.wire() {
             Wire::Responses => &self.body["text"]["format"]["schema"],
@@ -36,13 +35,13 @@ impl Recorded {
 }
 
 #[derive(Default)]
-struct Told {
+struct ConversationText {
     lines: Vec<String>,
-    /// The sort of the last line.
+    /// The kind of the last line.
     last: String,
 }
 
-impl Told {
+impl ConversationText {
     fn text(&mut self, sort: String, text: &str) {
         let text = without_situation(text);
         match self.lines.last_mut() {
@@ -70,7 +69,7 @@ impl Told {
     }
 }
 
-/// The text without what the model is told of its situation, which may stand beside what the user said.
+/// The text without context messages, which may be beside the user's text.
 fn without_situation(text: &str) -> String {
     let mut text = text.to_owned();
     for tag in ["permissions instructions", "environment_context"] {
@@ -84,95 +83,96 @@ fn without_situation(text: &str) -> String {
     text.trim().to_owned()
 }
 
-fn responses(input: &JsonValue, told: &mut Told) {
+fn responses(input: &JsonValue, lines: &mut ConversationText) {
     for item in list(input) {
         match word(&item["type"]) {
             "message" if item["role"] != "developer" => {
                 for part in list(&item["content"]) {
                     match part["image_url"].as_str() {
-                        Some(url) => told.image("user image", url),
-                        None => told.text(word(&item["role"]).into(), word(&part["text"])),
+                        Some(url) => lines.image("user image", url),
+                        None => lines.text(word(&item["role"]).into(), word(&part["text"])),
                     }
                 }
             }
             "reasoning" => {
                 let parts = list(&item["summary"]).chain(list(&item["content"]));
                 let text: String = parts.map(|part| word(&part["text"])).collect();
-                told.text("thought".into(), &text);
+                lines.text("thought".into(), &text);
             }
-            "function_call" => told.call(&item["call_id"], &item["name"], word(&item["arguments"])),
-            "custom_tool_call" => told.call(&item["call_id"], &item["name"], word(&item["input"])),
+            "function_call" => lines.call(&item["call_id"], &item["name"], word(&item["arguments"])),
+            "custom_tool_call" => lines.call(&item["call_id"], &item["name"], word(&item["input"])),
             "function_call_output" | "custom_tool_call_output" => {
-                output(&item["call_id"], &item["output"], told);
+                output(&item["call_id"], &item["output"], lines);
             }
             _ => {}
         }
     }
 }
 
-fn chat(messages: &JsonValue, told: &mut Told) {
+fn chat(messages: &JsonValue, lines: &mut ConversationText) {
     for message in list(messages) {
         match word(&message["role"]) {
-            "user" => content("user", &message["content"], told),
+            "user" => content("user", &message["content"], lines),
             "assistant" => {
-                told.text("thought".into(), word(&message["reasoning_content"]));
-                content("assistant", &message["content"], told);
+                lines.text("thought".into(), word(&message["reasoning_content"]));
+                content("assistant", &message["content"], lines);
                 for call in list(&message["tool_calls"]) {
                     let function = &call["function"];
-                    told.call(&call["id"], &function["name"], word(&function["arguments"]));
+                    lines.call(&call["id"], &function["name"], word(&function["arguments"]));
                 }
             }
-            "tool" => output(&message["tool_call_id"], &message["content"], told),
+            "tool" => output(&message["tool_call_id"], &message["content"], lines),
             _ => {}
         }
     }
 }
 
-fn anthropic(messages: &JsonValue, told: &mut Told) {
+fn anthropic(messages: &JsonValue, lines: &mut ConversationText) {
     for message in list(messages) {
         let role = word(&message["role"]);
         for block in list(&message["content"]) {
             match word(&block["type"]) {
-                "thinking" => told.text("thought".into(), word(&block["thinking"])),
-                "tool_use" => told.call(&block["id"], &block["name"], &block["input"].to_string()),
-                "tool_result" => output(&block["tool_use_id"], &block["content"], told),
-                _ => content(role, &json!([block]), told),
+                "thinking" => lines.text("thought".into(), word(&block["thinking"])),
+                "tool_use" => lines.call(&block["id"], &block["name"], &block["input"].to_string()),
+                "tool_result" => output(&block["tool_use_id"], &block["content"], lines),
+                _ => content(role, &json!([block]), lines),
             }
         }
     }
 }
 
-fn output(id: &JsonValue, output: &JsonValue, told: &mut Told) {
+fn output(id: &JsonValue, output: &JsonValue, lines: &mut ConversationText) {
     let id = word(id);
-    let image =
-        |told: &mut Told, part: &JsonValue| picture(part).map(|url| told.image(&format!("output image {id}"), &url));
+    let image = |lines: &mut ConversationText, part: &JsonValue| {
+        picture(part).map(|url| lines.image(&format!("output image {id}"), &url))
+    };
     match output {
-        JsonValue::String(text) => told.text(format!("output {id}"), text),
+        JsonValue::String(text) => lines.text(format!("output {id}"), text),
         parts => {
             for part in list(parts) {
-                if image(told, part).is_none() {
-                    told.text(format!("output {id}"), word(&part["text"]));
+                if image(lines, part).is_none() {
+                    lines.text(format!("output {id}"), word(&part["text"]));
                 }
             }
         }
     }
 }
 
-fn content(role: &str, content: &JsonValue, told: &mut Told) {
+fn content(role: &str, content: &JsonValue, lines: &mut ConversationText) {
     match content {
-        JsonValue::String(text) => told.text(role.into(), text),
+        JsonValue::String(text) => lines.text(role.into(), text),
         parts => {
             for part in list(parts) {
                 match picture(part) {
-                    Some(url) => told.image(&format!("{role} image"), &url),
-                    None => told.text(role.into(), word(&part["text"])),
+                    Some(url) => lines.image(&format!("{role} image"), &url),
+                    None => lines.text(role.into(), word(&part["text"])),
                 }
             }
         }
     }
 }
 
-/// The address of a picture, in whatever form it comes.
+/// The URL of an image in any format.
 fn picture(part: &JsonValue) -> Option<String> {
     let (source, url) = (&part["source"], &part["image_url"]);
     if let (Some(kind), Some(data)) = (source["media_type"].as_str(), source["data"].as_str()) {

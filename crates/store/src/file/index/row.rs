@@ -1,4 +1,4 @@
-//! One row per rollout file: what its head says and which state of the file that was.
+//! One row per rollout file: its head, and the stamp of the file when the head was read.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -7,9 +7,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
-use super::unread::UnreadFile;
+use super::error::{IndexError, Result};
+use super::unindexed::UnindexedFile;
 use super::{facet, signature};
-use crate::error::{Error, Result};
+use crate::error::{Error, place};
+use crate::file::descriptors;
 use crate::head::{self, Head};
 use crate::list::Kind;
 use crate::path::{ARCHIVED, RolloutName};
@@ -27,7 +29,7 @@ pub(super) struct FileStamp {
 
 impl FileStamp {
     /// The state of a file that could not be read. No file ever has it, so that the next look reads again.
-    pub(super) const UNREAD: Self = Self { size: 0, mtime: i64::MIN };
+    pub(super) const UNREADABLE: Self = Self { size: 0, mtime: i64::MIN };
 
     /// `None` when there is no such file.
     pub(super) fn of(path: &Path) -> Result<Option<Self>> {
@@ -41,7 +43,7 @@ impl FileStamp {
                 Ok(is_file.then(|| Self { size: u64::try_from(stat.st_size).unwrap_or(0), mtime: mtime(&stat) }))
             }
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(Error::io(path)(error.into())),
+            Err(error) => Err(Error::io(path)(error.into()).into()),
         }
     }
 
@@ -60,17 +62,17 @@ pub(super) fn mtime(stat: &rustix::fs::Stat) -> i64 {
 
 /// Looks at the files of rows. The folder of the last one stays open: the next one is mostly there too, and
 /// its name alone is found sooner than its path.
-pub(super) struct Looker<'a> {
+pub(super) struct StampReader<'a> {
     home: &'a Path,
     folder: Option<(&'a str, Option<OwnedFd>)>,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> StampReader<'a> {
     pub(super) fn new(home: &'a Path) -> Self {
         Self { home, folder: None }
     }
 
-    fn stat(&mut self, entry: &'a Entry) -> Result<Option<FileStamp>> {
+    fn stat(&mut self, entry: &'a RowState) -> Result<Option<FileStamp>> {
         let path = || self.home.join(&entry.folder).join(&entry.name);
         match &mut self.folder {
             Some((folder, opened)) if *folder == entry.folder => {
@@ -94,23 +96,23 @@ impl<'a> Looker<'a> {
 
 /// A row's key, place and the file state it was made from.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct RowState {
     pub key: i64,
     pub folder: String,
     pub name: String,
-    pub stat: FileStamp,
+    pub stamp: FileStamp,
     pub listed: bool,
 }
 
-pub(super) const ENTRY: &str = "key, folder, name, size, mtime, listed";
+pub(super) const ROW_STATE: &str = "key, folder, name, size, mtime, listed";
 
-impl Entry {
+impl RowState {
     pub(super) fn read(row: &Row) -> rusqlite::Result<Self> {
         Ok(Self {
             key: row.get(0)?,
             folder: row.get(1)?,
             name: row.get(2)?,
-            stat: FileStamp { size: row.get::<_, i64>(3)?.unsigned_abs(), mtime: row.get(4)? },
+            stamp: FileStamp { size: row.get::<_, i64>(3)?.unsigned_abs(), mtime: row.get(4)? },
             listed: row.get(5)?,
         })
     }
@@ -118,8 +120,8 @@ impl Entry {
 
 /// Reads a file's head and writes its row. A file that is gone leaves no row.
 ///
-/// A file that cannot be read is an [`Error::Io`]: a row that it has stays, else it gets one that says only
-/// that the file is there and has to be read.
+/// A file that cannot be read is an [`Error::Storage`]: a row that it has stays, else it gets one that holds only
+/// that the file exists and has to be read.
 pub(super) fn index_file(db: &Connection, home: &Path, folder: &str, name: &str) -> Result<()> {
     index_file_as(db, home, folder, name, None)
 }
@@ -138,34 +140,35 @@ pub(super) fn index_file_as(
     let stat = match seen.map_or_else(|| FileStamp::of(&path), |stat| Ok(Some(stat))) {
         Ok(Some(stat)) => stat,
         Ok(None) => return remove(db, folder, name),
-        Err(error) => return Err(unread(db, folder, name, parsed, error)?),
+        Err(IndexError::Store(error)) => return Err(note_unreadable(db, folder, name, parsed, error)?.into()),
+        Err(error) => return Err(error),
     };
-    match head::read(&path) {
+    match descriptors::open_file(&path).and_then(head::read) {
         Ok(head) => put(db, folder, name, parsed, stat, head),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove(db, folder, name),
-        Err(error) => Err(unread(db, folder, name, parsed, Error::io(&path)(error))?),
+        Err(error) => Err(note_unreadable(db, folder, name, parsed, Error::io(&path)(error))?.into()),
     }
 }
 
 /// Remembers that there is a file that could not be read. Gives the reason back.
-fn unread(db: &Connection, folder: &str, name: &str, parsed: RolloutName, reason: Error) -> Result<Error> {
+fn note_unreadable(db: &Connection, folder: &str, name: &str, parsed: RolloutName, reason: Error) -> Result<Error> {
     if entry(db, folder, name)?.is_none() {
-        put(db, folder, name, parsed, FileStamp::UNREAD, Head::default())?;
+        put(db, folder, name, parsed, FileStamp::UNREADABLE, Head::default())?;
     }
     Ok(reason)
 }
 
-/// When the thread in a file was created, as its row will say.
-pub(super) fn created(home: &Path, file: &UnreadFile) -> i64 {
-    match head::read_meta(&file.path(home)) {
+/// When the thread in a file was created, as its row will hold it.
+pub(super) fn created(home: &Path, file: &UnindexedFile) -> i64 {
+    match descriptors::open_file(&file.path(home)).and_then(head::read_meta) {
         Ok(Some(meta)) => created_at(&meta, || Some(file.parsed)),
         Ok(None) | Err(_) => file.parsed.seconds(),
     }
 }
 
-fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: FileStamp, head: Head) -> Result<()> {
+fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stamp: FileStamp, head: Head) -> Result<()> {
     let listed = head.meta.is_some() && head.preview.is_some();
-    let meta = head.meta.map(|meta| slim(*meta));
+    let meta = head.meta.map(|meta| head::slim(*meta));
     let id = meta.as_ref().map_or(parsed.id, |meta| meta.id);
     let created = meta.as_ref().map_or_else(|| parsed.seconds(), |meta| created_at(meta, || Some(parsed)));
     let signature = head.preview.as_deref().map(signature::of);
@@ -184,17 +187,17 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Fil
     .execute(params![
         folder,
         name,
-        stat.size as i64,
-        stat.mtime,
+        stamp.size as i64,
+        stamp.mtime,
         id.as_uuid().as_bytes().as_slice(),
         listed,
         folder == ARCHIVED,
         created,
-        stat.updated_at(),
+        stamp.updated_at(),
         facet,
         meta.as_ref().map_or("", |meta| &meta.cwd),
         head.preview,
-        // A blank file is told from one without a session_meta.
+        // A blank file differs from one without a session_meta.
         text.or_else(|| head.blank.then(|| BLANK.to_owned())),
         signature,
     ])?;
@@ -204,44 +207,36 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stat: Fil
 /// Stands in the `meta` column of a file that holds nothing.
 const BLANK: &str = "blank";
 
-/// What lists and lookups need: the long parts stay in the file.
-pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
-    meta.base_instructions = None;
-    meta.dynamic_tools = None;
-    meta.preview = None;
-    meta
-}
-
 pub(super) fn remove(db: &Connection, folder: &str, name: &str) -> Result<()> {
     db.prepare_cached("DELETE FROM rollouts WHERE folder = ?1 AND name = ?2")?.execute([folder, name])?;
     Ok(())
 }
 
-/// Brings a row up to date with its file. Returns whether the row changed; fails with [`Error::Io`] when the
+/// Brings a row up to date with its file. Returns whether the row changed; fails with [`Error::Storage`] when the
 /// file cannot be read, and the row stays as it was.
-pub(super) fn verify(db: &Connection, home: &Path, entry: &Entry) -> Result<bool> {
-    verify_with(db, &mut Looker::new(home), entry)
+pub(super) fn verify(db: &Connection, home: &Path, entry: &RowState) -> Result<bool> {
+    verify_with(db, &mut StampReader::new(home), entry)
 }
 
 /// The same, for one row of many.
-pub(super) fn verify_with<'a>(db: &Connection, looker: &mut Looker<'a>, entry: &'a Entry) -> Result<bool> {
-    match looker.stat(entry)? {
-        Some(stat) if stat == entry.stat => Ok(false),
+pub(super) fn verify_with<'a>(db: &Connection, stamps: &mut StampReader<'a>, entry: &'a RowState) -> Result<bool> {
+    match stamps.stat(entry)? {
+        Some(stat) if stat == entry.stamp => Ok(false),
         // Appended to: the head has been read.
-        Some(stat) if entry.listed && stat.size >= entry.stat.size => {
+        Some(stat) if entry.listed && stat.size >= entry.stamp.size => {
             db.prepare_cached("UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4 WHERE key = ?1")?
                 .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
             Ok(true)
         }
-        _ => index_file(db, looker.home, &entry.folder, &entry.name).map(|()| true),
+        _ => index_file(db, stamps.home, &entry.folder, &entry.name).map(|()| true),
     }
 }
 
 /// The row of a file.
-pub(super) fn entry(db: &Connection, folder: &str, name: &str) -> Result<Option<Entry>> {
+pub(super) fn entry(db: &Connection, folder: &str, name: &str) -> Result<Option<RowState>> {
     Ok(db
-        .prepare_cached(&format!("SELECT {ENTRY} FROM rollouts WHERE folder = ?1 AND name = ?2"))?
-        .query_row([folder, name], Entry::read)
+        .prepare_cached(&format!("SELECT {ROW_STATE} FROM rollouts WHERE folder = ?1 AND name = ?2"))?
+        .query_row([folder, name], RowState::read)
         .optional()?)
 }
 
@@ -250,7 +245,7 @@ pub(super) const THREAD: &str =
 
 /// A row as a thread, without its name and git changes.
 pub(super) struct ThreadRow {
-    pub entry: Entry,
+    pub entry: RowState,
     pub archived: bool,
     pub created_at: i64,
     pub updated_at: i64,
@@ -261,7 +256,7 @@ pub(super) struct ThreadRow {
 impl ThreadRow {
     pub(super) fn read(row: &Row) -> rusqlite::Result<Self> {
         Ok(Self {
-            entry: Entry::read(row)?,
+            entry: RowState::read(row)?,
             archived: row.get(6)?,
             created_at: row.get(7)?,
             updated_at: row.get(8)?,
@@ -273,22 +268,21 @@ impl ThreadRow {
     pub(super) fn into_thread(self, home: &Path) -> Result<StoredThread> {
         let path = home.join(&self.entry.folder).join(&self.entry.name);
         let meta: SessionMeta = match self.meta.as_deref() {
-            None if self.entry.stat == FileStamp::UNREAD => {
-                let source = std::io::Error::other("the rollout could not be read");
-                return Err(Error::Io { path, source });
+            None if self.entry.stamp == FileStamp::UNREADABLE => {
+                let reason = std::io::Error::other("the rollout could not be read");
+                return Err(Error::io(&path)(reason).into());
             }
-            None => return Err(Error::NoSessionMeta { path }),
-            Some(BLANK) => return Err(Error::Empty { path }),
+            None => return Err(Error::NoSessionMeta { place: place(&path) }.into()),
+            Some(BLANK) => return Err(Error::Empty { place: place(&path) }.into()),
             Some(text) => serde_json::from_str(text)?,
         };
         Ok(StoredThread {
             git_info: meta.git.as_ref().and_then(|git| git.to_wire()),
             meta,
-            path,
+            path: Some(path),
             archived: self.archived,
             preview: self.preview,
             updated_at: self.updated_at,
-            size: self.entry.stat.size,
             name: None,
         })
     }

@@ -1,7 +1,8 @@
-//! The index of stored threads, `loomd.sqlite`: a cache of the heads of all rollouts, from which lists and
-//! lookups are answered. Rollouts are the truth: files that come, go, grow or are rewritten by others are
-//! noticed by comparing times and sizes, and the whole file can be thrown away at any moment.
+//! The index of stored threads, `loomd.sqlite`: a cache of the heads of all rollouts and of the names file, from
+//! which lists and lookups are answered. The files are the truth: those that other programs add, remove, extend or rewrite
+//! are noticed by their times and sizes, and the index can be deleted at any moment.
 
+mod error;
 mod facet;
 mod folders;
 mod names;
@@ -9,7 +10,7 @@ mod query;
 mod row;
 mod schema;
 mod signature;
-mod unread;
+mod unindexed;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,19 +18,19 @@ use std::time::{Duration, Instant};
 use loomd_protocol::ThreadSortKey;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::list::{Cursor, ListQuery, Page};
 use crate::{StoredThread, ThreadId};
+use error::IndexError;
+pub(crate) use error::Result;
 use folders::Folders;
 use names::NameTable;
-use row::{ENTRY, Entry, Looker, ThreadRow};
-use unread::{Next, Unread, UnreadFile};
-
-pub(crate) use row::slim;
+use row::{ROW_STATE, RowState, StampReader, ThreadRow};
+use unindexed::{Next, Unindexed, UnindexedFile};
 
 /// The file's name. Other servers delete what is called `state_*.sqlite`.
 pub(crate) const FILE_NAME: &str = "loomd.sqlite";
-/// Heads read between two looks at whether somebody waits.
+/// Heads read in one step of the background work.
 const BATCH: usize = 100;
 /// Heads read in one transaction.
 const LARGEST_BATCH: usize = 2000;
@@ -38,7 +39,7 @@ const SWEEP: usize = 100;
 /// The most recently changed threads, which are the ones that others append to, are looked at every time, and so are
 /// the newest of those that are not listed yet.
 const RECENT: usize = 32;
-/// How often all files are looked at for changes by others, while lists are asked for.
+/// How often all files are checked for changes by other programs, while there are lists.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// Rounds in which rows of a page may turn out to be stale.
 const ROUNDS: usize = 10;
@@ -59,7 +60,7 @@ pub(crate) struct Index {
     path: PathBuf,
     db: Connection,
     folders: Folders,
-    unread: Unread,
+    unindexed: Unindexed,
     names: NameTable,
     checked: bool,
     swept: Option<Instant>,
@@ -68,7 +69,7 @@ pub(crate) struct Index {
     /// Whether heads were read since the last sweep.
     grown: bool,
     /// How many rollouts could not be read when that was last logged.
-    unread_logged: usize,
+    unreadable_logged: usize,
 }
 
 impl Index {
@@ -81,20 +82,20 @@ impl Index {
             path,
             db,
             folders,
-            unread: Unread::new(home),
+            unindexed: Unindexed::new(home),
             names: NameTable::new(home),
             checked: false,
             swept: None,
             sweeping: None,
             grown: false,
-            unread_logged: 0,
+            unreadable_logged: 0,
         })
     }
 
     /// Runs an operation; when the index turns out to be damaged, starts over and runs it again.
     pub(crate) fn run<T>(&mut self, operation: impl Fn(&mut Self) -> Result<T>) -> Result<T> {
         match operation(self) {
-            Err(Error::Index(error)) if schema::is_damage(&error) => {
+            Err(IndexError::Sqlite(error)) if schema::is_damage(&error) => {
                 tracing::warn!(%error, "the thread index is damaged and rebuilt");
                 self.rebuild()?;
                 operation(self)
@@ -108,7 +109,7 @@ impl Index {
         schema::discard(&self.path);
         self.db = schema::open(&self.path)?;
         self.folders = Folders::load(&self.db)?;
-        self.unread = Unread::new(&self.home);
+        self.unindexed = Unindexed::new(&self.home);
         self.names = NameTable::new(&self.home);
         (self.checked, self.swept, self.sweeping) = (false, None, None);
         Ok(())
@@ -118,9 +119,9 @@ impl Index {
     pub(crate) fn list(&mut self, query: &ListQuery) -> Result<Page> {
         self.check_folders()?;
         self.check_unlisted(query.archived)?;
-        self.check_unread(query.archived)?;
+        self.check_unreadable(query.archived)?;
         let mut page = self.listed(query)?;
-        page.unread = self.count_unread(query.archived)?;
+        page.unreadable = self.count_unreadable(query.archived)?;
         self.add_names(&mut page.threads)?;
         Ok(page)
     }
@@ -147,17 +148,17 @@ impl Index {
     /// would stand before the pages that the client has, where it never saw it: it keeps its place this once.
     fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
         let rows = self.driven_page(query)?;
-        let entries: Vec<Entry> = rows.iter().map(|row| row.entry.clone()).collect();
+        let entries: Vec<RowState> = rows.iter().map(|row| row.entry.clone()).collect();
         let Page { threads, next, .. } = self.page(rows, query)?;
         let mut shown = Vec::with_capacity(threads.len());
         for (thread, entry) in threads.into_iter().zip(entries) {
-            if !unless_unreadable(row::verify(&self.db, &self.home, &entry))? {
+            if !skip_unreadable(row::verify(&self.db, &self.home, &entry))? {
                 shown.push(thread);
             } else if let Some(row) = row::by_key(&self.db, entry.key)?.filter(|row| row.entry.listed) {
                 shown.push(row.into_thread(&self.home)?);
             }
         }
-        Ok(Page { threads: shown, next, unread: 0 })
+        Ok(Page { threads: shown, next, unreadable: 0 })
     }
 
     /// Reads as many heads as the page needs, newest first.
@@ -165,33 +166,33 @@ impl Index {
         let mut count = query.limit + 1;
         loop {
             let rows = query::page(&self.db, query)?;
-            let Some(bound) = self.unread.bound(query.sort) else { return Ok(rows) };
+            let Some(bound) = self.unindexed.bound(query.sort) else { return Ok(rows) };
             let last = rows.get(query.limit.saturating_sub(1)).filter(|_| rows.len() > query.limit);
             if last.is_some_and(|row| self.time(row, query.sort) > bound) {
                 return Ok(rows);
             }
             let files = self.newest(query.sort, count)?;
             self.read_heads(files)?;
-            // Ever more at once: a filter that matches nothing must not be asked again and again.
+            // Ever more at once: a filter that matches nothing must not be queried again and again.
             count = (count * 2).min(LARGEST_BATCH);
         }
     }
 
     /// The newest files that have not been read, of which it is certain that they are.
-    fn newest(&mut self, sort: ThreadSortKey, count: usize) -> Result<Vec<UnreadFile>> {
+    fn newest(&mut self, sort: ThreadSortKey, count: usize) -> Result<Vec<UnindexedFile>> {
         let mut found = Vec::new();
         while found.len() < count {
-            match self.unread.next(sort) {
+            match self.unindexed.next(sort) {
                 None => break,
                 Some(Next::Folder(folder)) => {
                     if let Err(error) = self.read_folder(&folder) {
-                        found.into_iter().for_each(|file| self.unread.push(file));
+                        found.into_iter().for_each(|file| self.unindexed.push(file));
                         return Err(error);
                     }
                 }
                 Some(Next::File(mut file)) if sort == ThreadSortKey::CreatedAt && file.created.is_none() => {
                     file.created = Some(row::created(&self.home, &file));
-                    self.unread.push(file);
+                    self.unindexed.push(file);
                 }
                 Some(Next::File(file)) => found.push(file),
             }
@@ -201,9 +202,9 @@ impl Index {
 
     /// One unreadable folder does not hide the others.
     fn read_folder(&mut self, folder: &str) -> Result<()> {
-        match self.folders.read(&self.db, &self.home, folder, &mut self.unread) {
-            Err(Error::Io { path, source }) => {
-                tracing::warn!(path = %path.display(), error = %source, "a folder of threads cannot be read");
+        match self.folders.read(&self.db, &self.home, folder, &mut self.unindexed) {
+            Err(IndexError::Store(error @ Error::Storage { .. })) => {
+                tracing::warn!(%error, "a folder of threads cannot be read");
                 Ok(())
             }
             read => read,
@@ -226,7 +227,7 @@ impl Index {
             (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
             _ => None,
         };
-        Ok(Page { threads, next, unread: 0 })
+        Ok(Page { threads, next, unreadable: 0 })
     }
 
     /// The name that was given to a thread, stored or not.
@@ -252,10 +253,10 @@ impl Index {
         for look in [false, true] {
             if look {
                 self.check_folders()?;
-                while let Some(folder) = self.unread.next_folder() {
+                while let Some(folder) = self.unindexed.next_folder() {
                     self.read_folder(&folder)?;
                 }
-                for file in self.unread.of_thread(id) {
+                for file in self.unindexed.of_thread(id) {
                     self.read_head(&file)?;
                 }
             }
@@ -266,7 +267,7 @@ impl Index {
                 }
             }
         }
-        Err(Error::NotFound { id })
+        Err(Error::NotFound { id }.into())
     }
 
     /// What was made from a rollout.
@@ -293,11 +294,11 @@ impl Index {
         let (folder, name) = (folder.to_owned(), name.to_owned());
         match row::entry(&self.db, &folder, &name)? {
             Some(entry) => {
-                unless_unreadable(row::verify(&self.db, &self.home, &entry))?;
+                skip_unreadable(row::verify(&self.db, &self.home, &entry))?;
             }
             None => {
-                self.unread.drop_files(|file| *file.folder == *folder && *file.name == *name);
-                unless_unreadable(row::index_file(&self.db, &self.home, &folder, &name))?;
+                self.unindexed.drop_files(|file| *file.folder == *folder && *file.name == *name);
+                skip_unreadable(row::index_file(&self.db, &self.home, &folder, &name))?;
             }
         }
         Ok(())
@@ -315,12 +316,12 @@ impl Index {
             self.check_folders()?;
             return Ok(Step::More);
         }
-        if let Some(folder) = self.unread.next_folder() {
+        if let Some(folder) = self.unindexed.next_folder() {
             self.read_folder(&folder)?;
             return Ok(Step::More);
         }
-        if !self.unread.is_empty() {
-            let files = std::iter::from_fn(|| match self.unread.next(ThreadSortKey::CreatedAt) {
+        if !self.unindexed.is_empty() {
+            let files = std::iter::from_fn(|| match self.unindexed.next(ThreadSortKey::CreatedAt) {
                 Some(Next::File(file)) => Some(file),
                 _ => None,
             });
@@ -333,7 +334,7 @@ impl Index {
 
     /// Whether every file has been read.
     pub(crate) fn is_complete(&self) -> bool {
-        self.checked && self.unread.is_empty()
+        self.checked && self.unindexed.is_empty()
     }
 
     /// Whether it is time to look at all files for changes by others.
@@ -358,7 +359,7 @@ impl Index {
             }
         }
         let entries = self.entries(
-            &format!("SELECT {ENTRY} FROM rollouts WHERE key < ?1 ORDER BY key DESC LIMIT ?2"),
+            &format!("SELECT {ROW_STATE} FROM rollouts WHERE key < ?1 ORDER BY key DESC LIMIT ?2"),
             params![self.sweeping.unwrap_or(i64::MAX), SWEEP as i64],
         )?;
         self.verify_all(entries.iter())?;
@@ -372,7 +373,7 @@ impl Index {
 
     fn check_folders(&mut self) -> Result<()> {
         // No transaction, as nothing is mostly written.
-        self.folders.check(&self.db, &self.home, &mut self.unread)?;
+        self.folders.check(&self.db, &self.home, &mut self.unindexed)?;
         self.checked = true;
         Ok(())
     }
@@ -380,27 +381,27 @@ impl Index {
     /// A thread whose first message was not there when its head was read is in no list that could find it out.
     fn check_unlisted(&mut self, archived: bool) -> Result<()> {
         let sql = format!(
-            "SELECT {ENTRY} FROM rollouts WHERE NOT listed AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
+            "SELECT {ROW_STATE} FROM rollouts WHERE NOT listed AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
         );
         let entries = self.entries(&sql, params![archived, RECENT as i64])?;
         self.verify_all(entries.iter()).map(|_| ())
     }
 
     /// Reads again what could not be read, newest first.
-    fn check_unread(&mut self, archived: bool) -> Result<()> {
+    fn check_unreadable(&mut self, archived: bool) -> Result<()> {
         let sql = format!(
-            "SELECT {ENTRY} FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
+            "SELECT {ROW_STATE} FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1 ORDER BY created_at DESC LIMIT ?2"
         );
         let entries = self.entries(&sql, params![archived, RECENT as i64])?;
         self.verify_all(entries.iter()).map(|_| ())
     }
 
     /// How many rollouts could not be read; a change of the number is logged.
-    fn count_unread(&mut self, archived: bool) -> Result<usize> {
+    fn count_unreadable(&mut self, archived: bool) -> Result<usize> {
         let sql = "SELECT count(*) FROM rollouts WHERE mtime = -9223372036854775808 AND archived = ?1";
         let count: i64 = self.db.prepare_cached(sql)?.query_row([archived], |row| row.get(0))?;
         let count = usize::try_from(count).unwrap_or(0);
-        if std::mem::replace(&mut self.unread_logged, count) != count && count > 0 {
+        if std::mem::replace(&mut self.unreadable_logged, count) != count && count > 0 {
             tracing::warn!(count, "the list of threads is incomplete: some rollouts could not be read");
         }
         Ok(count)
@@ -411,47 +412,47 @@ impl Index {
         self.verify_all(entries.iter()).map(|_| ())
     }
 
-    fn entries(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Entry>> {
+    fn entries(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<RowState>> {
         let mut statement = self.db.prepare_cached(sql)?;
-        let rows = statement.query_map(params, Entry::read)?;
+        let rows = statement.query_map(params, RowState::read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Returns whether any row changed.
-    fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a Entry>) -> Result<bool> {
-        let (mut changed, mut looker) = (false, Looker::new(&self.home));
+    fn verify_all<'a>(&self, entries: impl Iterator<Item = &'a RowState>) -> Result<bool> {
+        let (mut changed, mut stamps) = (false, StampReader::new(&self.home));
         for entry in entries {
-            changed |= unless_unreadable(row::verify_with(&self.db, &mut looker, entry))?;
+            changed |= skip_unreadable(row::verify_with(&self.db, &mut stamps, entry))?;
         }
         Ok(changed)
     }
 
-    fn read_heads(&mut self, files: Vec<UnreadFile>) -> Result<()> {
+    fn read_heads(&mut self, files: Vec<UnindexedFile>) -> Result<()> {
         self.grown = true;
         let done = self.write_heads(&files);
         if done.is_err() {
-            files.into_iter().for_each(|file| self.unread.push(file));
+            files.into_iter().for_each(|file| self.unindexed.push(file));
         }
         done
     }
 
-    fn write_heads(&self, files: &[UnreadFile]) -> Result<()> {
+    fn write_heads(&self, files: &[UnindexedFile]) -> Result<()> {
         // Begins with the right to write: one that reads first fails when another process writes.
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        files.iter().try_for_each(|file| unless_unreadable(self.read_head(file)))?;
+        files.iter().try_for_each(|file| skip_unreadable(self.read_head(file)))?;
         Ok(transaction.commit()?)
     }
 
-    fn read_head(&self, file: &UnreadFile) -> Result<()> {
-        row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stat)
+    fn read_head(&self, file: &UnindexedFile) -> Result<()> {
+        row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stamp)
     }
 }
 
 /// One file that cannot be read does not keep the others from being listed. It is read again with the next look.
-fn unless_unreadable<T: Default>(done: Result<T>) -> Result<T> {
+fn skip_unreadable<T: Default>(done: Result<T>) -> Result<T> {
     match done {
-        Err(Error::Io { path, source }) => {
-            tracing::debug!(path = %path.display(), error = %source, "a rollout cannot be read");
+        Err(IndexError::Store(error @ Error::Storage { .. })) => {
+            tracing::debug!(%error, "a rollout cannot be read");
             Ok(T::default())
         }
         done => done,
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_looks_at_few_files_at_a_time_and_at_all_in_the_end() {
+    fn a_sweep_after_a_start_checks_few_files_per_step_and_all_in_the_end() {
         let home = tempfile::tempdir().unwrap();
         let threads: Vec<_> =
             (0..2 * SWEEP as i64 + 1).map(|number| thread(home.path(), 1_741_064_767 + number)).collect();
@@ -502,6 +503,6 @@ mod tests {
         let steps = steps(&mut index);
         assert_eq!(steps.iter().filter(|step| **step == Step::Sweeping).count(), 2, "{steps:?}");
         let row = row::by_id(&index.db, *id, None).unwrap().unwrap();
-        assert_eq!(row.entry.stat.size, std::fs::metadata(path).unwrap().len());
+        assert_eq!(row.entry.stamp.size, std::fs::metadata(path).unwrap().len());
     }
 }

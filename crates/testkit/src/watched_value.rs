@@ -1,15 +1,15 @@
-//! A shared value that can be waited on: whoever changes it wakes everyone who looks for something in it.
+//! [`WatchedValue`]: a shared value whose changes can be awaited.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(crate) struct Watched<T> {
+pub(crate) struct WatchedValue<T> {
     value: Mutex<T>,
     changed: Notify,
 }
 
-impl<T> Watched<T> {
+impl<T> WatchedValue<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: Mutex::new(value), changed: Notify::new() }
     }
@@ -24,7 +24,7 @@ impl<T> Watched<T> {
         result
     }
 
-    /// Looks now and after every change, until `look` finds something. Looking may take what it found.
+    /// Calls `look` now and after every change, until it returns a value. It may take what it found.
     pub(crate) async fn until<R>(&self, mut look: impl FnMut(&mut T) -> Option<R>) -> R {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());

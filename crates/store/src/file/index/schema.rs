@@ -125,7 +125,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 fn try_open(path: &Path) -> rusqlite::Result<Connection> {
-    // SQLite would create the file readable for everybody, and gives its log the mode of the file. Only a new file is
+    // SQLite would create the file readable for all users, and gives its log the mode of the file. Only a new file is
     // opened here: closing a second descriptor of it would drop the locks of this process.
     let _ = loomd_private::options().write(true).create_new(true).open(path);
     prepare(Connection::open(path)?)
@@ -135,7 +135,7 @@ fn prepare(mut connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     // Statements are planned once, not again for every value that is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Nobody waits for the disk to have an empty index: a half-made one is made anew.
+    // An empty index need not be on the disk: a half-made one is made anew.
     connection.execute_batch(
         "PRAGMA page_size = 16384; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY;",
     )?;

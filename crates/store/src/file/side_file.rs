@@ -6,14 +6,14 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use crate::ThreadId;
 use crate::batch::Batch;
-use crate::descriptors;
 use crate::error::{Error, Result};
-use crate::journal::{self, Durability, Expect};
+use crate::file::descriptors;
+use crate::file::journal::{self, Expect};
 use crate::rollout::whole_lines;
+use crate::{Durability, ThreadId};
 
-/// The lines of one side file, folded. `V` is what a line says about its thread.
+/// The lines of one side file, folded. `V` is a line's value for its thread.
 pub(crate) struct SideFile<V> {
     path: PathBuf,
     parse: fn(&[u8]) -> Option<(ThreadId, V)>,
@@ -29,7 +29,7 @@ impl<V> SideFile<V> {
         Self { path, parse, values: HashMap::new(), read: 0, seen: None }
     }
 
-    /// What the last line of a thread says.
+    /// The value in the last line of a thread.
     pub(crate) fn get(&mut self, id: &ThreadId) -> Result<Option<&V>> {
         self.catch_up().map_err(Error::io(&self.path))?;
         Ok(self.values.get(id))
@@ -43,7 +43,7 @@ impl<V> SideFile<V> {
 
     /// Appends one line (with its line break).
     pub(crate) fn append(&mut self, line: Vec<u8>) -> Result<()> {
-        journal::append(&self.path, &Batch::of_line(line), None, Expect::Any, Durability::Synced)?;
+        journal::append(&self.path, &Batch::of_lines(line), None, Expect::Any, Durability::Synced)?;
         Ok(())
     }
 

@@ -1,15 +1,15 @@
 //! Names of threads: `session_index.jsonl` in the home, shared with other servers. Each line names one thread, and the
-//! last line of a thread counts. The index keeps a copy ([`crate::index`]), from which names are looked up.
+//! last line of a thread counts. The index keeps a copy (`index/names.rs`), from which names are looked up.
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::ThreadId;
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::journal::{self, Durability, Expect};
+use crate::file::journal::{self, Expect};
+use crate::{Durability, ThreadId};
 
 #[derive(Serialize, Deserialize)]
 struct NameLine {
@@ -35,6 +35,6 @@ pub(crate) fn append(home: &Path, id: ThreadId, name: &str) -> Result<()> {
     let line = NameLine { id, thread_name: name.to_owned(), updated_at: format!("{:.9}", Timestamp::now()) };
     let mut line = serde_json::to_vec(&line)?;
     line.push(b'\n');
-    journal::append(&path(home), &Batch::of_line(line), None, Expect::Any, Durability::Synced)?;
+    journal::append(&path(home), &Batch::of_lines(line), None, Expect::Any, Durability::Synced)?;
     Ok(())
 }

@@ -1,0 +1,190 @@
+//! The answer to a request. Every handler returns `Result<Answer, RpcError>`: the result itself, or the fact that the
+//! result is sent elsewhere, in order with the notifications that it causes.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use loomd_agent::Reply;
+use loomd_protocol::{Call, RequestId, RpcError, encode_error, encode_response};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::outbox::Outbox;
+use crate::refusals::wire_error;
+
+/// What a handler returns. An error is sent by dispatch.
+pub(crate) type Handled<C> = Result<Answer<C>, RpcError>;
+
+/// The answer to a call.
+pub(crate) enum Answer<C: Call> {
+    /// Sent when the handler has returned.
+    Now(C::Result),
+    /// Sent through a [`Responder`], before the notifications that it causes.
+    Sent(Sent<C>),
+}
+
+/// Shows that a [`Responder`] was taken. Made here only.
+pub(crate) struct Sent<C> {
+    answered: oneshot::Receiver<()>,
+    call: PhantomData<fn() -> C>,
+}
+
+/// Shorthand for a handler's last expression.
+pub(crate) fn answer<C: Call>(result: C::Result) -> Handled<C> {
+    Ok(Answer::Now(result))
+}
+
+/// The one answer that a request gets.
+pub(crate) struct AnswerSlot {
+    /// `None` once a [`Responder`] was taken, so that no request is answered twice.
+    id: Mutex<Option<RequestId>>,
+    outbox: Arc<Outbox>,
+}
+
+impl AnswerSlot {
+    pub fn new(id: RequestId, outbox: Arc<Outbox>) -> Self {
+        Self { id: Mutex::new(Some(id)), outbox }
+    }
+
+    /// Takes the right to answer. Returned by the handler, the second value makes dispatch wait for the answer.
+    ///
+    /// Taken a second time, the responder has nothing to answer and does nothing.
+    pub fn responder<C: Call>(&self) -> (Responder<C>, Answer<C>) {
+        let (answered, done) = oneshot::channel();
+        let id = self.id.lock().take();
+        let responder = Responder { id, outbox: Arc::clone(&self.outbox), _answered: answered, call: PhantomData };
+        (responder, Answer::Sent(Sent { answered: done, call: PhantomData }))
+    }
+
+    /// The same for what the agent answers: `result` makes the result of the call from the agent's.
+    pub fn reply<C: Call + 'static, T: 'static>(
+        &self,
+        result: impl FnOnce(T) -> C::Result + Send + Sync + 'static,
+    ) -> (Reply<T>, Answer<C>) {
+        let (responder, answer) = self.responder::<C>();
+        (Box::new(move |outcome| responder.send(outcome.map(result).map_err(wire_error))), answer)
+    }
+
+    /// Sends what a handler returned; resolves when the request is answered. An error after a responder was taken is
+    /// dropped: the responder answers.
+    pub async fn finish<C: Call>(&self, handled: Handled<C>) {
+        let outcome = match handled {
+            Ok(Answer::Sent(sent)) => {
+                _ = sent.answered.await;
+                return;
+            }
+            Ok(Answer::Now(result)) => Ok(result),
+            Err(error) => Err(error),
+        };
+        let id = self.id.lock().take();
+        if let Some(id) = id {
+            self.outbox.reply(encode::<C>(&id, outcome));
+        }
+    }
+
+    /// Sends an error unless the request was answered or a responder was taken.
+    pub fn refuse(&self, error: &RpcError) {
+        let id = self.id.lock().take();
+        if let Some(id) = id {
+            self.outbox.reply(encode_error(&id, error));
+        }
+    }
+}
+
+/// The right to answer one request, exactly once. Dropped without an answer it answers with an error, so that no
+/// request is left waiting.
+pub(crate) struct Responder<C: Call> {
+    /// `None` once answered.
+    id: Option<RequestId>,
+    outbox: Arc<Outbox>,
+    /// Resolves the receiver when it is dropped.
+    _answered: oneshot::Sender<()>,
+    call: PhantomData<fn() -> C>,
+}
+
+impl<C: Call> Responder<C> {
+    pub fn send(mut self, outcome: Result<C::Result, RpcError>) {
+        if let Some(id) = self.id.take() {
+            self.outbox.reply(encode::<C>(&id, outcome));
+        }
+    }
+}
+
+impl<C: Call> Drop for Responder<C> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            let error = RpcError::internal(format!("{} was given up", C::METHOD));
+            self.outbox.reply(encode_error(&id, &error));
+        }
+    }
+}
+
+/// Encodes an answer, straight to bytes.
+fn encode<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
+    let encoded = outcome.and_then(|result| {
+        encode_response(id, &result)
+            .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))
+    });
+    encoded.unwrap_or_else(|error| encode_error(id, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_protocol::{ThreadLoadedListResponse, call};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::outbox::WhenFull;
+
+    type Probe = call::ThreadLoadedList;
+
+    fn slot() -> AnswerSlot {
+        AnswerSlot::new(RequestId::Integer(7), Arc::new(Outbox::new(WhenFull::Cut)))
+    }
+
+    async fn sent(slot: &AnswerSlot) -> Vec<Value> {
+        slot.outbox.finish();
+        let mut all = Vec::new();
+        while let Ok(batch) = slot.outbox.next().await {
+            all.extend(batch.iter().map(|message| serde_json::from_slice::<Value>(message).unwrap()));
+        }
+        all
+    }
+
+    fn result(id: &str) -> ThreadLoadedListResponse {
+        ThreadLoadedListResponse { data: vec![id.into()], next_cursor: None }
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered_once_when_its_handler_fails_after_taking_the_responder() {
+        let slot = slot();
+        let (responder, _answer) = slot.responder::<Probe>();
+        slot.finish::<Probe>(Err(RpcError::internal("too late"))).await;
+        slot.refuse(&RpcError::internal("too late"));
+        slot.responder::<Probe>().0.send(Ok(result("too late")));
+        responder.send(Ok(result("a")));
+        assert_eq!(sent(&slot).await, [json!({ "id": 7, "result": { "data": ["a"], "nextCursor": null } })]);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_responder_answers_with_an_error() {
+        let slot = slot();
+        let (responder, answer) = slot.responder::<Probe>();
+        drop(responder);
+        slot.finish(Ok(answer)).await;
+        let error = json!({ "code": -32603, "message": "thread/loaded/list was given up" });
+        assert_eq!(sent(&slot).await, [json!({ "id": 7, "error": error })]);
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_as_answered_only_after_its_responder_was_used() {
+        let slot = slot();
+        let (reply, answer) = slot.reply::<Probe, String>(|id| result(&id));
+        let finish = slot.finish(Ok(answer));
+        let mut finish = std::pin::pin!(finish);
+        assert!(futures_util::poll!(&mut finish).is_pending());
+        reply(Ok("b".into()));
+        finish.await;
+        assert_eq!(sent(&slot).await.len(), 1);
+    }
+}

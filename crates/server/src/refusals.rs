@@ -1,0 +1,27 @@
+//! The errors of the wire for what the agent refuses.
+
+use loomd_agent::{MAX_INPUT_CHARS, Refusal};
+use loomd_protocol::{CodexErrorInfo, RpcError, TurnError};
+use serde_json::json;
+
+/// Returns the error that the wire has for a refusal.
+pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
+    match refusal {
+        Refusal::Invalid(message) => RpcError::invalid_request(message),
+        Refusal::Failed(message) => RpcError::internal(message),
+        Refusal::NotSteerable { message, turn_kind } => {
+            let data = TurnError {
+                message: message.clone(),
+                codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable { turn_kind }),
+                additional_details: None,
+            };
+            RpcError::invalid_request(message).with_data(serde_json::to_value(data).unwrap_or_default())
+        }
+        Refusal::RequirementsUnavailable { message, cause } => {
+            RpcError::invalid_request(message).with_data(cause.data())
+        }
+        Refusal::InputTooLarge { chars } => RpcError::invalid_params(refusal.to_string()).with_data(json!({
+            "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
+        })),
+    }
+}
