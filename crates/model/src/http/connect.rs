@@ -163,7 +163,9 @@ async fn open_tunnel(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -
         answer.as_mut().poll(cx)
     })
     .await?;
-    let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| HttpError::Connect("the proxy did not open a tunnel".into()))?;
+    let parts = upgraded
+        .downcast::<TokioIo<TcpStream>>()
+        .map_err(|_| HttpError::Connect("the proxy did not open a tunnel".into()))?;
     Ok(parts.io.into_inner())
 }
 

@@ -51,7 +51,9 @@ async fn a_refused_connection_is_not_retryable_and_names_address_and_remedy() {
     let closed_port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let closed = ModelProvider { base_url: Some(format!("http://{closed_port}/v1")), ..config(&model) };
     let error = error(&closed).await;
-    let words = format!("error sending request for url (http://{closed_port}/v1/responses): connection refused by {closed_port}");
+    let words = format!(
+        "error sending request for url (http://{closed_port}/v1/responses): connection refused by {closed_port}"
+    );
     assert_eq!(error.message(), format!("stream disconnected before completion: {words}"));
     let details = error.details("Scripted").unwrap();
     assert!(details.starts_with("provider `Scripted` cannot be reached: check that its server runs"), "{details}");

@@ -14,8 +14,6 @@ use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::App;
-
 /// The deadline of all attempts together; the start of the server waits for them.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 5;
@@ -25,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// The backend that serves the requirements of the signed-in member.
-pub struct Cloud {
+pub(crate) struct Cloud {
     home: PathBuf,
     accounts: Accounts,
 }
@@ -36,11 +34,10 @@ impl Cloud {
     }
 
     /// Looks up the requirements before the server serves clients, and refreshes them in the background.
-    pub async fn begin(app: &App) {
-        let cloud = Self::new(&app.sources.home, &app.accounts);
-        let managed = Arc::clone(&app.sources.live.managed);
-        cloud.look_up(&managed).await;
-        tokio::spawn(cloud.keep_up(managed));
+    pub async fn begin(home: &Path, accounts: &Accounts, managed: &Arc<Managed>) {
+        let cloud = Self::new(home, accounts);
+        cloud.look_up(managed).await;
+        tokio::spawn(cloud.keep_up(Arc::clone(managed)));
     }
 
     /// Looks up the requirements of the signed-in account. No request is made for an account without an organisation.
