@@ -9,7 +9,7 @@ use loomd_config::Settings;
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment};
 use loomd_protocol::SandboxPolicy;
-use loomd_proxy::{Blocked, Decider, Deciding, Request};
+use loomd_proxy::{BlockReason, Decider, DecisionFuture, Request};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::launch::{LaunchError, VariableRequest};
@@ -38,8 +38,8 @@ pub(crate) struct ClientSurroundings<'a> {
 struct NoApprovals;
 
 impl Decider for NoApprovals {
-    fn decide<'a>(&'a self, _: &'a Request) -> Deciding<'a> {
-        Box::pin(async { Err(Blocked::NotAllowed) })
+    fn decide<'a>(&'a self, _: &'a Request) -> DecisionFuture<'a> {
+        Box::pin(async { Err(BlockReason::NotAllowed) })
     }
 }
 
