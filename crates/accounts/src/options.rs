@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loomd_config::Loaded;
+use loomd_config::LoadedConfig;
 use loomd_config::config_toml::CliCredentialsStore;
 use loomd_protocol::ForcedLoginMethod;
 
@@ -27,7 +27,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn new(home: &Path, loaded: &Loaded, env: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn new(home: &Path, loaded: &LoadedConfig, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let settings = loomd_config::resolve(loaded).ok();
         let config = settings.as_ref().map_or(&loaded.config, |settings| &settings.config);
         let workspace = config.forced_chatgpt_workspace_id.as_deref().map(str::trim);

@@ -33,7 +33,7 @@ impl Accounts {
         self.current()
     }
 
-    /// Refreshes on request of a client: adopts what is stored, whoever wrote it, or else refreshes the tokens. A
+    /// Refreshes on request of a client: adopts what is stored, whichever program wrote it, or else refreshes the tokens. A
     /// failure changes nothing.
     pub(crate) async fn refresh_for_client(&self) {
         let current = self.current();

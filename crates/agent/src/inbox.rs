@@ -1,5 +1,5 @@
-//! Input for a turn that is running. It is closed in the same moment in which the turn finds it empty for
-//! the last time, so that nothing is put in that nobody takes out.
+//! The queue of input for a running turn. The turn closes it under the same lock under which it finds it empty, so that no
+//! input is accepted and then lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use loomd_protocol::{ResponseItem, UserInput};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// What a turn has not heard yet is bounded: nobody says so much to somebody who does not answer.
+/// The most inputs that wait for a turn; more are refused.
 const MAX_INPUTS: usize = 1024;
 
-/// Something that the model should hear next.
+/// Input for the next model call.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// What the user says; shown as an item.
+    /// User input, which is published as an item.
     User(Vec<UserInput>),
-    /// Something that happened; not shown.
+    /// An item that is added to the conversation only, such as the end of a child agent.
     Injected(Box<ResponseItem>),
 }
 
 #[derive(Default)]
 pub(crate) struct Inbox {
-    state: Mutex<State>,
+    state: Mutex<Queue>,
     released: Notify,
 }
 
-/// A promise: something is still to be put in.
+/// A reservation: one more input will come. The turn does not end before it is put or dropped.
 pub(crate) struct Hold(Arc<Inbox>);
 
 impl Hold {
-    /// Puts in what was promised. The turn waits for it, so that it is taken even from a closed inbox.
+    /// Puts the reserved input, also into a closed inbox.
     pub fn put(self, inputs: Input) {
         self.0.lock().inputs.push_back(inputs);
     }
@@ -44,14 +44,14 @@ impl Drop for Hold {
 }
 
 #[derive(Default)]
-struct State {
+struct Queue {
     inputs: VecDeque<Input>,
     closed: bool,
     holds: usize,
 }
 
 impl Inbox {
-    /// Gives the inputs back when the turn takes no more.
+    /// Queues input. Returns it as the error when the inbox is closed or full.
     pub fn put(&self, inputs: Input) -> Result<(), Input> {
         let mut state = self.lock();
         if state.closed || state.inputs.len() >= MAX_INPUTS {
@@ -61,7 +61,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// `None` when the turn takes no more.
+    /// Reserves an input; `None` when the inbox is closed.
     pub fn hold(self: &Arc<Self>) -> Option<Hold> {
         let mut state = self.lock();
         if state.closed {
@@ -72,7 +72,7 @@ impl Inbox {
         Some(Hold(Arc::clone(self)))
     }
 
-    /// Resolves when nothing is to be put in that somebody promised.
+    /// Resolves when no reservation is open.
     pub async fn settled(&self) {
         loop {
             let released = self.released.notified();
@@ -91,21 +91,21 @@ impl Inbox {
         self.lock().inputs.drain(..).collect()
     }
 
-    /// Closes it if there is nothing in it; false when there is.
+    /// Closes the inbox if it is empty and nothing is reserved. Returns whether it is closed.
     pub fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
         state.closed |= state.inputs.is_empty() && state.holds == 0;
         state.closed
     }
 
-    /// Closes it and gives what is left. What was promised may still come.
+    /// Closes the inbox and returns what is queued. Reserved input may still come.
     pub fn close(&self) -> Vec<Input> {
         let mut state = self.lock();
         state.closed = true;
         state.inputs.drain(..).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.state.lock()
     }
 }

@@ -77,14 +77,6 @@ pub fn collaboration_section(mode: ModeKind, given: Option<&str>, may_ask: bool)
     (!text.is_empty()).then(|| format!("<collaboration_mode>{text}</collaboration_mode>"))
 }
 
-/// The developer section for a thread that goes on with another model, whose own instructions are given.
-pub fn model_switch(instructions: &str) -> String {
-    format!(
-        "<model_switch>\nUp to here another model worked on this conversation. Carry on with it under these \
-         instructions, which hold instead of earlier ones:\n\n{instructions}\n</model_switch>"
-    )
-}
-
 /// A summary as it stands in the history.
 pub fn summary_message(summary: &str) -> String {
     format!("{SUMMARY_PREAMBLE}\n{summary}")
@@ -198,7 +190,5 @@ mod tests {
             "<subagent_notification>\n{\"agent_path\":\"a1\",\"status\":{\"completed\":\"done\"}}\n</subagent_notification>"
         );
         assert!(TURN_ABORTED.starts_with("<turn_aborted>\n") && TURN_ABORTED.ends_with("\n</turn_aborted>"));
-        let switch = model_switch("BASE");
-        assert!(switch.starts_with("<model_switch>\n") && switch.ends_with("\n\nBASE\n</model_switch>"));
     }
 }

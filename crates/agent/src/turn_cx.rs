@@ -1,4 +1,5 @@
-//! What a running turn and its tools share: who they work for, telling it, and writing it down first.
+//! What a running turn and its tools share: its settings, its subscribers and its rollout. Records are written before the
+//! events about them are published.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -7,17 +8,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue, RpcError,
-    ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
+    CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
+    ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::event_sink::PendingRequest;
+use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::event_log::EventLog;
 use crate::grants::Grants;
-use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
@@ -30,27 +31,27 @@ pub(crate) struct TurnCx {
     pub thread: ThreadId,
     pub thread_id: String,
     pub turn_id: String,
-    /// As they were when the turn began.
+    /// The settings at the start of the turn.
     pub settings: Settings,
     pub profile: Arc<Profile>,
     pub model: ModelInfo,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     pub view: Arc<View>,
-    /// The turn is to end, now.
+    /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
-    /// The turn has ended.
+    /// Cancelled when the turn has ended.
     pub over: CancellationToken,
     log: Arc<Log>,
-    /// What was granted for the rest of the turn.
+    /// Permissions granted until the turn ends.
     grants: Arc<Mutex<Grants>>,
-    /// The tokens of model calls beside the conversation that are not in the thread's sum yet.
+    /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
 }
 
-/// Where a turn's records go.
+/// The rollout, as the turn writes to it.
 struct Log {
     recorder: tokio::sync::Mutex<Recorder>,
-    /// Why records could not be written; the turn fails then.
+    /// The first write error, with which the turn fails.
     broken: Mutex<Option<String>>,
 }
 
@@ -62,7 +63,7 @@ impl TurnCx {
         settings: Settings,
         profile: Arc<Profile>,
         model: ModelInfo,
-        hub: Arc<Hub>,
+        events: Arc<EventLog>,
         view: Arc<View>,
         cancel: CancellationToken,
         recorder: Recorder,
@@ -74,7 +75,7 @@ impl TurnCx {
             settings,
             profile,
             model,
-            hub,
+            events,
             view,
             cancel,
             over: CancellationToken::new(),
@@ -84,7 +85,7 @@ impl TurnCx {
         }
     }
 
-    /// Takes the count of a model call that is not part of the conversation.
+    /// Adds the usage of a model call outside of the conversation.
     pub fn add_side_usage(&self, usage: &TokenUsage) {
         let mut sum = self.side_usage.lock();
         *sum = Some(match sum.take() {
@@ -99,12 +100,12 @@ impl TurnCx {
         });
     }
 
-    /// The sum of those since the last time.
+    /// Takes the usage that was added since the last time.
     pub fn take_side_usage(&self) -> Option<TokenUsage> {
         self.side_usage.lock().take()
     }
 
-    /// Permissions beyond the policy, until the turn ends.
+    /// The permissions beyond the policy that were granted for this turn.
     pub fn grants(&self) -> Grants {
         self.grants.lock().clone()
     }
@@ -113,7 +114,7 @@ impl TurnCx {
         self.grants.lock().extend(more);
     }
 
-    /// The same turn with other settings, for a part of it that has its own.
+    /// The same turn with other settings, as a review has them.
     pub fn with(&self, settings: Settings) -> Self {
         Self {
             thread: self.thread,
@@ -122,7 +123,7 @@ impl TurnCx {
             model: self.profile.model(&settings.model),
             settings,
             profile: Arc::clone(&self.profile),
-            hub: Arc::clone(&self.hub),
+            events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
@@ -132,63 +133,58 @@ impl TurnCx {
         }
     }
 
-    /// The end of the thread's records, as far as they were written here.
+    /// The end of the rollout after the last write of this turn.
     pub async fn written(&self) -> Position {
         self.log.recorder.lock().await.end
     }
 
     pub async fn publish(&self, notification: ServerNotification) {
-        self.hub.publish(notification).await;
+        self.events.publish(notification).await;
     }
 
-    /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
-    pub async fn request(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        self.request_unless(request, pending()).await
+    /// Requests an approval and waits for the decision; `None` when the turn is stopped before there is one.
+    pub async fn request<P: ApprovalParams>(&self, params: P) -> Option<P::Decision> {
+        self.request_unless(params, pending()).await
     }
 
-    /// The same, and takes the question back when there is no more point in an answer.
-    pub async fn request_unless(
+    /// The same, and withdraws the request when `pointless` resolves.
+    pub async fn request_unless<P: ApprovalParams>(
         &self,
-        request: ServerRequest,
+        params: P,
         pointless: impl Future<Output = ()>,
-    ) -> Option<Result<JsonValue, String>> {
-        let approval = !matches!(request, ServerRequest::ToolUserInput(_));
+    ) -> Option<P::Decision> {
+        let request = params.into_request();
+        let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
-            let open = if approval { &mut status.approvals } else { &mut status.questions };
+            let open = if user_input { &mut status.questions } else { &mut status.approvals };
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
-        self.view.change(&self.hub, |status| waiting(status, true)).await;
-        let PendingRequest { id, mut answer, open } = self.hub.request(&self.thread_id, request).await;
-        let answered = tokio::select! {
+        self.view.change(&self.events, |status| waiting(status, true)).await;
+        let mut open = self.events.request(request).await;
+        let decided = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok().map(said),
+            decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
-        drop(open);
-        self.publish(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
-            thread_id: self.thread_id.clone(),
-            request_id: id,
-        }))
-        .await;
-        self.view.change(&self.hub, |status| waiting(status, false)).await;
-        answered
+        open.resolve().await;
+        self.view.change(&self.events, |status| waiting(status, false)).await;
+        decided.and_then(P::decision)
     }
 
-    /// Has a client do something; `None` when the turn is stopped before it is done. NoSubscribers is told that
-    /// anything is waited for.
-    pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        let PendingRequest { mut answer, open, .. } = self.hub.request(&self.thread_id, request).await;
-        let answered = tokio::select! {
+    /// Calls a tool of the client; `None` when the turn is stopped before it returns. Neither the thread's status nor
+    /// an event shows that the call is open.
+    pub async fn call_client(&self, params: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
+        let mut open = self.events.request(params.into_request()).await;
+        let decided = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok().map(said),
+            decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
         };
-        drop(open);
-        answered
+        decided.and_then(DynamicToolCallParams::decision)
     }
 
-    /// Publishes that an item has begun; nothing when the turn can write no more.
+    /// Publishes that an item has started, unless the turn cannot write any more.
     pub async fn started(&self, item: ThreadItem) {
         if self.is_broken() {
             return;
@@ -226,14 +222,14 @@ impl TurnCx {
         .await;
     }
 
-    /// Writes records down.
+    /// Writes records to the rollout.
     pub async fn record(&self, records: &[Record]) {
         self.note(records).await;
         self.flush(Durability::Flushed).await;
     }
 
-    /// Writes records of something that outlives turns. False when they are not written: the turn is over, or
-    /// cannot write.
+    /// Writes records about something that outlives turns. Returns false, without writing, when the turn has ended or cannot
+    /// write.
     pub async fn record_while_open(&self, records: &[Record]) -> bool {
         let mut recorder = self.log.recorder.lock().await;
         if recorder.is_closed() || self.is_broken() {
@@ -254,7 +250,7 @@ impl TurnCx {
         }
     }
 
-    /// Takes records that are written with the next ones.
+    /// Buffers records until the next flush.
     pub async fn note(&self, records: &[Record]) {
         let mut recorder = self.log.recorder.lock().await;
         for record in records {
@@ -264,14 +260,14 @@ impl TurnCx {
         }
     }
 
-    /// Waits until everything noted is written.
+    /// Writes the buffered records.
     pub async fn flush(&self, durability: Durability) {
         if let Err(error) = self.log.recorder.lock().await.flush(durability).await {
             self.broke(error.to_string());
         }
     }
 
-    /// Writes down that the turn failed, and that it is over; unless nothing says that it began.
+    /// Records that the turn failed and ended, unless no record of its start was written.
     pub async fn record_failure(&self, error: &TurnError) {
         if self.log.recorder.lock().await.is_untouched() {
             return;
@@ -283,7 +279,7 @@ impl TurnCx {
         self.flush(Durability::Synced).await;
     }
 
-    /// Nothing more is written in this turn's name.
+    /// Ends the turn: later writes are refused.
     pub async fn close(&self) {
         self.over.cancel();
         self.log.recorder.lock().await.close();
@@ -299,7 +295,7 @@ impl TurnCx {
         self.log.broken.lock().is_some()
     }
 
-    /// What became of writing, if it failed.
+    /// The error of the turn when a record could not be written.
     pub fn broken(&self) -> Option<TurnError> {
         let why = self.log.broken.lock().clone()?;
         Some(TurnError {
@@ -309,7 +305,7 @@ impl TurnCx {
         })
     }
 
-    /// Shows an error of this turn.
+    /// Publishes an error of this turn.
     pub async fn error(&self, error: TurnError, will_retry: bool) {
         self.publish(ServerNotification::Error(ErrorNotification {
             error,
@@ -319,9 +315,4 @@ impl TurnCx {
         }))
         .await;
     }
-}
-
-/// What a client answered. Of an error only its words matter here.
-fn said(answer: Result<JsonValue, RpcError>) -> Result<JsonValue, String> {
-    answer.map_err(|error| error.message)
 }

@@ -1,52 +1,51 @@
-//! What can be wrong with a configuration. The cases are told apart because methods word the same
-//! mistake differently.
+//! Errors of configurations. The cases are distinct because methods word the same error differently.
 
 use std::io;
 
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 use thiserror::Error;
 
-use crate::{CloudError, OverrideError, Place};
+use crate::{CloudError, OverrideError, SourceLocation};
 
-/// Displays as `<path>:<line>:<column>: <message>` when the mistake has a place.
+/// Displays as `<path>:<line>:<column>: <message>` when the error has a location.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("failed to read {}: {error}", path.display())]
     Unreadable { path: AbsolutePathBuf, error: io::Error },
     /// A file is not TOML.
-    #[error("{place}: {message}")]
-    Syntax { message: String, place: Place },
+    #[error("{location}: {message}")]
+    Syntax { message: String, location: SourceLocation },
     /// A value has a wrong type or is out of range.
-    #[error("{}", match place { Some(place) => format!("{place}: {message}"), None => text.clone() })]
+    #[error("{}", match location { Some(location) => format!("{location}: {message}"), None => text.clone() })]
     Type {
         message: String,
-        /// The message and the key it is about, on two lines.
+        /// The message and the key that it is about, on two lines.
         text: String,
         /// `None` when the value came from a flag or a thread's overrides.
-        place: Option<Place>,
+        location: Option<SourceLocation>,
     },
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// What the organisation requires is not known.
+    /// The organisation's requirements could not be fetched.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// What is required makes no sense. Names the key.
+    /// Contradictory requirements. Names the key.
     #[error("{0}")]
     Requirements(String),
     #[error("config profile `{0}` not found")]
     UnknownProfile(String),
     #[error("Model provider `{0}` not found")]
     UnknownProvider(String),
-    /// The values are fine one by one, but not together or not on this machine.
+    /// Each value is valid, but not their combination, or not on this machine.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl ConfigError {
-    pub fn place(&self) -> Option<&Place> {
+    pub fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Syntax { place, .. } => Some(place),
-            Self::Type { place, .. } => place.as_ref(),
+            Self::Syntax { location, .. } => Some(location),
+            Self::Type { location, .. } => location.as_ref(),
             _ => None,
         }
     }
@@ -54,21 +53,21 @@ impl ConfigError {
     pub fn path(&self) -> Option<&AbsolutePathBuf> {
         match self {
             Self::Unreadable { path, .. } => Some(path),
-            other => other.place().map(|place| &place.path),
+            other => other.location().map(|location| &location.path),
         }
     }
 
-    /// What clients are told when the server starts in spite of this error.
+    /// The notification when the server starts in spite of this error.
     pub fn warning(&self) -> ConfigWarningNotification {
         ConfigWarningNotification {
             summary: "Invalid configuration; using defaults.".into(),
             details: Some(self.to_string()),
             path: self.path().map(|path| path.display().to_string()),
-            range: self.place().map(|place| place.range.clone()),
+            range: self.location().map(|location| location.range.clone()),
         }
     }
 
-    /// The words of `config/read` for this error.
+    /// The message of `config/read` for this error.
     pub fn read_message(&self) -> String {
         match self {
             Self::Unreadable { .. }

@@ -1,10 +1,10 @@
-//! Feature flags: the table of all of them, their old names, and which are on.
+//! Feature flags: all of them, their deprecated names, and which are enabled.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use loomd_protocol::ExperimentalFeatureStage as Stage;
 use loomd_protocol::ExperimentalFeatureStage::*;
+use parking_lot::Mutex;
 use thiserror::Error;
 use toml::Table;
 
@@ -99,7 +99,7 @@ features! {
     ResponsesWebsocketsV2 = "responses_websockets_v2", Removed, OFF;
 }
 
-/// Old names in `[features]`.
+/// Deprecated names in `[features]`.
 const ALIASES: &[(&str, Feature)] = &[
     ("collab", Feature::MultiAgent),
     ("connectors", Feature::Apps),
@@ -112,11 +112,11 @@ const ALIASES: &[(&str, Feature)] = &[
     ("web_search", Feature::WebSearchRequest),
 ];
 
-/// Old names that also stand outside of `[features]`, at the top level or in a profile.
+/// Deprecated names that may also be at the top level or in a profile.
 const TOGGLES: &[&str] =
     &["include_apply_patch_tool", "experimental_use_freeform_apply_patch", "experimental_use_unified_exec_tool"];
 
-/// What people are told about a feature that they may try.
+/// The texts that present a beta feature to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Presentation {
     pub title: &'static str,
@@ -125,7 +125,7 @@ pub struct Presentation {
 }
 
 impl Feature {
-    /// Only features that are ready to be tried have one.
+    /// Returns `None` unless the feature is in beta.
     pub fn presentation(self) -> Option<Presentation> {
         let (title, description, announcement) = match self {
             Self::JsRepl => {
@@ -142,14 +142,14 @@ impl Feature {
         Some(Presentation { title, description, announcement })
     }
 
-    /// The feature with this name, current or old; `None` for a name that means nothing.
+    /// Returns the feature of this name, current or deprecated.
     pub fn find(name: &str) -> Option<Self> {
         let current = Self::ALL.iter().find(|feature| feature.name() == name);
         current.copied().or_else(|| ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, feature)| *feature))
     }
 }
 
-/// The features that are on.
+/// The set of enabled features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureSet(u64);
 
@@ -175,8 +175,7 @@ impl FeatureSet {
         self.0 = if enabled { self.0 | bit } else { self.0 & !bit };
     }
 
-    /// Asks `state` for each name, and nothing about names that it does not know. When a feature is named
-    /// twice its current name wins.
+    /// Sets each feature for whose name `state` returns a value. If a feature is named twice, its current name wins.
     pub fn set_named(&mut self, state: impl Fn(&str) -> Option<bool>) {
         let current = Feature::ALL.iter().map(|feature| (feature.name(), *feature));
         for (name, feature) in ALIASES.iter().copied().chain(current) {
@@ -186,7 +185,7 @@ impl FeatureSet {
         }
     }
 
-    /// What a configuration table, or a profile in one, says about features.
+    /// Sets the features that a configuration table or a profile names.
     pub(crate) fn set_from(&mut self, table: &Table) {
         self.set_named(|name| TOGGLES.contains(&name).then(|| table.get(name)?.as_bool())?);
         if let Some(features) = table.get("features").and_then(|value| value.as_table()) {
@@ -194,7 +193,7 @@ impl FeatureSet {
         }
     }
 
-    /// Turns on what an enabled feature implies, and off what lacks the feature it needs.
+    /// Enables features that an enabled one implies, and disables those whose prerequisite is off.
     pub(crate) fn settle(&mut self) {
         for (feature, implied) in
             [(Feature::EnableFanout, Feature::MultiAgent), (Feature::CodeModeOnly, Feature::CodeMode)]
@@ -209,15 +208,15 @@ impl FeatureSet {
     }
 }
 
-/// Features that clients may switch while the server runs.
+/// Features that clients may switch at run time.
 pub const SWITCHABLE: [Feature; 5] =
     [Feature::Apps, Feature::Plugins, Feature::ToolSearch, Feature::ToolSuggest, Feature::ToolCallMcpElicitation];
 
-/// What clients switched, for the life of the process. Configuration beats it.
+/// The features that clients switched, for the life of the process. Configuration overrides them.
 #[derive(Debug, Default)]
 pub struct Enablement(Mutex<BTreeMap<String, bool>>);
 
-/// A feature that cannot be switched.
+/// Why a feature cannot be switched.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EnablementError {
     #[error("unsupported feature enablement `{0}`: currently supported features are {all}", all = SWITCHABLE.map(Feature::name).join(", "))]
@@ -230,10 +229,10 @@ pub enum EnablementError {
 
 impl Enablement {
     pub fn get(&self) -> BTreeMap<String, bool> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
-    /// Adds to what was switched before; all or nothing.
+    /// Adds to the earlier changes; all or nothing.
     pub fn set(&self, changes: &BTreeMap<String, bool>) -> Result<(), EnablementError> {
         for name in changes.keys() {
             match Feature::find(name) {
@@ -245,12 +244,12 @@ impl Enablement {
                 Some(_) => {}
             }
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(changes.clone());
+        self.0.lock().extend(changes.clone());
         Ok(())
     }
 }
 
-/// An old name in use.
+/// A deprecated name in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeprecatedKey {
     pub alias: &'static str,
@@ -258,13 +257,13 @@ pub struct DeprecatedKey {
 }
 
 impl DeprecatedKey {
-    /// What the user is told.
+    /// The notice for the user.
     pub fn summary(&self) -> String {
         format!("`[features].{}` is deprecated. Use `[features].{}` instead.", self.alias, self.feature.name())
     }
 }
 
-/// The old names in a `[features]` table, sorted.
+/// Returns the deprecated names in a `[features]` table, sorted.
 pub fn deprecated_keys(features: &BTreeMap<String, bool>) -> Vec<DeprecatedKey> {
     let used = ALIASES.iter().filter(|(alias, _)| features.contains_key(*alias));
     used.map(|(alias, feature)| DeprecatedKey { alias, feature: *feature }).collect()
@@ -274,7 +273,7 @@ pub fn deprecated_keys(features: &BTreeMap<String, bool>) -> Vec<DeprecatedKey> 
 mod tests {
     use super::*;
 
-    /// The features whose state differs from the default, `+name` or `-name`.
+    /// Checks which features differ from their default, as `+name` or `-name`.
     fn check(config: &str, expected: &[&str]) {
         let mut set = FeatureSet::default();
         set.set_from(&config.parse().unwrap());
@@ -296,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn features_are_found_by_both_names() {
+    fn features_are_found_by_current_and_deprecated_names() {
         assert_eq!(Feature::find("apps"), Some(Feature::Apps));
         assert_eq!(Feature::find("connectors"), Some(Feature::Apps));
         assert_eq!(Feature::find("nope"), None);
     }
 
     #[test]
-    fn a_table_switches_features() {
+    fn a_features_table_sets_features() {
         check("", &[]);
         check("features = { js_repl = true, shell_snapshot = false, nope = true }", &["-shell_snapshot", "+js_repl"]);
         check("features.connectors = false", &["-apps"]);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn features_bring_and_need_others() {
+    fn implied_features_are_enabled_and_unmet_ones_disabled() {
         check("features = { enable_fanout = true, multi_agent = false }", &["+enable_fanout"]);
         check("features.code_mode_only = true", &["+code_mode", "+code_mode_only"]);
         check("features.js_repl_tools_only = true", &[]);
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn old_names_in_use_are_reported() {
+    fn deprecated_names_in_use_are_reported() {
         let features = BTreeMap::from([("memory_tool".into(), true), ("apps".into(), true), ("collab".into(), false)]);
         let summaries: Vec<_> = deprecated_keys(&features).iter().map(DeprecatedKey::summary).collect();
         assert_eq!(
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_features_can_be_switched_and_all_or_none_are() {
+    fn switching_an_unsupported_feature_fails_and_changes_nothing() {
         let enablement = Enablement::default();
         let set = |names: &[&str]| {
             let changes = names.iter().map(|name| ((*name).to_owned(), true)).collect();

@@ -1,5 +1,4 @@
-//! One configuration file: its text, the table in it, and the place of a mistake in it. What the table
-//! means is decided elsewhere.
+//! One configuration file: its text, its table, and locations of errors in it.
 
 use std::io;
 
@@ -9,12 +8,12 @@ use toml::Table;
 use toml::de::DeTable;
 
 use crate::paths::PathBase;
-use crate::{ConfigError, ConfigToml, Place};
+use crate::{ConfigError, ConfigToml, SourceLocation};
 
-/// Far beyond any configuration, and small enough to read without a thought.
+/// The largest configuration file that is read.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
-/// A file as it was read; a missing one is empty.
+/// A file as read; a missing one is empty.
 #[derive(Clone)]
 pub(crate) struct SourceFile {
     pub path: AbsolutePathBuf,
@@ -38,7 +37,10 @@ impl SourceFile {
             Err(error) => {
                 let end = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(error.as_bytes());
-                Err(ConfigError::Syntax { message: "invalid UTF-8".into(), place: Place::new(path, &text, end..end) })
+                Err(ConfigError::Syntax {
+                    message: "invalid UTF-8".into(),
+                    location: SourceLocation::new(path, &text, end..end),
+                })
             }
         }
     }
@@ -47,31 +49,31 @@ impl SourceFile {
         &self.text
     }
 
-    /// The text, unless the file was missing.
+    /// The text, or `None` if the file was missing.
     pub fn as_read(&self) -> Option<&str> {
         self.exists.then_some(self.text.as_str())
     }
 
-    /// A file that is to have this text.
+    /// A file that is to be written with this text.
     pub fn with_text(path: AbsolutePathBuf, text: String) -> Self {
         Self { path, text, exists: true }
     }
 
-    /// The table in the file, as it is written.
+    /// Parses the table.
     pub fn table(&self) -> Result<Table, ConfigError> {
         self.text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
             message: error.message().into(),
-            place: Place::new(self.path.clone(), &self.text, error.span().unwrap_or(0..0)),
+            location: SourceLocation::new(self.path.clone(), &self.text, error.span().unwrap_or(0..0)),
         })
     }
 
-    /// The place of the value that `mistake` is about, if this file makes the same mistake by itself.
-    pub fn place_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<Place> {
+    /// Returns the location of the value that `mistake` is about, if this file by itself has the same error.
+    pub fn location_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<SourceLocation> {
         let mut table = DeTable::parse(&self.text).ok()?;
         base.resolve_spanned(table.get_mut());
         let own = ConfigToml::deserialize(toml::Deserializer::from(table)).err()?;
-        // Without their input both show the message and the key.
+        // Without their input, both display the message and the key.
         (own.to_string() == mistake.to_string()).then_some(())?;
-        Some(Place::new(self.path.clone(), &self.text, own.span()?))
+        Some(SourceLocation::new(self.path.clone(), &self.text, own.span()?))
     }
 }

@@ -1,5 +1,4 @@
-//! Where configuration lives: the home directory of the user, the file of the system. Nothing in the
-//! home is read here.
+//! The locations of configuration: the home directory, and the system's file. Reads nothing in the home.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,8 +7,8 @@ use std::path::{Path, PathBuf};
 use loomd_protocol::AbsolutePathBuf;
 use thiserror::Error;
 
-/// `LOOMD_HOME`, else `CODEX_HOME`, else `$HOME/.codex`, which is created when it is missing. Links are
-/// resolved. An empty variable counts as unset.
+/// Returns `LOOMD_HOME`, or else `CODEX_HOME`, or else `$HOME/.codex`, which is created if it is missing. Resolves
+/// symlinks. An empty variable counts as unset.
 pub fn find_home(env: impl Fn(&str) -> Option<OsString>) -> Result<AbsolutePathBuf, HomeError> {
     let set = |name| env(name).filter(|value| !value.is_empty());
     for variable in ["LOOMD_HOME", "CODEX_HOME"] {
@@ -23,7 +22,7 @@ pub fn find_home(env: impl Fn(&str) -> Option<OsString>) -> Result<AbsolutePathB
         .map_err(|error| HomeError::Unusable { path: home, error })
 }
 
-/// The configuration file of the whole machine; it need not exist.
+/// The configuration file of the machine, which need not exist.
 pub fn system_file(env: impl Fn(&str) -> Option<OsString>) -> Option<AbsolutePathBuf> {
     if cfg!(windows) {
         AbsolutePathBuf::new(Path::new(&env("ProgramData")?).join("OpenAI\\Codex\\config.toml"))
@@ -64,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// `<dir>` stands for a fresh folder that holds the folders `a` and `b`, the file `f` and the link `l` to `a`.
+    /// `<dir>` stands for a new folder with the folders `a` and `b`, the file `f` and the symlink `l` to `a`.
     fn check(env: &[(&str, &str)], expected: Result<&str, &str>) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variable_that_is_set_names_the_home() {
+    fn the_first_set_variable_names_the_home() {
         check(&[("LOOMD_HOME", "<dir>/a"), ("CODEX_HOME", "<dir>/b")], Ok("<dir>/a"));
         check(&[("LOOMD_HOME", ""), ("CODEX_HOME", "<dir>/b")], Ok("<dir>/b"));
     }
@@ -101,13 +100,13 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn links_are_resolved() {
+    fn symlinks_are_resolved() {
         check(&[("CODEX_HOME", "<dir>/l/../a/.")], Ok("<dir>/a"));
         check(&[("CODEX_HOME", "<dir>/l")], Ok("<dir>/a"));
     }
 
     #[test]
-    fn a_home_that_cannot_be_used_is_named_with_its_variable() {
+    fn an_unusable_home_is_reported_with_its_variable() {
         let missing = "points to \"<dir>/no\", but that path does not exist";
         check(&[("CODEX_HOME", "<dir>/no")], Err(&format!("CODEX_HOME {missing}")));
         check(&[("LOOMD_HOME", "<dir>/no")], Err(&format!("LOOMD_HOME {missing}")));

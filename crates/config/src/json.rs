@@ -1,12 +1,13 @@
-//! TOML and JSON, into each other. Layers are TOML; versions, views and per-thread overrides are JSON.
+//! Conversion between TOML and JSON. Layers are TOML; versions, views and per-thread overrides are JSON.
 
 use loomd_protocol::{JsonObject, JsonValue};
 use toml::{Table, Value};
 
-/// The member that stands for a date; versions of layers depend on it.
+/// The member that represents a date; versions of layers depend on it.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Keys are sorted at every level. Dates become objects; numbers that JSON cannot write become `null`.
+/// Converts a table, with keys sorted at every level. Dates become objects; numbers that JSON cannot represent become
+/// `null`.
 pub(crate) fn from_table(table: &Table) -> JsonObject {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_unstable_by_key(|(key, _)| *key);
@@ -25,8 +26,8 @@ pub(crate) fn from_value(value: &Value) -> JsonValue {
     }
 }
 
-/// `None` for `null`, which TOML does not have; a `null` further inside is left out. A whole number that
-/// is too large for TOML becomes a float.
+/// Converts a value; `None` for `null`, which TOML does not have. A nested `null` is dropped. An integer beyond the
+/// range of TOML becomes a float.
 pub(crate) fn to_value(json: &JsonValue) -> Option<Value> {
     Some(match json {
         JsonValue::Null => return None,
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_are_left_out_of_toml() {
+    fn nulls_are_dropped_in_toml() {
         let table = toml::toml! {
             a = [1, "x"]
             t = { k = true }

@@ -1,4 +1,4 @@
-//! One source of configuration: where it comes from and what it says.
+//! One source of configuration: its origin and its content.
 
 use std::fmt;
 use std::path::Path;
@@ -9,20 +9,20 @@ use toml::Table;
 
 use crate::json;
 
-/// A table and its source. Relative paths in it are already resolved; unknown keys are kept.
+/// A table and its source. Relative paths in it are resolved; unknown keys are preserved.
 #[derive(Clone, PartialEq)]
 pub struct Layer {
     pub source: ConfigLayerSource,
     pub table: Table,
-    /// A disabled layer is listed, but does not count.
+    /// A disabled layer is listed, but has no effect.
     pub disabled_reason: Option<String>,
-    /// Whether the rules and hooks beside its file count as well.
-    pub(crate) vouches_for_folder: bool,
+    /// Whether the rules and hooks next to its file are in force, too.
+    pub(crate) trusts_folder: bool,
 }
 
 impl Layer {
     pub fn new(source: ConfigLayerSource, table: Table) -> Self {
-        Self { source, table, disabled_reason: None, vouches_for_folder: true }
+        Self { source, table, disabled_reason: None, trusts_folder: true }
     }
 
     /// The folder whose rules and hooks are in force because this layer is.
@@ -32,14 +32,14 @@ impl Layer {
             ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent(),
             _ => None,
         };
-        folder.filter(|_| self.is_enabled() && self.vouches_for_folder)
+        folder.filter(|_| self.is_enabled() && self.trusts_folder)
     }
 
     pub fn is_enabled(&self) -> bool {
         self.disabled_reason.is_none()
     }
 
-    /// Changes exactly when the content does: comments, order and formatting do not count.
+    /// The hash of the content. Comments, order and formatting do not change it.
     pub fn version(&self) -> String {
         version(&json::from_table(&self.table))
     }
@@ -60,7 +60,7 @@ impl Layer {
     }
 }
 
-/// The keys of `config` are sorted.
+/// Requires sorted keys in `config`.
 fn version(config: &JsonObject) -> String {
     let text = serde_json::to_string(config).unwrap_or_default();
     let mut version = String::from("sha256:");
@@ -70,7 +70,7 @@ fn version(config: &JsonObject) -> String {
     version
 }
 
-/// Names its keys only: values may be secret.
+/// Shows keys only, because values may be secret.
 impl fmt::Debug for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Layer")
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_follows_the_content_and_nothing_else() {
+    fn the_version_depends_on_the_content_only() {
         let one = layer("b = 1\na = 'x'\n[t]\nz = true\ny = [1, 2]\n");
         let same = layer("# note\nt = { y = [1, 2], z = true }\na = \"x\"\n\nb = 1\n");
         assert_eq!(one.version(), same.version());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_names_keys_only() {
+    fn debug_shows_keys_only() {
         assert_eq!(
             format!("{:?}", layer("token = \"sk-1\"")),
             "Layer { source: SessionFlags, keys: [\"token\"], disabled_reason: None }"

@@ -1,9 +1,8 @@
-//! Configuration: the home directory, the layers it is read from, and what they say together.
+//! Configuration: the home directory, the layers, and the merged result.
 //!
-//! Where to start: [`load`] reads every layer afresh and decodes the merged whole, [`resolve`] applies the
-//! selected profile and checks what only makes sense together, [`read`] is the answer of `config/read`.
-//! Nothing is cached, no environment variable is read and no global is kept: what a function needs is
-//! passed in.
+//! Where to start: [`load`] reads all layers and decodes the merged whole, [`resolve`] applies the selected profile and
+//! checks values against each other, [`read`] is the result of `config/read`. Nothing is cached, no environment
+//! variable is read and there is no global state: functions get what they need as arguments.
 
 pub mod config_toml;
 pub mod external_agent;
@@ -17,10 +16,10 @@ mod home;
 mod json;
 mod layer;
 mod load;
+mod location;
 mod nested;
 mod overrides;
 mod paths;
-mod place;
 mod project;
 mod requirements;
 mod schema;
@@ -37,16 +36,16 @@ pub use error::ConfigError;
 pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};
 pub use layer::Layer;
-pub use load::{LoadRequest, Loaded, Start, load, load_or_default};
+pub use load::{LoadRequest, LoadedConfig, StartConfig, load, load_or_default};
+pub use location::SourceLocation;
 pub use overrides::{OverrideError, Overrides};
-pub use place::Place;
 pub use requirements::{
-    CloudError, Disallowed, Managed, McpIdentity, Required, RequirementSource, Requirements, SandboxRequirement,
-    check_requirements,
+    CloudError, DisallowedValue, ManagedRequirements, McpIdentity, Requirement, RequirementSource, Requirements,
+    SandboxRequirement, check_requirements,
 };
 pub use schema::schema;
 pub use secret::Secret;
 pub use settings::{Settings, resolve};
 pub use sources::{ConfigSources, LiveSources};
-pub use stack::Stack;
+pub use stack::LayerStack;
 pub use view::read;

@@ -1,5 +1,5 @@
-//! From files, flags and a thread's overrides to one decoded configuration. Every call reads the files
-//! afresh. Whether the values fit together is [`resolve`](crate::resolve)'s question.
+//! Loads files, flags and a thread's overrides into one decoded configuration. Every call reads the files anew.
+//! [`resolve`](crate::resolve) checks whether the values fit together.
 
 use std::path::{Path, PathBuf};
 
@@ -9,36 +9,35 @@ use crate::config_toml::{Profile, TrustLevel};
 use crate::file::SourceFile;
 use crate::paths::PathBase;
 use crate::permissions::Permissions;
-use crate::project::Project;
+use crate::project::ProjectTree;
 use crate::requirements::{self, ParseError};
 use crate::settings::{Settings, resolve};
 use crate::{
-    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, Managed, Overrides, RequirementSource,
-    Requirements, Stack, warnings,
+    CloudError, ConfigError, ConfigToml, Enablement, FeatureSet, Layer, LayerStack, ManagedRequirements, Overrides,
+    RequirementSource, Requirements, warnings,
 };
 
-/// What a configuration is put together from.
+/// The sources of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
     pub home: &'a AbsolutePathBuf,
-    /// See [`system_file`](crate::system_file). What an administrator requires stands beside it.
+    /// See [`system_file`](crate::system_file). The administrator's requirements are next to it.
     pub system_file: Option<&'a AbsolutePathBuf>,
-    /// What an organisation requires of its members.
-    pub managed: Option<&'a Managed>,
-    /// `$HOME`, which `~` stands for.
+    /// The organisation's requirements.
+    pub managed: Option<&'a ManagedRequirements>,
+    /// `$HOME`, for `~`.
     pub user_home: Option<&'a Path>,
-    /// The working directory that is asked about, if any: its project has layers, and relative paths in overrides
-    /// start there.
+    /// The working directory, if any: its project contributes layers, and relative paths in overrides start there.
     pub cwd: Option<&'a AbsolutePathBuf>,
     pub flags: &'a Overrides,
-    /// The `config` of `thread/start` and its like.
+    /// The `config` of `thread/start` and similar requests.
     pub thread: Option<&'a JsonObject>,
-    /// Features switched at run time; configuration beats them.
+    /// Features switched at run time; configuration overrides them.
     pub enablement: Option<&'a Enablement>,
 }
 
 impl<'a> LoadRequest<'a> {
-    /// The home and the flags, and nothing else.
+    /// The home and the flags only.
     pub fn new(home: &'a AbsolutePathBuf, flags: &'a Overrides) -> Self {
         Self {
             home,
@@ -62,31 +61,31 @@ impl<'a> LoadRequest<'a> {
     }
 }
 
-/// A configuration in which every value is of its type.
+/// A configuration in which every value has its type.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    pub stack: Stack,
-    /// What the layers say together; the selected profile is not applied.
+pub struct LoadedConfig {
+    pub stack: LayerStack,
+    /// The merged layers, without the selected profile.
     pub config: ConfigToml,
     pub requirements: Requirements,
-    /// What the user said of the project that the working directory is in.
+    /// The user's trust in the project of the working directory.
     pub trust: Option<TrustLevel>,
-    /// Before the layers have their say.
+    /// The features before the layers are applied.
     base_features: FeatureSet,
-    /// What `~` stands for.
+    /// `$HOME`, for `~`.
     user_home: Option<PathBuf>,
 }
 
-impl Loaded {
-    /// The selected profile.
+impl LoadedConfig {
+    /// Returns the selected profile.
     pub fn profile(&self) -> Result<Option<&Profile>, ConfigError> {
         let Some(name) = &self.config.profile else { return Ok(None) };
         let profile = self.config.profiles.get(name);
         profile.map(Some).ok_or_else(|| ConfigError::UnknownProfile(name.clone()))
     }
 
-    /// The permission profile that is in force, unless a sandbox mode is: the higher layer says which, and a layer
-    /// that names both means the profile.
+    /// Returns the permission profile in force; `None` if a sandbox mode is. The highest layer that sets either
+    /// decides; a layer that sets both selects the profile.
     pub(crate) fn permissions(
         &self,
         warnings: &mut Vec<ConfigWarningNotification>,
@@ -114,8 +113,8 @@ impl Loaded {
         Permissions::resolve(name, profile, self.user_home.as_deref(), warnings).map(Some)
     }
 
-    /// The features that are on: a requirement beats everything, a profile the top level, a higher layer a lower
-    /// one.
+    /// Returns the enabled features. A requirement overrides everything, a profile the top level, a higher layer a
+    /// lower one.
     pub fn features(&self) -> Result<FeatureSet, ConfigError> {
         self.profile()?;
         let mut features = self.base_features;
@@ -136,55 +135,55 @@ impl Loaded {
     }
 }
 
-/// Reads and decodes everything.
-pub fn load(request: &LoadRequest<'_>) -> Result<Loaded, ConfigError> {
+/// Reads and decodes all sources.
+pub fn load(request: &LoadRequest<'_>) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user: SourceFile::read(request.user_file())?, others: true })
+    assemble(request, SourceFiles { system, user: SourceFile::read(request.user_file())?, others: true })
 }
 
-/// What a configuration would be with another user file.
-pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<Loaded, ConfigError> {
+/// Loads the configuration with another user file.
+pub(crate) fn load_with(request: &LoadRequest<'_>, user: SourceFile) -> Result<LoadedConfig, ConfigError> {
     let system = request.system_file.cloned().map(SourceFile::read).transpose()?;
-    assemble(request, Files { system, user, others: true })
+    assemble(request, SourceFiles { system, user, others: true })
 }
 
-/// What a server starts with.
+/// The configuration that a server starts with.
 #[derive(Clone, Debug)]
-pub struct Start {
-    pub loaded: Loaded,
+pub struct StartConfig {
+    pub loaded: LoadedConfig,
     pub settings: Settings,
-    /// What clients are told.
+    /// Notifications for clients.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
-/// Files that are wrong do not count, and a warning says so. What is wrong without them, in the flags, is
-/// an error.
-pub fn load_or_default(request: &LoadRequest<'_>) -> Result<Start, ConfigError> {
-    let checked = |loaded: Loaded| resolve(&loaded).map(|settings| (loaded, settings));
+/// Loads the configuration and ignores invalid files, with a warning. What is invalid without them, in the flags, is an
+/// error.
+pub fn load_or_default(request: &LoadRequest<'_>) -> Result<StartConfig, ConfigError> {
+    let checked = |loaded: LoadedConfig| resolve(&loaded).map(|settings| (loaded, settings));
     let (mut warnings, (loaded, settings)) = match load(request).and_then(checked) {
         Ok(start) => (Vec::new(), start),
         Err(error) => {
             let system = request.system_file.cloned().map(SourceFile::empty);
-            let files = Files { system, user: SourceFile::empty(request.user_file()), others: false };
-            // What is required is not known either, and whoever needs it will be told.
+            let files = SourceFiles { system, user: SourceFile::empty(request.user_file()), others: false };
+            // Requirements are unknown then, too; requests that need them fail.
             (vec![error.warning()], assemble(request, files).and_then(checked)?)
         }
     };
     warnings.extend(warnings::disabled_projects(&loaded.stack));
     warnings.extend(settings.warnings.iter().cloned());
-    Ok(Start { loaded, settings, warnings })
+    Ok(StartConfig { loaded, settings, warnings })
 }
 
-/// The files that the user and the system administrator write.
-struct Files {
+/// The files of the user and the system.
+struct SourceFiles {
     system: Option<SourceFile>,
     user: SourceFile,
-    /// Whether the files of projects and of administrators count as well.
+    /// Whether files of projects and administrators are read, too.
     others: bool,
 }
 
-fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigError> {
-    let Files { system, user, others } = files;
+fn assemble(request: &LoadRequest<'_>, files: SourceFiles) -> Result<LoadedConfig, ConfigError> {
+    let SourceFiles { system, user, others } = files;
     let mut layers = Vec::new();
     if let Some(system) = &system {
         layers.push(file_layer(request, system, |file| ConfigLayerSource::System { file })?);
@@ -196,8 +195,8 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
 
     let mut trust = None;
     if let Some(cwd) = request.cwd {
-        let settings = Stack::new(layers.clone()).merged();
-        let project = Project::find(cwd, &settings);
+        let settings = LayerStack::new(layers.clone()).merged();
+        let project = ProjectTree::find(cwd, &settings);
         trust = project.trust(&settings);
         if others {
             for found in project.layers(request.home, request.user_home, &settings)? {
@@ -217,11 +216,11 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         sources.insert(0, file);
     }
 
-    let stack = Stack::new(layers);
+    let stack = LayerStack::new(layers);
     let config = stack.merged().try_into().map_err(|error: toml::de::Error| ConfigError::Type {
         message: error.message().into(),
         text: error.to_string(),
-        place: sources.iter().find_map(|file| file.place_of(&error, &file_base(request, file))),
+        location: sources.iter().find_map(|file| file.location_of(&error, &file_base(request, file))),
     })?;
     let mut base_features = FeatureSet::default();
     if let Some(enablement) = request.enablement {
@@ -229,10 +228,10 @@ fn assemble(request: &LoadRequest<'_>, files: Files) -> Result<Loaded, ConfigErr
         base_features.set_named(|name| enablement.get(name).copied());
     }
     let user_home = request.user_home.map(Path::to_path_buf);
-    Ok(Loaded { stack, config, requirements, trust, base_features, user_home })
+    Ok(LoadedConfig { stack, config, requirements, trust, base_features, user_home })
 }
 
-/// What the organisation requires, then what the administrator of the machine does.
+/// Loads the organisation's requirements, then those of the machine's administrator.
 fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
     let mut all = Requirements::default();
     if let Some(managed) = request.managed {
@@ -271,7 +270,7 @@ fn file_layer(
     Ok(Layer::new(source(file.path.clone()), table))
 }
 
-/// `None` when there is nothing to say.
+/// Returns `None` without flags and overrides.
 fn session_layer(request: &LoadRequest<'_>) -> Result<Option<Layer>, ConfigError> {
     let mut table = match request.thread {
         Some(config) => request.flags.with_thread(config)?.into_table(),

@@ -1,13 +1,13 @@
 //! Configuration below the root of a trusted project. A command that works further up may write there, because
-//! sandboxes protect `.codex` in the folders that they know and not at any depth. So such a file may say how the
-//! model works, and not what it may do, where it connects or what runs.
+//! sandboxes protect `.codex` in the folders that they know, not at any depth. Such a file may therefore set how the
+//! model works, but not permissions, servers or programs.
 
 use std::path::Path;
 
 use toml::Table;
 
-/// What counts in a file that a command may have written: nothing in here lets the model do more, starts a program,
-/// names a server or reads a file.
+/// The keys that are used from a file that a command may have written: none of them extends permissions, starts a
+/// program, names a server or reads a file.
 const PREFERENCES: &[&str] = &[
     "compact_prompt",
     "developer_instructions",
@@ -36,7 +36,7 @@ pub(crate) fn take_all_but_preferences(table: &mut Table) -> Table {
     rest
 }
 
-/// Whether a configuration folder holds more than its file.
+/// Whether a configuration folder contains rules or hooks.
 pub(crate) fn has_rules_or_hooks(dot_codex: &Path) -> bool {
     ["rules", "hooks.json"].iter().any(|name| dot_codex.join(name).exists())
 }

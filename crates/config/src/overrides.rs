@@ -1,5 +1,5 @@
-//! What the command line and a thread's `config` say: dotted keys and values, laid over each other into
-//! one table, the session layer.
+//! Overrides from the command line and from a thread's `config`: dotted keys and values, merged into one table, the
+//! session layer.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use crate::{Feature, json, stack};
 
-/// Deeper than any key goes, and shallow enough for recursive code to follow.
+/// Deeper than any key, and shallow enough for recursive code.
 const MAX_SEGMENTS: usize = 64;
 
 /// The session layer. Empty by default.
@@ -19,7 +19,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// `flags` are `key=value`, `enable` and `disable` names of features. Later ones win.
+    /// Parses `key=value` flags, and names of features to enable and disable. Later ones win.
     pub fn parse(flags: &[String], enable: &[String], disable: &[String]) -> Result<Self, OverrideError> {
         let mut overrides = Self::default();
         for flag in flags {
@@ -39,7 +39,7 @@ impl Overrides {
         Ok(overrides)
     }
 
-    /// These overrides with a thread's own ones on top. `null` says nothing.
+    /// Returns these overrides with a thread's own ones on top. `null` has no effect.
     pub fn with_thread(&self, config: &JsonObject) -> Result<Self, OverrideError> {
         let mut overrides = self.clone();
         for (key, value) in config {
@@ -72,19 +72,19 @@ impl Overrides {
     }
 }
 
-/// Text that is not TOML stands for itself.
+/// Text that is not TOML is a string.
 fn parse_value(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Names its keys only: values may be secret.
+/// Shows keys only, because values may be secret.
 impl fmt::Debug for Overrides {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.table.keys()).finish()
     }
 }
 
-/// Why an override cannot be understood.
+/// Why an override is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OverrideError {
     #[error("Invalid override (missing '='): {0}")]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_toml_or_stands_for_itself() {
+    fn a_value_that_is_not_toml_is_a_string() {
         check(&["model=\"a\"", "n=5", "l=[1, 2]", "t={ x = true }"], "model = 'a'\nn = 5\nl = [1, 2]\nt.x = true");
         check(&["model=["], "model = '['");
         check(&["model=gpt-x [beta"], "model = 'gpt-x [beta'");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_switched_after_the_flags() {
+    fn feature_switches_override_flags() {
         let overrides =
             Overrides::parse(&strings(&["features.apps=false"]), &strings(&["apps", "collab"]), &strings(&["plugins"]));
         let expected = "features = { apps = true, collab = true, plugins = false }";
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_refused() {
+    fn malformed_overrides_are_refused() {
         assert_eq!(refused(&["x"], &[]), "Invalid override (missing '='): x");
         assert_eq!(refused(&["=1"], &[]), "Invalid override (empty key): =1");
         assert_eq!(refused(&[], &["nope"]), "Unknown feature flag: nope");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_the_last_word_and_null_says_nothing() {
+    fn thread_overrides_win_and_null_has_no_effect() {
         let flags = Overrides::parse(&strings(&["model='flag'", "features.apps=true"]), &[], &[]).unwrap();
         let JsonValue::Object(config) = json!({
             "model": "thread",

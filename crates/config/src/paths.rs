@@ -1,5 +1,5 @@
-//! Path-typed values: which keys hold paths, and what a relative one is relative to. Everything else that
-//! looks like a path (a server's `cwd`, a program) is left as it is written.
+//! Path values: which keys hold paths, and what relative ones are relative to. Other values that look like paths (an
+//! MCP server's `cwd`, a program) are not changed.
 
 use std::path::{Path, PathBuf};
 
@@ -33,11 +33,11 @@ const PATH_KEYS: &[&str] = &[
     "zsh_path",
 ];
 
-/// What relative paths and `~` of one layer stand for.
+/// The base of relative paths and `~` in one layer.
 pub(crate) struct PathBase<'a> {
     /// The folder of the file.
     pub folder: AbsolutePathBuf,
-    /// `$HOME`, if there is one; without it `~` is an ordinary name.
+    /// `$HOME`; without it `~` is an ordinary name.
     pub user_home: Option<&'a Path>,
 }
 
@@ -96,7 +96,7 @@ impl PathBase<'_> {
     }
 }
 
-/// The two kinds of TOML tree, with and without places.
+/// The two kinds of TOML tree: with and without spans.
 trait Node {
     fn child(&mut self, key: &str) -> Option<&mut Self>;
     fn children(&mut self) -> Box<dyn Iterator<Item = &mut Self> + '_>;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_paths_start_at_the_folder_of_the_file() {
+    fn relative_paths_are_resolved_against_the_folder_of_the_file() {
         check("log_dir = 'logs'", "log_dir = '/home/u/.codex/logs'");
         check("log_dir = '../a/./b/'", "log_dir = '/home/u/a/b'");
         check("log_dir = '/var/log'", "log_dir = '/var/log'");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tilde_is_the_home_of_the_user() {
+    fn a_tilde_expands_to_the_users_home() {
         check("log_dir = '~'", "log_dir = '/home/u'");
         check("log_dir = '~/x'", "log_dir = '/home/u/x'");
         check("log_dir = '~//x'", "log_dir = '/home/u/x'");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_found_in_tables_and_arrays() {
+    fn paths_in_tables_and_arrays_are_resolved() {
         check(
             "sandbox_workspace_write.writable_roots = ['a', 5, '/b']\nprofiles.p.zsh_path = 'z'",
             "sandbox_workspace_write.writable_roots = ['/home/u/.codex/a', 5, '/b']\n\
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_path_stays_as_it_is() {
+    fn other_values_are_unchanged() {
         for text in ["log_dir = 5", "profiles = 1", "model = './m'", "mcp_servers.s.cwd = 'x'", "[log_dir]\na = 'b'"] {
             check(text, text);
         }

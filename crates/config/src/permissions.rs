@@ -1,6 +1,5 @@
-//! Permission profiles: which files commands may read and write, place by place. Of all rules about a file the
-//! one with the longest path counts. What of a profile can be said in the wire's words is its
-//! [`policy`](Permissions::policy); the sandbox enforces all of it.
+//! Permission profiles: which files commands may read and write. For each file, the rule with the longest path applies.
+//! [`policy`](Permissions::policy) is the closest approximation on the wire; the sandbox enforces the whole profile.
 
 mod network;
 
@@ -13,7 +12,7 @@ use crate::config_toml::{FileAccess, FilePermission, NetworkPermissions, Permiss
 
 pub use network::ManagedNetwork;
 
-/// A profile that is in force.
+/// A resolved profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Permissions {
     pub files: Vec<FileRule>,
@@ -22,29 +21,29 @@ pub struct Permissions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRule {
-    pub place: Place,
+    pub path: RulePath,
     pub access: FileAccess,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Everything.
+pub enum RulePath {
+    /// All files.
     Root,
-    /// What programs need to run at all.
+    /// The files that programs need to run.
     Minimal,
-    /// Something in the working directory, by its relative path; the folder itself when that is empty.
+    /// A path relative to the working directory; empty for the directory itself.
     Project(PathBuf),
     /// `$TMPDIR`.
     Tmpdir,
     Path(AbsolutePathBuf),
 }
 
-/// Nothing on the wire says that commands may write, but not to the folder that they work in.
+/// The error for profiles that allow writing elsewhere but not in the working directory, which the wire cannot express.
 const OUTSIDE: &str = "permissions profile requests filesystem writes outside the workspace root, and not to the \
                        workspace root itself, which is not supported";
 
 impl Permissions {
-    /// Works out what a profile says. What is not known is left out, and told in `warnings`.
+    /// Resolves a profile. Unknown entries are ignored, with a warning.
     pub(crate) fn resolve(
         name: &str,
         profile: &PermissionProfile,
@@ -53,7 +52,7 @@ impl Permissions {
     ) -> Result<Self, ConfigError> {
         let mut files = Vec::new();
         for (path, permission) in profile.filesystem.iter().flatten() {
-            match place(path, user_home)? {
+            match parse_path(path, user_home)? {
                 Some(place) => add(&mut files, path, place, permission)?,
                 None => warnings.push(unknown(path, permission)),
             }
@@ -71,18 +70,18 @@ impl Permissions {
         self.network.enabled == Some(true)
     }
 
-    /// The profile as near as the wire can say it, for a working directory.
+    /// Returns the closest wire policy, for a working directory.
     pub fn policy(&self, cwd: &Path) -> Result<SandboxPolicy, ConfigError> {
         let network_access = self.network_enabled();
-        if self.access_of(&Place::Root) == FileAccess::Write {
+        if self.access_of(&RulePath::Root) == FileAccess::Write {
             return Ok(match network_access {
                 true => SandboxPolicy::DangerFullAccess,
                 false => SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted },
             });
         }
-        let access = self.reading(cwd);
+        let access = self.read_access(cwd);
         let writable = self.paths(cwd, FileAccess::Write);
-        let tmpdir = self.access_of(&Place::Tmpdir) == FileAccess::Write;
+        let tmpdir = self.access_of(&RulePath::Tmpdir) == FileAccess::Write;
         if self.innermost(cwd) != Some(FileAccess::Write) {
             return match writable.is_empty() && !tmpdir {
                 true => Ok(SandboxPolicy::ReadOnly { access, network_access }),
@@ -98,36 +97,36 @@ impl Permissions {
         })
     }
 
-    fn reading(&self, cwd: &Path) -> ReadOnlyAccess {
-        if self.access_of(&Place::Root) != FileAccess::None {
+    fn read_access(&self, cwd: &Path) -> ReadOnlyAccess {
+        if self.access_of(&RulePath::Root) != FileAccess::None {
             return ReadOnlyAccess::FullAccess;
         }
         ReadOnlyAccess::Restricted {
-            include_platform_defaults: self.access_of(&Place::Minimal) != FileAccess::None,
+            include_platform_defaults: self.access_of(&RulePath::Minimal) != FileAccess::None,
             readable_roots: self.paths(cwd, FileAccess::Read),
         }
     }
 
-    fn access_of(&self, place: &Place) -> FileAccess {
-        self.files.iter().find(|rule| rule.place == *place).map_or(FileAccess::None, |rule| rule.access)
+    fn access_of(&self, place: &RulePath) -> FileAccess {
+        self.files.iter().find(|rule| rule.path == *place).map_or(FileAccess::None, |rule| rule.access)
     }
 
-    /// What the rule about a path says that is nearest to it.
+    /// Returns the access that the innermost rule around a path gives.
     fn innermost(&self, path: &Path) -> Option<FileAccess> {
-        let rules = self.files.iter().filter_map(|rule| Some((rule.place.path(path)?, rule.access)));
+        let rules = self.files.iter().filter_map(|rule| Some((rule.path.resolve(path)?, rule.access)));
         let around = rules.filter(|(place, _)| path.starts_with(place));
         around.max_by_key(|(place, _)| place.components().count()).map(|(_, access)| access)
     }
 
     fn paths(&self, cwd: &Path, access: FileAccess) -> Vec<AbsolutePathBuf> {
         let rules = self.files.iter().filter(|rule| rule.access == access);
-        rules.filter_map(|rule| rule.place.path(cwd)).collect()
+        rules.filter_map(|rule| rule.path.resolve(cwd)).collect()
     }
 }
 
-impl Place {
-    /// `None` for places that are no single path, or whose path only the environment knows.
-    pub fn path(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
+impl RulePath {
+    /// Returns the path; `None` for entries that are no single path, or whose path only the environment knows.
+    pub fn resolve(&self, cwd: &Path) -> Option<AbsolutePathBuf> {
         match self {
             Self::Project(inside) => AbsolutePathBuf::new(cwd.join(inside).components().collect::<PathBuf>()),
             Self::Path(path) => Some(path.clone()),
@@ -144,14 +143,14 @@ impl Place {
     }
 }
 
-/// `None` for a special name that is not known.
-fn place(written: &str, user_home: Option<&Path>) -> Result<Option<Place>, ConfigError> {
+/// Parses an entry; `None` for an unknown special name.
+fn parse_path(written: &str, user_home: Option<&Path>) -> Result<Option<RulePath>, ConfigError> {
     if written.starts_with(':') {
         return Ok(match written {
-            ":root" => Some(Place::Root),
-            ":minimal" => Some(Place::Minimal),
-            ":project_roots" => Some(Place::Project(PathBuf::new())),
-            ":tmpdir" => Some(Place::Tmpdir),
+            ":root" => Some(RulePath::Root),
+            ":minimal" => Some(RulePath::Minimal),
+            ":project_roots" => Some(RulePath::Project(PathBuf::new())),
+            ":tmpdir" => Some(RulePath::Tmpdir),
             _ => None,
         });
     }
@@ -160,16 +159,16 @@ fn place(written: &str, user_home: Option<&Path>) -> Result<Option<Place>, Confi
         (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         _ => PathBuf::from(written),
     };
-    let path = AbsolutePathBuf::new(path).map(Place::Path);
+    let path = AbsolutePathBuf::new(path).map(RulePath::Path);
     path.map(Some).ok_or_else(|| {
         ConfigError::Invalid(format!("filesystem path `{written}` must be absolute, use `~/...`, or start with `:`"))
     })
 }
 
-fn add(rules: &mut Vec<FileRule>, path: &str, place: Place, permission: &FilePermission) -> Result<(), ConfigError> {
+fn add(rules: &mut Vec<FileRule>, path: &str, place: RulePath, permission: &FilePermission) -> Result<(), ConfigError> {
     let parts = match permission {
         FilePermission::Whole(access) => {
-            rules.push(FileRule { place, access: *access });
+            rules.push(FileRule { path: place, access: *access });
             return Ok(());
         }
         FilePermission::Parts(parts) => parts,
@@ -186,7 +185,7 @@ fn add(rules: &mut Vec<FileRule>, path: &str, place: Place, permission: &FilePer
                 "filesystem subpath `{part}` must be a descendant path without `.` or `..` components"
             )));
         }
-        rules.push(FileRule { place, access: *access });
+        rules.push(FileRule { path: place, access: *access });
     }
     Ok(())
 }

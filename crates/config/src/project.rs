@@ -1,5 +1,4 @@
-//! Projects: where one begins, which folders in it have configuration of their own, and whether the user
-//! trusts it.
+//! Projects: their root, the folders in them with a configuration of their own, and the user's trust.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +11,25 @@ use crate::file::SourceFile;
 use crate::paths::PathBase;
 use crate::{ConfigError, Layer, nested};
 
-/// The project that a folder is in.
+/// The project of a working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Project {
+pub(crate) struct ProjectTree {
     cwd: AbsolutePathBuf,
     root: AbsolutePathBuf,
-    /// Links resolved; of a linked work tree, the main one.
+    /// With symlinks resolved; of a linked work tree, the main one.
     git_root: Option<PathBuf>,
-    /// The work tree itself, links resolved.
+    /// The work tree itself, with symlinks resolved.
     work_tree: Option<PathBuf>,
 }
 
-/// A layer of a project, and its file if the layer counts.
+/// A project layer, and its file if the layer is enabled.
 pub(crate) struct ProjectLayer {
     pub layer: Layer,
     pub file: Option<SourceFile>,
 }
 
-impl Project {
-    /// `settings` are those of everything but projects: they say what marks the root of one.
+impl ProjectTree {
+    /// Finds the project. `settings` are the merged layers without projects, which define the root markers.
     pub fn find(cwd: &AbsolutePathBuf, settings: &Table) -> Self {
         let markers: Vec<&str> = match settings.get("project_root_markers").and_then(Value::as_array) {
             Some(markers) => markers.iter().filter_map(Value::as_str).collect(),
@@ -47,7 +46,7 @@ impl Project {
         }
     }
 
-    /// What the user said of the folder, else of the project that it is in.
+    /// Returns the trust in the working directory, or else in its project.
     pub fn trust(&self, settings: &Table) -> Option<TrustLevel> {
         self.trust_of(&self.cwd, settings)
     }
@@ -57,15 +56,15 @@ impl Project {
         places.into_iter().flatten().find_map(|place| trust_in(place, settings))
     }
 
-    /// Whether all of a trusted folder's configuration counts: where the user named it, and at the root of its work
-    /// tree. Sandboxes protect that; what is below, a command that worked further up may have written.
-    fn is_vouched_for(&self, folder: &Path, settings: &Table) -> bool {
+    /// Whether a trusted folder's whole configuration is used: if the user named the folder, or if it is the root of
+    /// its work tree. Sandboxes protect those; below them, a command that worked further up may have written the file.
+    fn is_fully_trusted(&self, folder: &Path, settings: &Table) -> bool {
         let is_work_tree = || folder.canonicalize().is_ok_and(|real| self.work_tree.as_ref() == Some(&real));
         trust_in(folder, settings) == Some(TrustLevel::Trusted) || is_work_tree()
     }
 
-    /// The layers from the root down to the working directory. A file that is not TOML is a mistake only where
-    /// it would count.
+    /// Returns the layers from the root to the working directory. A file that is not TOML is an error only if its layer
+    /// would be enabled.
     pub fn layers(
         &self,
         home: &AbsolutePathBuf,
@@ -83,7 +82,7 @@ impl Project {
             let distrust = self.disabled_reason(&folder, home, settings);
             let file = SourceFile::read(AbsolutePathBuf::resolve(&dot_codex, "config.toml"));
             let read = file.and_then(|file| Ok((file.table()?, file)));
-            // Trust does not matter where there is nothing to load.
+            // Without anything to load, trust does not matter.
             let is_missing = |file: &SourceFile| file.as_read().is_none() && !nested::has_rules_or_hooks(&dot_codex);
             let (mut table, file, disabled_reason) = match (read, &distrust) {
                 (Ok((table, file)), None) => (table, Some(file), None),
@@ -93,9 +92,9 @@ impl Project {
                 (Err(error), None) => return Err(error),
             };
             PathBase { folder: dot_codex.clone(), user_home }.resolve(&mut table);
-            let vouches_for_folder = distrust.is_none() && self.is_vouched_for(&folder, settings);
+            let trusts_folder = distrust.is_none() && self.is_fully_trusted(&folder, settings);
             let source = ConfigLayerSource::Project { dot_codex_folder: dot_codex.clone() };
-            if distrust.is_none() && !vouches_for_folder {
+            if distrust.is_none() && !trusts_folder {
                 let more = nested::take_all_but_preferences(&mut table);
                 if !more.is_empty() || nested::has_rules_or_hooks(&dot_codex) {
                     let disabled_reason = Some(nested::disabled_reason(&folder, home));
@@ -103,7 +102,7 @@ impl Project {
                     layers.push(ProjectLayer { layer, file: None });
                 }
             }
-            let layer = Layer { disabled_reason, vouches_for_folder, ..Layer::new(source, table) };
+            let layer = Layer { disabled_reason, trusts_folder, ..Layer::new(source, table) };
             layers.push(ProjectLayer { layer, file });
         }
         Ok(layers)
@@ -131,7 +130,7 @@ impl Project {
     }
 }
 
-/// What the user said of exactly this folder.
+/// Returns the trust in exactly this folder.
 fn trust_in(folder: &Path, settings: &Table) -> Option<TrustLevel> {
     match settings.get("projects")?.get(folder.to_str()?)?.get("trust_level")?.as_str()? {
         "trusted" => Some(TrustLevel::Trusted),
@@ -151,7 +150,7 @@ mod tests {
         root: AbsolutePathBuf,
     }
 
-    /// Folders, and files with a text.
+    /// Creates folders, and files with content.
     fn fixture(folders: &[&str], files: &[(&str, &str)]) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let root = AbsolutePathBuf::new(dir.path().canonicalize().unwrap()).unwrap();
@@ -170,14 +169,14 @@ mod tests {
 
         fn trust(&self, cwd: &str, settings: &str) -> Option<TrustLevel> {
             let settings = self.settings(settings);
-            Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings).trust(&settings)
+            ProjectTree::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings).trust(&settings)
         }
 
-        /// Each layer's folder, its keys, and whether it counts.
+        /// Returns each layer's folder, its table, and whether it is enabled.
         fn layers(&self, cwd: &str, settings: &str) -> Result<Vec<(String, String, bool)>, String> {
             let settings = self.settings(settings);
             let home = AbsolutePathBuf::resolve(&self.root, "home");
-            let project = Project::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings);
+            let project = ProjectTree::find(&AbsolutePathBuf::resolve(&self.root, cwd), &settings);
             let layers = project.layers(&home, None, &settings).map_err(|error| error.to_string())?;
             let show = |found: ProjectLayer| {
                 let ConfigLayerSource::Project { dot_codex_folder } = &found.layer.source else { unreachable!() };
@@ -192,20 +191,20 @@ mod tests {
     const UNTRUSTED: Option<TrustLevel> = Some(TrustLevel::Untrusted);
 
     #[test]
-    fn the_nearest_word_about_trust_counts() {
+    fn the_trust_of_the_folder_overrides_that_of_the_project() {
         let fixture = fixture(&["w/.git", "w/a/b", "plain/sub"], &[]);
         assert_eq!(fixture.trust("w/a/b", "projects.'<root>/w'.trust_level = 'trusted'"), TRUSTED);
         assert_eq!(fixture.trust("w/a", ""), None);
         let both = "projects.'<root>/w'.trust_level = 'trusted'\nprojects.'<root>/w/a'.trust_level = 'untrusted'";
         assert_eq!(fixture.trust("w/a", both), UNTRUSTED);
-        assert_eq!(fixture.trust("w/a/b", both), TRUSTED, "a folder between does not count");
+        assert_eq!(fixture.trust("w/a/b", both), TRUSTED, "an intermediate folder has no effect");
         let plain = "projects.'<root>/plain'.trust_level = 'trusted'";
         assert_eq!(fixture.trust("plain", plain), TRUSTED);
-        assert_eq!(fixture.trust("plain/sub", plain), None, "outside of a project a folder does not cover others");
+        assert_eq!(fixture.trust("plain/sub", plain), None, "without a project, trust does not extend to subfolders");
     }
 
     #[test]
-    fn a_linked_work_tree_and_a_link_inherit_trust() {
+    fn linked_work_trees_and_symlinks_inherit_trust() {
         let fixture = fixture(
             &["main"],
             &[
@@ -220,11 +219,11 @@ mod tests {
         assert_eq!(fixture.trust("tree", settings), TRUSTED);
         assert_eq!(fixture.trust("alias", settings), TRUSTED);
         let layer = ("tree/.codex".to_owned(), "sandbox_mode = \"read-only\"\n".to_owned(), true);
-        assert_eq!(fixture.layers("tree", settings).unwrap(), [layer], "all of it counts");
+        assert_eq!(fixture.layers("tree", settings).unwrap(), [layer], "the whole file is used");
     }
 
     #[test]
-    fn a_pointer_to_a_trusted_repository_is_no_trust() {
+    fn a_git_file_that_points_to_a_trusted_repository_gains_no_trust() {
         let fixture = fixture(
             &["main/.git"],
             &[("a/.git/commondir", "../../main/.git"), ("b/.git", "gitdir: ../main/.git/worktrees/w")],
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_root_only_preferences_count_unless_the_folder_is_trusted_by_name() {
+    fn below_the_root_only_preferences_apply_unless_the_folder_is_trusted_by_name() {
         let text = "model = 'm'\nsandbox_mode = 'danger-full-access'\n[mcp_servers.x]\ncommand = 'x'\n";
         let fixture = fixture(
             &["w/.git", "w/b/.codex/rules"],
@@ -251,7 +250,7 @@ mod tests {
         let nested =
             [root.clone(), layer("w/a/.codex", "mcp_servers sandbox_mode", false), layer("w/a/.codex", "model", true)];
         assert_eq!(keys("w/a", trusted), nested);
-        // A command can also make what marks the root of a project.
+        // A command can also create a root marker.
         let marked = format!("project_root_markers = ['PROJECT']\n{trusted}");
         assert_eq!(keys("w/a", &marked), nested[1..]);
         let named = format!("{trusted}projects.'<root>/w/a'.trust_level = 'trusted'\n");
@@ -260,17 +259,17 @@ mod tests {
     }
 
     #[test]
-    fn rules_and_hooks_count_only_in_folders_that_are_vouched_for() {
+    fn rules_and_hooks_apply_only_in_fully_trusted_folders() {
         let fixture = fixture(&["w/.git", "w/.codex", "w/a/.codex/rules"], &[]);
         let settings = fixture.settings("projects.'<root>/w'.trust_level = 'trusted'");
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w/a"), &settings);
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "w/a"), &settings);
         let layers = project.layers(&AbsolutePathBuf::resolve(&fixture.root, "home"), None, &settings).unwrap();
         let folders: Vec<_> = layers.iter().filter_map(|found| found.layer.config_folder()).collect();
         assert_eq!(folders, [fixture.root.join("w/.codex")]);
     }
 
     #[test]
-    fn layers_go_from_the_root_to_the_working_directory() {
+    fn layers_are_ordered_from_the_root_to_the_working_directory() {
         let fixture = fixture(
             &["w/.git", "w/a/.codex", "w/a/b"],
             &[(".codex/config.toml", "a = 0"), ("w/.codex/config.toml", "a = 1"), ("w/a/b/.codex", "a file")],
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_file_is_an_empty_enabled_layer_whether_it_is_trusted_or_not() {
+    fn a_folder_without_a_file_is_an_empty_enabled_layer_trusted_or_not() {
         let fixture = fixture(&["w/.git", "w/.codex", "w/a/.codex/rules"], &[("w/b/.codex/config.toml", "")]);
         let layer = |folder: &str, enabled| (folder.to_owned(), String::new(), enabled);
         for settings in ["", "projects.'<root>/w'.trust_level = 'untrusted'"] {
@@ -294,21 +293,21 @@ mod tests {
             let with_file = [layer("w/.codex", true), layer("w/b/.codex", false)];
             assert_eq!(fixture.layers("w/b", settings).unwrap(), with_file);
             let with_rules = [layer("w/.codex", true), layer("w/a/.codex", false)];
-            assert_eq!(fixture.layers("w/a", settings).unwrap(), with_rules, "rules are something to load");
+            assert_eq!(fixture.layers("w/a", settings).unwrap(), with_rules, "rules need trust");
         }
     }
 
     #[test]
-    fn rules_that_come_into_an_untrusted_folder_later_are_not_in_force() {
+    fn rules_added_later_to_an_untrusted_folder_are_not_in_force() {
         let fixture = fixture(&["w/.git", "w/.codex"], &[]);
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "w"), &Table::new());
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "w"), &Table::new());
         let home = AbsolutePathBuf::resolve(&fixture.root, "home");
         let layers = project.layers(&home, None, &Table::new()).unwrap();
         assert_eq!(layers.iter().filter_map(|found| found.layer.config_folder()).count(), 0);
     }
 
     #[test]
-    fn a_broken_file_matters_only_where_it_is_trusted() {
+    fn a_malformed_file_is_an_error_only_where_it_is_trusted() {
         let fixture = fixture(&[], &[("w/.codex/config.toml", "a = [")]);
         assert_eq!(fixture.layers("w", "").unwrap(), [("w/.codex".to_owned(), String::new(), false)]);
         let error = fixture.layers("w", "projects.'<root>/w'.trust_level = 'trusted'").unwrap_err();
@@ -316,10 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn the_home_is_no_project() {
+    fn the_home_is_not_a_project_layer() {
         let fixture = fixture(&["u/.codex"], &[]);
         let home = AbsolutePathBuf::resolve(&fixture.root, "u/.codex");
-        let project = Project::find(&AbsolutePathBuf::resolve(&fixture.root, "u"), &Table::new());
+        let project = ProjectTree::find(&AbsolutePathBuf::resolve(&fixture.root, "u"), &Table::new());
         assert_eq!(project.layers(&home, None, &Table::new()).unwrap().len(), 0);
     }
 }

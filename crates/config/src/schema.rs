@@ -1,5 +1,5 @@
-//! The JSON Schema of `config.toml`, for editors that complete it. It comes from the types that the file is
-//! decoded to, so it cannot say something else.
+//! The JSON Schema of `config.toml`, for editors. Generated from the types that decode the file, so it cannot deviate
+//! from them.
 
 use loomd_protocol::JsonValue;
 use schemars::generate::SchemaSettings;
@@ -18,7 +18,7 @@ pub fn schema() -> JsonValue {
     schema
 }
 
-/// What may be left out is `null` in JSON; TOML leaves it out.
+/// Removes `null`: optional keys are absent in TOML, not null.
 fn without_null(schema: &mut JsonValue) {
     match schema {
         JsonValue::Object(members) => {
@@ -56,6 +56,6 @@ mod tests {
         assert_eq!(missing, ["some_future_key"]);
         assert_eq!(schema["properties"]["features"]["properties"]["apps"], json!({ "type": "boolean" }));
         assert_eq!(schema["properties"]["model"]["type"], json!("string"));
-        assert!(schema.get("required").is_none(), "every key may be left out");
+        assert!(schema.get("required").is_none(), "every key is optional");
     }
 }

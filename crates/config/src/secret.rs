@@ -1,12 +1,12 @@
-//! How secrets of the configuration are shown by `config/read`.
+//! How `config/read` shows secrets.
 
 use std::collections::BTreeMap;
 
 pub use loomd_protocol::Secret;
 use serde::{Serialize, Serializer};
 
-/// `serialize_with` for the view of `config/read`: a client that edits the user's file through the server
-/// must see what stands in it.
+/// `serialize_with` for `config/read`: reveals secrets, because a client that edits the user's file through the server
+/// must see its content.
 pub(crate) fn as_written<S: Serializer>(value: &impl AsWritten, serializer: S) -> Result<S::Ok, S::Error> {
     value.written().serialize(serializer)
 }

@@ -1,16 +1,16 @@
-//! The configuration that threads run on: the selected profile applied, the files it names read, and what
-//! only makes sense together checked.
+//! The settings that threads run with: the selected profile applied, the files that it names read, and values checked
+//! against each other.
 
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
 
 use crate::config_toml::ModelProvider;
 use crate::permissions::Permissions;
-use crate::{ConfigError, ConfigToml, FeatureSet, Loaded, Requirements, warnings};
+use crate::{ConfigError, ConfigToml, FeatureSet, LoadedConfig, Requirements, warnings};
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// With the profile applied: each value is the one that counts.
+    /// With the profile applied, so that each value is the effective one.
     pub config: ConfigToml,
     /// The provider that `config.model_provider()` names.
     pub provider: ModelProvider,
@@ -19,16 +19,16 @@ pub struct Settings {
     pub model_instructions: Option<String>,
     /// `compact_prompt`, else the text of `experimental_compact_prompt_file`.
     pub compact_prompt: Option<String>,
-    /// The permission profile that counts instead of `config.sandbox_mode`.
+    /// The permission profile that replaces `config.sandbox_mode`.
     pub permissions: Option<Permissions>,
-    /// What values that come from elsewhere must keep to; those in `config` do.
+    /// The requirements, for values from other sources; those in `config` meet them.
     pub requirements: Requirements,
-    /// Which values were replaced to keep to the requirements, and what was not understood.
+    /// Values that were replaced because of requirements, and unknown entries.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
 /// Applies the selected profile and checks the result.
-pub fn resolve(loaded: &Loaded) -> Result<Settings, ConfigError> {
+pub fn resolve(loaded: &LoadedConfig) -> Result<Settings, ConfigError> {
     let features = loaded.features()?;
     loaded.requirements.check_pins()?;
     let mut config = loaded.config.clone();
@@ -52,7 +52,7 @@ fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {
         let problem = if ModelProvider::RESERVED.contains(&id.as_str()) {
             Some("this provider is built in and cannot be defined again".into())
         } else {
-            provider.contradiction()
+            provider.problem()
         };
         if let Some(problem) = problem {
             return Err(ConfigError::Invalid(format!("model_providers.{id}: {problem}")));
@@ -85,10 +85,10 @@ fn find_provider(config: &ConfigToml) -> Result<ModelProvider, ConfigError> {
     Ok(provider)
 }
 
-/// No prompt is longer: it is sent with every call.
+/// The largest prompt file that is read: prompts are sent with every call.
 const MAX_PROMPT_BYTES: u64 = 1 << 20;
 
-/// Trimmed, and not blank.
+/// Reads a prompt, trimmed. A blank file is an error.
 fn read_prompt(key: &str, path: &Option<AbsolutePathBuf>) -> Result<Option<String>, ConfigError> {
     let Some(path) = path else { return Ok(None) };
     match loomd_regular::read_to_string(path, MAX_PROMPT_BYTES).as_deref().map(str::trim) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loomd_protocol::AbsolutePathBuf;
 
-use crate::{Enablement, LoadRequest, Managed, Overrides};
+use crate::{Enablement, LoadRequest, ManagedRequirements, Overrides};
 
 /// The sources of configuration; the same for the whole life of a process.
 pub struct ConfigSources {
@@ -20,7 +20,7 @@ pub struct ConfigSources {
 #[derive(Default)]
 pub struct LiveSources {
     /// What the organisation requires of its members.
-    pub managed: Arc<Managed>,
+    pub managed: Arc<ManagedRequirements>,
     /// Features that clients switched.
     pub enablement: Enablement,
 }

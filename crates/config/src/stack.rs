@@ -1,4 +1,4 @@
-//! Layers on top of each other: tables merge, everything else is replaced, the higher layer wins.
+//! The stack of layers: tables merge, other values are replaced, the higher layer wins.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use crate::Layer;
 
 /// All layers, lowest precedence first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stack {
+pub struct LayerStack {
     layers: Vec<Layer>,
 }
 
-impl Stack {
-    /// Sorts the layers by their source. Layers of the same kind stay in the order given: of two project
+impl LayerStack {
+    /// Sorts the layers by precedence of their source. Layers of the same kind stay in the given order: of two project
     /// layers the later one wins.
     pub fn new(mut layers: Vec<Layer>) -> Self {
         layers.sort_by_key(|layer| precedence(&layer.source));
         Self { layers }
     }
 
-    /// Lowest precedence first, disabled ones included.
+    /// All layers, lowest precedence first, disabled ones included.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// Lowest precedence first.
+    /// The enabled layers, lowest precedence first.
     pub fn enabled(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|layer| layer.is_enabled())
     }
 
-    /// What the enabled layers say together.
+    /// Merges the enabled layers.
     pub fn merged(&self) -> Table {
         let mut merged = Table::new();
         for layer in self.enabled() {
@@ -40,8 +40,8 @@ impl Stack {
         merged
     }
 
-    /// The layer that each leaf of `merged` comes from, by dotted path. Elements of arrays are leaves, too;
-    /// keys are joined as they are, so a key with dots makes its path ambiguous.
+    /// Returns the layer that each leaf of `merged` comes from, by dotted path. Elements of arrays are leaves, too.
+    /// Keys are joined unquoted, so a key with dots makes its path ambiguous.
     pub fn origins(&self, merged: &Table) -> BTreeMap<String, ConfigLayerMetadata> {
         let metadata: Vec<_> = self.enabled().map(Layer::metadata).collect();
         let tables: Vec<_> = self.enabled().zip(&metadata).map(|(layer, origin)| (origin, &layer.table)).collect();
@@ -64,7 +64,7 @@ fn precedence(source: &ConfigLayerSource) -> u8 {
     }
 }
 
-/// Lays `over` on top of `base`.
+/// Merges `over` into `base`; `over` wins.
 pub(crate) fn merge(base: &mut Table, over: &Table) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
@@ -79,12 +79,12 @@ pub(crate) fn merge(base: &mut Table, over: &Table) {
 
 type Origins = BTreeMap<String, ConfigLayerMetadata>;
 
-/// `tables` are what the layers have at this path, lowest first.
+/// `tables` are the layers' tables at this path, lowest first.
 fn table_origins(merged: &Table, tables: &[(&ConfigLayerMetadata, &Table)], path: &mut String, origins: &mut Origins) {
     for (key, value) in merged {
         let values: Vec<_> =
             tables.iter().filter_map(|(origin, table)| table.get(key).map(|value| (*origin, value))).collect();
-        // The highest layer that has the key decides what it is.
+        // The highest layer with the key determines its value.
         let Some((winner, _)) = values.last() else { continue };
         with_segment(path, key, |path| match value {
             Value::Table(merged) => {
@@ -134,8 +134,8 @@ mod tests {
     }
 
     /// A system, a user, a project and a flags layer, given in the wrong order.
-    fn stack(system: &str, user: &str, project: &str, flags: &str) -> Stack {
-        Stack::new(vec![
+    fn stack(system: &str, user: &str, project: &str, flags: &str) -> LayerStack {
+        LayerStack::new(vec![
             Layer::new(ConfigLayerSource::SessionFlags, flags.parse().unwrap()),
             Layer::new(ConfigLayerSource::Project { dot_codex_folder: path("p") }, project.parse().unwrap()),
             Layer::new(ConfigLayerSource::User { file: path("u") }, user.parse().unwrap()),
@@ -143,7 +143,7 @@ mod tests {
         ])
     }
 
-    fn check(stack: &Stack, merged: &str, origins: &[(&str, &str)]) {
+    fn check(stack: &LayerStack, merged: &str, origins: &[(&str, &str)]) {
         let table = stack.merged();
         assert_eq!(table, merged.parse().unwrap());
         let found = stack.origins(&table);
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn tables_in_arrays_belong_to_the_layer_of_the_array() {
+    fn tables_in_arrays_originate_from_the_layer_of_the_array() {
         check(&stack("l = [{ a = 1, b = 1 }, 2]", "", "", "l = [{ a = 2 }]"), "l = [{ a = 2 }]", &[("l.0.a", "flags")]);
     }
 
     #[test]
-    fn a_disabled_layer_does_not_count() {
+    fn disabled_layers_are_not_merged() {
         let mut stack = stack("", "a = 1", "a = 2", "");
         stack.layers[2].disabled_reason = Some("not trusted".into());
         check(&stack, "a = 1", &[("a", "user")]);
@@ -204,7 +204,7 @@ mod tests {
         btree_map("[abc]", value, 0..4).prop_map(|map| map.into_iter().collect())
     }
 
-    /// Each leaf of `over` is in `merged`.
+    /// Whether each leaf of `over` is in `merged`.
     fn contains(merged: &Table, over: &Table) -> bool {
         over.iter().all(|(key, value)| match (merged.get(key), value) {
             (Some(Value::Table(merged)), Value::Table(over)) => contains(merged, over),
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_higher_layer_wins_and_the_lower_one_fills_in(low in tables(), high in tables()) {
+        fn merging_prefers_the_higher_layer_and_keeps_the_rest(low in tables(), high in tables()) {
             let mut merged = low.clone();
             merge(&mut merged, &high);
             prop_assert!(contains(&merged, &high));
@@ -229,8 +229,8 @@ mod tests {
         }
 
         #[test]
-        fn every_origin_holds_the_value(low in tables(), high in tables()) {
-            let stack = Stack::new(vec![
+        fn the_origin_of_every_leaf_holds_its_value(low in tables(), high in tables()) {
+            let stack = LayerStack::new(vec![
                 Layer::new(ConfigLayerSource::SessionFlags, high),
                 Layer::new(ConfigLayerSource::User { file: path("u") }, low),
             ]);

@@ -1,17 +1,17 @@
-//! The answer of `config/read`: what the layers say together, where each value comes from, and the layers
-//! themselves. Profiles are shown, not applied; requirements do not matter here.
+//! The result of `config/read`: the merged layers, the origin of each value, and the layers themselves. Profiles are
+//! listed, not applied; requirements have no influence.
 
 use loomd_protocol::{ConfigReadResponse, JsonValue};
 
 use crate::features::SWITCHABLE;
-use crate::{ConfigError, Loaded};
+use crate::{ConfigError, LoadedConfig};
 
-/// Fails when the selected profile does not exist; [`ConfigError::read_message`] has the words for it.
-pub fn read(loaded: &Loaded, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
+/// Builds the result. Fails if the selected profile does not exist; [`ConfigError::read_message`] words the error.
+pub fn read(loaded: &LoadedConfig, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
     let features = loaded.features()?;
     let mut config = serde_json::to_value(&loaded.config).map_err(unshowable)?;
     if let Some(JsonValue::Object(shown)) = config.get_mut("features") {
-        // Always shown, because clients switch them at run time.
+        // Always listed, because clients switch them at run time.
         shown.extend(SWITCHABLE.map(|feature| (feature.name().into(), features.enabled(feature).into())));
     }
     Ok(ConfigReadResponse {

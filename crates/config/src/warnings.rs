@@ -1,11 +1,11 @@
-//! What clients are told about a configuration that works, but perhaps not as its author wanted.
+//! Warnings about a valid configuration that may not have the intended effect.
 
 use loomd_protocol::{ConfigLayerSource, ConfigWarningNotification};
 
-use crate::{ConfigToml, Requirements, Stack};
+use crate::{ConfigToml, LayerStack, Requirements};
 
-/// The layers of projects that do not count, in one warning.
-pub(crate) fn disabled_projects(stack: &Stack) -> Option<ConfigWarningNotification> {
+/// Lists the disabled project layers in one warning.
+pub(crate) fn disabled_projects(stack: &LayerStack) -> Option<ConfigWarningNotification> {
     let mut text = String::from("The following project folders have configuration that is not used:");
     let mut any = false;
     for layer in stack.layers() {
@@ -18,10 +18,10 @@ pub(crate) fn disabled_projects(stack: &Stack) -> Option<ConfigWarningNotificati
     any.then(|| warning(text))
 }
 
-/// Replaces what is not allowed, and says so.
+/// Replaces disallowed values, with a warning for each.
 pub(crate) fn enforce(config: &mut ConfigToml, requirements: &Requirements) -> Vec<ConfigWarningNotification> {
     let mut warnings = Vec::new();
-    let mut tell = |field: &str, required: String, why: String| {
+    let mut warn = |field: &str, required: String, why: String| {
         warnings.push(warning(format!(
             "Configured value for `{field}` is disallowed by requirements; falling back to required value {required}. \
              Details: {why}"
@@ -31,20 +31,20 @@ pub(crate) fn enforce(config: &mut ConfigToml, requirements: &Requirements) -> V
         && let Err(why) = requirements.check_approval_policy(policy)
     {
         let required = requirements.approval_policy(policy.clone());
-        tell("approval_policy", format!("{required:?}"), why.to_string());
+        warn("approval_policy", format!("{required:?}"), why.to_string());
         config.approval_policy = Some(required);
     }
     if let Some(mode) = config.sandbox_mode
         && let Err(why) = requirements.check_sandbox_mode(mode)
     {
         let required = requirements.sandbox_mode(mode);
-        tell("sandbox_mode", format!("{required:?}"), why.to_string());
+        warn("sandbox_mode", format!("{required:?}"), why.to_string());
         config.sandbox_mode = Some(required);
     }
     if let Some(mode) = config.web_search {
         let required = requirements.web_search_mode(mode);
         if required != mode {
-            tell("web_search", format!("{required:?}"), format!("`{mode:?}` is not allowed"));
+            warn("web_search", format!("{required:?}"), format!("`{mode:?}` is not allowed"));
             config.web_search = Some(required);
         }
     }

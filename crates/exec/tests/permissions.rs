@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loomd_config::config_toml::FileAccess;
-use loomd_config::permissions::{FileRule, Permissions, Place};
+use loomd_config::permissions::{FileRule, Permissions, RulePath};
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, run};
 use loomd_protocol::AbsolutePathBuf;
@@ -34,11 +34,11 @@ impl World {
         Self { _folder: folder, base }
     }
 
-    fn sandbox(&self, first: Place, access: FileAccess) -> Sandbox {
-        let rule = |place, access| FileRule { place, access };
-        let project = |path: &str, access| rule(Place::Project(path.into()), access);
+    fn sandbox(&self, first: RulePath, access: FileAccess) -> Sandbox {
+        let rule = |place, access| FileRule { path: place, access };
+        let project = |path: &str, access| rule(RulePath::Project(path.into()), access);
         let other =
-            |path: &str| rule(Place::Path(AbsolutePathBuf::new(self.base.join(path)).unwrap()), FileAccess::None);
+            |path: &str| rule(RulePath::Path(AbsolutePathBuf::new(self.base.join(path)).unwrap()), FileAccess::None);
         let files = vec![
             rule(first, access),
             project("", FileAccess::Write),
@@ -76,7 +76,7 @@ impl World {
 const EXPECTED: &str = "w/a rw\nw/.git/x r\nw/docs/d r\nw/docs/in/i rw\nw/secret/s -\nw/secret/open/o r\nshut/f -\n\
                         key -\nw/later -\n";
 
-async fn check(name: &str, wrap: fn(Sandbox) -> Sandbox, bases: &[(Place, FileAccess)]) {
+async fn check(name: &str, wrap: fn(Sandbox) -> Sandbox, bases: &[(RulePath, FileAccess)]) {
     for (place, access) in bases {
         let world = World::new();
         let sandbox = wrap(world.sandbox(place.clone(), *access));
@@ -87,8 +87,8 @@ async fn check(name: &str, wrap: fn(Sandbox) -> Sandbox, bases: &[(Place, FileAc
     }
 }
 
-const BASES: &[(Place, FileAccess)] =
-    &[(Place::Root, FileAccess::Read), (Place::Minimal, FileAccess::Read), (Place::Root, FileAccess::Write)];
+const BASES: &[(RulePath, FileAccess)] =
+    &[(RulePath::Root, FileAccess::Read), (RulePath::Minimal, FileAccess::Read), (RulePath::Root, FileAccess::Write)];
 
 #[tokio::test]
 async fn a_profile_holds_in_the_built_in_sandbox() {
@@ -105,9 +105,9 @@ async fn a_profile_holds_in_bubblewrap() {
 }
 
 #[tokio::test]
-async fn what_landlock_cannot_enforce_does_not_run() {
+async fn a_profile_that_landlock_cannot_enforce_is_refused() {
     let world = World::new();
-    let sandbox = world.sandbox(Place::Root, FileAccess::Read).with_landlock_only();
+    let sandbox = world.sandbox(RulePath::Root, FileAccess::Read).with_landlock_only();
     let (code, said) = world.run(&sandbox, "echo ran").await;
     assert_eq!(
         (code, said.as_str()),

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use loomd_client::{Client, Endpoint, Events, Options};
-use loomd_config::{Loaded, OverrideError, Overrides, Start, find_home, load_or_default, system_file};
+use loomd_config::{LoadedConfig, OverrideError, Overrides, StartConfig, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, Cloud, ConfigSources, LiveSources, Replay};
+use loomd_server::{App, ConfigSources, LiveSources, Replay};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -25,7 +25,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A configuration, loaded and checked.
 pub struct Setup {
     pub sources: ConfigSources,
-    pub start: Start,
+    pub start: StartConfig,
 }
 
 impl Setup {
@@ -50,7 +50,7 @@ impl Setup {
     pub async fn app(self) -> Arc<App> {
         let Self { sources, start } = self;
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
-        Cloud::begin(&app).await;
+        app.load_requirements().await;
         app
     }
 
@@ -91,7 +91,7 @@ pub fn home() -> Result<AbsolutePathBuf> {
 }
 
 /// Warnings about the environment, as opposed to configuration files.
-fn machine_warnings(config: &Loaded) -> Vec<ConfigWarningNotification> {
+fn machine_warnings(config: &LoadedConfig) -> Vec<ConfigWarningNotification> {
     let set = env::var_os("OPENAI_BASE_URL").is_some_and(|value| !value.is_empty());
     let summary = "The variable OPENAI_BASE_URL is deprecated. Set `openai_base_url` in config.toml instead.";
     let warning = ConfigWarningNotification { summary: summary.into(), details: None, path: None, range: None };

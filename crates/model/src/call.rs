@@ -101,7 +101,7 @@ impl Caller {
         let mut request = HttpRequest::new(Full::default());
         *request.method_mut() = call.method.clone();
         *request.uri_mut() =
-            url.parse().map_err(|error| ModelError::Unsupported(format!("bad `base_url`: {error}")))?;
+            url.parse().map_err(|error| ModelError::Unsupported(format!("invalid value for `base_url`: {error}")))?;
         let headers = request.headers_mut();
         if !call.body.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -47,7 +47,7 @@ pub enum ModelError {
     #[error("stream disconnected before completion: error sending request for url ({url})")]
     Connect { url: String, cause: String },
     /// A success status with a body that is neither an event stream nor a complete response.
-    #[error("stream disconnected before completion: the answer is {found}, not a stream of events, url: {url}")]
+    #[error("stream disconnected before completion: the response is {found}, not a stream of events, url: {url}")]
     NotAStream { found: String, url: String },
     /// The model stopped early for a reason that a retry would meet again.
     #[error("stream disconnected before completion: Incomplete response returned, reason: {reason}")]
@@ -192,7 +192,7 @@ impl ModelError {
             )),
             Self::NotAStream { .. } => Some(format!("provider `{provider}`: check its `base_url` and `wire_api`")),
             Self::Incomplete { reason, .. } => Some(match &**reason {
-                "max_output_tokens" => "the model may write no more in one answer; ask it to continue".into(),
+                "max_output_tokens" => "the output limit of the model was reached; ask it to continue".into(),
                 _ => format!("provider `{provider}` stopped the answer"),
             }),
             Self::Disconnected { .. } => self.retry_after_text(),
@@ -270,7 +270,7 @@ fn hint(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("the credentials were not accepted; check the key or sign in again"),
         403 => Some("the credentials do not allow this; check the account's access to the model"),
-        404 => Some("there is no such address or model; check `base_url` and the model's name"),
+        404 => Some("unknown URL or model; check `base_url` and the model's name"),
         _ => None,
     }
 }

@@ -127,13 +127,13 @@ impl<D: Decode> EventSource for StreamEvents<D> {
             }
             let Some(body) = &mut self.body else {
                 // Guards against a decoder that neither completes nor fails.
-                self.failure = Some(ModelError::disconnected("the answer stopped short"));
+                self.failure = Some(ModelError::disconnected("the response ended without a last event"));
                 continue;
             };
             match body.poll_next(cx) {
                 Poll::Ready(Some(Ok(bytes))) => self.push(&bytes),
                 Poll::Ready(Some(Err(error))) => {
-                    tracing::debug!(%error, "an answer broke off");
+                    tracing::debug!(%error, "response body broke off");
                     self.end(false);
                 }
                 Poll::Ready(None) => self.end(true),

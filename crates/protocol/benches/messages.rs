@@ -1,4 +1,4 @@
-//! How fast messages are read and written.
+//! The speed of reading and writing messages.
 
 use divan::{Bencher, black_box};
 use loomd_protocol::{

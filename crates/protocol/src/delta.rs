@@ -1,12 +1,12 @@
-//! Text that arrives in pieces. For a connection that lags, pieces of the same text are merged; these
-//! impls say which pieces belong together.
+//! Notifications with text deltas. For a connection that lags, adjacent deltas of the same text are merged; these impls
+//! define which ones belong together.
 
 use crate::{
     AgentMessageDeltaNotification, CommandExecutionOutputDeltaNotification, FileChangeOutputDeltaNotification,
     PlanDeltaNotification, ReasoningSummaryTextDeltaNotification, ReasoningTextDeltaNotification,
 };
 
-/// A piece of a text that grows.
+/// A delta of a text.
 pub trait TextDelta {
     fn thread_id(&self) -> &str;
     fn text(&self) -> &str;
@@ -26,7 +26,7 @@ macro_rules! text_deltas {
             }
 
             impl $params {
-                pub(crate) fn grows_with(&self, next: &Self) -> bool {
+                pub(crate) fn continues_with(&self, next: &Self) -> bool {
                     self.thread_id == next.thread_id $(&& self.$same == next.$same)*
                 }
 

@@ -1,7 +1,7 @@
 //! The envelope: JSON-RPC 2.0 without the `jsonrpc` member.
 //!
-//! [`Incoming::parse`] says what kind of message a line or frame is, without looking into its params.
-//! The `encode_*` functions write the messages that go out; each gives one line without its newline.
+//! [`Incoming::parse`] classifies a line or frame without decoding its params. The `encode_*` functions write outgoing
+//! messages; each returns one line without its newline.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::{JsonValue, RpcError};
 
-/// The id of a request. It is answered with the same value of the same type.
+/// The id of a request. The response carries the same value of the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequestId {
@@ -30,7 +30,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The caller's place in a distributed trace (W3C Trace Context).
+/// The caller's position in a distributed trace (W3C Trace Context).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct W3cTraceContext {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct W3cTraceContext {
     pub tracestate: Option<String>,
 }
 
-/// A message as it came in, its params not yet looked at.
+/// A classified message with undecoded params.
 #[derive(Debug)]
 pub enum Incoming<'a> {
     Request { id: RequestId, method: Cow<'a, str>, params: Option<&'a RawValue>, trace: Option<W3cTraceContext> },
@@ -49,18 +49,18 @@ pub enum Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Classifies one message. A member that stands twice spoils only the kinds of message that use
-    /// it, so a request with two ids is a notification.
+    /// Classifies one message. A repeated member invalidates only the kinds of message that use it, so a request with
+    /// two ids is a notification.
     pub fn parse(text: &'a [u8]) -> Result<Self, ParseError> {
         let text = std::str::from_utf8(text).map_err(|_| ParseError::NotUtf8)?;
         let members: Members<'a> = serde_json::from_str(text).map_err(ParseError::NotJson)?;
-        members.classify().ok_or(ParseError::NoMessage)
+        members.classify().ok_or(ParseError::UnknownShape)
     }
 
-    /// The id of a request of which only the beginning is there, when the id stands in it.
+    /// Returns the id of a truncated request, if its head contains the id.
     pub fn find_request_id(head: &[u8]) -> Option<RequestId> {
-        let mut found = Found::default();
-        // The text breaks off, so this always fails; what was read until then stays in `found`.
+        let mut found = RequestHead::default();
+        // The text is truncated, so this always fails; `found` keeps what was read.
         _ = (&mut found).deserialize(&mut serde_json::Deserializer::from_slice(head));
         found.method.and(found.id)
     }
@@ -68,12 +68,12 @@ impl<'a> Incoming<'a> {
 
 /// The two members that make a request, as far as they were read.
 #[derive(Default)]
-struct Found {
+struct RequestHead {
     id: Option<RequestId>,
     method: Option<IgnoredAny>,
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Found {
+impl<'de> DeserializeSeed<'de> for &mut RequestHead {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -81,7 +81,7 @@ impl<'de> DeserializeSeed<'de> for &mut Found {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Found {
+impl<'de> Visitor<'de> for &mut RequestHead {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,20 +100,20 @@ impl<'de> Visitor<'de> for &mut Found {
     }
 }
 
-/// Why a line or frame is no message. Peers are never told; logs are.
+/// Why a line or frame is not a message. Logged, and never sent to the peer.
 #[derive(Debug)]
 pub enum ParseError {
     NotUtf8,
     NotJson(serde_json::Error),
     /// JSON, but neither request, notification, response nor error.
-    NoMessage,
+    UnknownShape,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotUtf8 => write!(f, "not UTF-8"),
-            // Not the parser's own words: they would repeat the text, and it may hold anything.
+            // Omits the parser's own message, which would repeat the text, whatever it contains.
             Self::NotJson(error) => {
                 write!(
                     f,
@@ -123,14 +123,14 @@ impl fmt::Display for ParseError {
                     error.column()
                 )
             }
-            Self::NoMessage => write!(f, "neither request, notification, response nor error"),
+            Self::UnknownShape => write!(f, "neither request, notification, response nor error"),
         }
     }
 }
 
 impl std::error::Error for ParseError {}
 
-/// A member of the envelope: what was said, or that it was said more than once.
+/// A member of the envelope, which may be repeated.
 #[derive(Default)]
 enum Member<'a> {
     #[default]
@@ -154,7 +154,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// An optional member: `Some(None)` when absent or null, `None` when it spoils the message.
+    /// An optional member: `Some(None)` when absent or null, `None` when repeated.
     fn optional(&self) -> Option<Option<&'a RawValue>> {
         match self {
             Self::Absent => Some(None),
@@ -257,7 +257,7 @@ pub fn encode_error(id: &RequestId, error: &RpcError) -> Vec<u8> {
     serde_json::to_vec(&Failure { id, error }).unwrap_or_default()
 }
 
-/// `{"method", "params"}`; no `params` when there are none.
+/// `{"method", "params"}`, without `params` when there are none.
 pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
     struct Notification<'a, P> {
@@ -295,18 +295,18 @@ pub(crate) mod schema {
         Error(Failure),
     }
 
-    /// A request that expects an answer.
+    /// A request, which expects a response.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCRequest")]
     pub(crate) struct Request {
         id: RequestId,
         method: String,
         params: Option<JsonValue>,
-        /// The caller's place in a distributed trace.
+        /// The caller's position in a distributed trace.
         trace: Option<W3cTraceContext>,
     }
 
-    /// A message that expects no answer.
+    /// A message without a response.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCNotification")]
     pub(crate) struct Notification {
@@ -314,7 +314,7 @@ pub(crate) mod schema {
         params: Option<JsonValue>,
     }
 
-    /// The successful answer to a request.
+    /// The response to a successful request.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCResponse")]
     pub(crate) struct Response {
@@ -322,7 +322,7 @@ pub(crate) mod schema {
         result: JsonValue,
     }
 
-    /// The failed answer to a request.
+    /// The response to a failed request.
     #[derive(JsonSchema)]
     #[schemars(rename = "JSONRPCError")]
     pub(crate) struct Failure {

@@ -1,4 +1,4 @@
-//! The error object of the wire, and the codes in use.
+//! The error object of the wire, and its codes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::JsonValue;
 
-/// An error answer: a code, a sentence, and sometimes data for programs.
+/// An error response: a code, a message, and optional data for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "JSONRPCErrorError")]
 pub struct RpcError {
@@ -18,13 +18,13 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// The caller did something wrong: unknown method, bad params, bad state, not found.
+    /// The caller's fault: unknown method, invalid params, invalid state, not found.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// Params that decode but contradict themselves.
+    /// Params that decode but contradict each other.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Something failed that is not the caller's fault.
+    /// A failure that is not the caller's fault.
     pub const INTERNAL: i64 = -32603;
-    /// The server has too much to do; the request was not started and may be repeated.
+    /// The server is overloaded; the request was not started and may be repeated.
     pub const OVERLOADED: i64 = -32001;
 
     pub fn invalid_request(message: impl Into<String>) -> Self {
@@ -39,7 +39,7 @@ impl RpcError {
         Self { code: Self::INTERNAL, message: message.into(), data: None }
     }
 
-    /// The data names the condition in the spelling that clients look for.
+    /// The data names the condition in the spelling that clients check.
     pub fn overloaded() -> Self {
         Self {
             code: Self::OVERLOADED,

@@ -1,8 +1,8 @@
-//! The app-server protocol: every message that clients and server exchange, as types, and one table of
-//! methods ([`methods`]) from which the rest is derived.
+//! The app-server protocol: every message between clients and server as a type, and one table of methods ([`methods`])
+//! from which the rest is derived.
 //!
-//! Does no IO and knows no runtime. Where to start: [`methods`] for what can be said, [`Incoming`] for
-//! how a message is told apart, [`ThreadItem`] for what a turn is made of.
+//! Does no I/O and needs no runtime. Where to start: [`methods`] lists all methods, [`Incoming`] classifies messages,
+//! [`ThreadItem`] is the unit of a turn.
 
 mod delta;
 mod envelope;

@@ -1,16 +1,16 @@
-//! The table of methods. Each method of the protocol is declared here once; the request and notification
-//! enums, decoding, the experimental gate, the typed calls, the JSON Schemas and the TypeScript types all
-//! come from these rows.
+//! The table of methods. Each method of the protocol is declared here once; the request and notification enums,
+//! decoding, the experimental gate, the typed calls, the JSON Schemas and the TypeScript types are derived from these
+//! rows.
 //!
-//! A client request is `stable`, `experimental` (refused without the `experimentalApi` capability and
-//! left out of the stable schemas) or `unlisted` (an old method that is served but in no JSON Schema).
-//! Below a row stand the uses of its params that count as experimental: the name that the refusal
-//! gives, the test, and the field that the stable schemas leave out.
+//! A client request is `stable`, `experimental` (refused without the `experimentalApi` capability and omitted from the
+//! stable schemas) or `unlisted` (a deprecated method that is served but in no JSON Schema). Below a row are the uses
+//! of its params that count as experimental: the name in the refusal, the condition, and the field that the stable
+//! schemas omit.
 
 use crate::table::{client_requests, is_granular, present, server_notifications, server_requests};
 use crate::*;
 
-// The lone dollar sign lets the table define a macro of its own.
+// The dollar sign lets the table define a macro of its own.
 client_requests! {
     ($)
     stable Initialize "initialize" (InitializeParams) -> InitializeResponse;
@@ -124,8 +124,8 @@ server_requests! {
     ExecCommandApproval "execCommandApproval" (ExecCommandApprovalParams) -> ExecCommandApprovalResponse;
 }
 
-// `text` marks notifications whose `delta` is text that grows one field of one item: for a connection that lags,
-// neighbours of the same item are merged. `unlisted` ones are in no JSON Schema.
+// `text` marks notifications whose `delta` extends one text of one item: for a connection that lags, adjacent ones of
+// the same item are merged. `unlisted` ones are in no JSON Schema.
 server_notifications! {
     plain Error "error" (ErrorNotification);
     plain ThreadStarted "thread/started" (ThreadStartedNotification);
@@ -182,10 +182,10 @@ server_notifications! {
     plain AccountLoginCompleted "account/login/completed" (AccountLoginCompletedNotification);
 }
 
-/// The only notification that clients send. Nothing waits for it.
+/// The only notification that clients send. The server does not wait for it.
 pub const INITIALIZED: &str = "initialized";
 
-/// Fields that the stable schemas leave out, of types that are not the params of a client request.
+/// Fields that the stable schemas omit, of types other than the params of client requests.
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
     ("CommandExecutionRequestApprovalParams", &["additionalPermissions", "availableDecisions"]),
     ("Config", &["apps"]),

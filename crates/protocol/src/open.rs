@@ -1,5 +1,5 @@
-//! Open enums: strings with known values. An unknown value is kept and passed on, because models,
-//! service tiers and plans appear faster than releases do.
+//! Open enums: strings with known values. An unknown value is preserved, because models, service tiers and plans appear
+//! faster than releases do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -67,7 +67,7 @@ macro_rules! open_enum {
 }
 
 open_enum! {
-    /// How much a model thinks before it answers.
+    /// How much a model reasons before it answers.
     ReasoningEffort {
         None = "none",
         Minimal = "minimal",

@@ -1,4 +1,4 @@
-//! `AbsolutePathBuf`: a path that needs no working directory to be understood.
+//! `AbsolutePathBuf`: a path that does not depend on a working directory.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -8,20 +8,20 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// An absolute path without `.`, `..`, repeated or trailing slashes. The clean-up is lexical: links are
-/// not looked at and nothing needs to exist.
+/// An absolute path without `.`, `..`, repeated or trailing slashes. Normalised lexically: symlinks are not resolved
+/// and the path need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct AbsolutePathBuf(PathBuf);
 
 impl AbsolutePathBuf {
-    /// `None` when the path is relative.
+    /// Returns `None` for a relative path.
     pub fn new(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         path.is_absolute().then(|| Self(normalise(path)))
     }
 
-    /// A relative path is taken from `base`.
+    /// Resolves a relative path against `base`.
     pub fn resolve(base: &AbsolutePathBuf, path: impl AsRef<Path>) -> Self {
         Self(normalise(&base.0.join(path)))
     }
@@ -61,7 +61,7 @@ impl AsRef<Path> for AbsolutePathBuf {
 
 impl<'de> Deserialize<'de> for AbsolutePathBuf {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The words of the error are the ones that clients of this protocol know.
+        // The error text is the one that clients of this protocol know.
         Self::new(PathBuf::deserialize(deserializer)?)
             .ok_or_else(|| D::Error::custom("AbsolutePathBuf deserialized without a base path"))
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_cleaned_without_looking_at_the_disk() {
+    fn paths_are_normalised_lexically() {
         for (given, clean) in [
             ("/w/./x/../a.txt", "/w/a.txt"),
             ("/w/a.txt/", "/w/a.txt"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_is_refused_in_known_words() {
+    fn a_relative_path_is_refused_with_the_known_text() {
         for given in ["\"rel.txt\"", "\"\"", "\"~/x\"", "\"./x\""] {
             let error = serde_json::from_str::<AbsolutePathBuf>(given).unwrap_err().to_string();
             assert!(error.starts_with("AbsolutePathBuf deserialized without a base path"), "{error}");

@@ -1,4 +1,4 @@
-//! Text that must not be shown.
+//! Secret text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,8 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// A key or token inside a message. It goes over the wire as it is and into no log: its Debug shows
-/// nothing.
+/// A key or token inside a message. Serialised as it is; `Debug` hides it, so that it reaches no log.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_hides_the_secret() {
         assert_eq!(format!("{:?}", Some(Secret::from("sk-1".to_owned()))), "Some([secret])");
     }
 }

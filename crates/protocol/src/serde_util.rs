@@ -6,11 +6,11 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-pub(crate) fn yes() -> bool {
+pub(crate) fn default_true() -> bool {
     true
 }
 
-/// Tells `null` (`Some(None)`) from absent (`None`, by `#[serde(default)]`).
+/// Distinguishes `null` (`Some(None)`) from absent (`None`, by `#[serde(default)]`).
 pub(crate) fn double_option<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,

@@ -1,4 +1,4 @@
-//! How a row of the method table becomes code. The rows themselves are in `methods.rs`.
+//! The macros that turn the rows of `methods.rs` into code.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{AskForApproval, JsonValue, RpcError};
 
-/// A method, as a type: what goes in and what comes out.
+/// A method as a type: its name, params and result.
 pub trait Call {
     const METHOD: &'static str;
     type Params: Serialize + DeserializeOwned;
@@ -19,7 +19,7 @@ pub trait Call {
 pub struct MethodInfo {
     pub method: &'static str,
     pub stability: Stability,
-    /// Fields of the params that the stable schemas leave out.
+    /// Fields of the params that the stable schemas omit.
     pub hidden_fields: &'static [&'static str],
     pub params: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// `None` for notifications.
@@ -29,13 +29,13 @@ pub struct MethodInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
     Stable,
-    /// Only with the `experimentalApi` capability.
+    /// Requires the `experimentalApi` capability.
     Experimental,
-    /// Spoken, but in no JSON Schema.
+    /// Served, but in no JSON Schema.
     Unlisted,
 }
 
-/// Params of a method that has none: absent, null or an empty object.
+/// The params of a method without params: absent, null or an empty object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NoParams;
 
@@ -69,8 +69,8 @@ impl schemars::JsonSchema for NoParams {
     }
 }
 
-/// Params of a method that has none here, but optional ones in newer versions of the protocol: absent, null or an
-/// object, whose fields are ignored.
+/// The params of a method without params here, but with optional ones in newer versions of the protocol: absent, null
+/// or an object, whose fields are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IgnoredParams;
 
@@ -103,7 +103,7 @@ impl schemars::JsonSchema for IgnoredParams {
     }
 }
 
-/// Why a method or its params could not be decoded. The text is what peers are told.
+/// Why a method or its params could not be decoded. `Display` is the message for the peer.
 #[derive(Debug, PartialEq)]
 pub struct DecodeError(String);
 
@@ -128,7 +128,7 @@ impl DecodeError {
     }
 }
 
-/// Decodes params. Missing params are taken as `{}` when every field is optional.
+/// Decodes params. Missing params count as `{}` if every field is optional.
 pub(crate) fn decode_params<P: DeserializeOwned>(params: Option<&RawValue>) -> Result<P, DecodeError> {
     let Some(params) = params else {
         return serde_json::from_str("{}").map_err(|_| DecodeError("missing field `params`".into()));
@@ -154,7 +154,7 @@ fn without_position(error: &serde_json::Error) -> String {
     text.strip_suffix(&position).unwrap_or(&text).to_owned()
 }
 
-/// Whether an optional field says anything: null and empty collections do not.
+/// Whether an optional field is set: null and empty collections are not.
 pub(crate) fn present(field: &Option<impl Present>) -> bool {
     field.as_ref().is_some_and(Present::present)
 }
@@ -202,14 +202,14 @@ macro_rules! client_requests {
         $stability:ident $variant:ident $method:literal ($params:ty) -> $result:ty
         $({ $($reason:literal if |$p:ident| $test:expr $(, hides $field:literal)?;)* })?;
     )*) => {
-        /// A request of a client, decoded.
+        /// A decoded client request.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ClientRequest {
             $(#[doc = concat!("`", $method, "`")] $variant($params),)*
         }
 
         impl ClientRequest {
-            /// Every method that clients may call, in the order of the table.
+            /// Every method that clients may call, in table order.
             pub const METHODS: &[&str] = &[$($method),*];
 
             pub fn decode(method: &str, params: Option<&serde_json::value::RawValue>) -> Result<Self, DecodeError> {
@@ -225,7 +225,7 @@ macro_rules! client_requests {
                 }
             }
 
-            /// What in this request needs the `experimentalApi` capability, if anything does.
+            /// Returns what in this request needs the `experimentalApi` capability, if anything.
             pub fn experimental_use(&self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant(params) => {
@@ -256,7 +256,7 @@ macro_rules! client_requests {
             },)*]
         }
 
-        /// The client's calls, one type per method.
+        /// The client's requests, one type per method.
         pub mod call {
             use super::*;
 
@@ -273,8 +273,8 @@ macro_rules! client_requests {
             )*
         }
 
-        /// Hands the rows of the client request table to a macro of the caller's, for code with one piece per
-        /// method: `Variant "method/name" (Params) -> Result;` and so on. The types are in this crate's root.
+        /// Passes the rows of the client request table to a macro of the caller, for code per method: `Variant
+        /// "method/name" (Params) -> Result;` and so on. The types are in this crate's root.
         #[macro_export]
         macro_rules! for_each_client_request {
             ($dollar rows:ident) => {
@@ -286,7 +286,7 @@ macro_rules! client_requests {
 
 macro_rules! server_requests {
     ($($variant:ident $method:literal ($params:ty) -> $result:ty;)*) => {
-        /// A request of the server to a client.
+        /// A server request to a client.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ServerRequest {
             $(#[doc = concat!("`", $method, "`")] $variant($params),)*
@@ -308,7 +308,7 @@ macro_rules! server_requests {
                 }
             }
 
-            /// One line, without its newline.
+            /// Encodes one line, without its newline.
             pub fn encode(&self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
                 match self {
                     $(Self::$variant(params) => encode_request(id, $method, params),)*
@@ -327,8 +327,8 @@ macro_rules! server_requests {
             },)*]
         }
 
-        /// The server's calls, one type per method.
-        pub mod ask {
+        /// The server's requests, one type per method.
+        pub mod server_call {
             use super::*;
 
             $(
@@ -348,7 +348,7 @@ macro_rules! server_requests {
 
 macro_rules! server_notifications {
     ($($kind:ident $variant:ident $method:literal ($params:ty);)*) => {
-        /// A notification of the server.
+        /// A server notification.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ServerNotification {
             $(#[doc = concat!("`", $method, "`")] $variant($params),)*
@@ -370,21 +370,21 @@ macro_rules! server_notifications {
                 }
             }
 
-            /// One line, without its newline.
+            /// Encodes one line, without its newline.
             pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
                 match self {
                     $(Self::$variant(params) => encode_notification($method, Some(params)),)*
                 }
             }
 
-            /// The growing text that this notification carries a piece of, if it does.
+            /// Returns the text delta that this notification carries, if any.
             pub fn text_delta(&self) -> Option<&dyn TextDelta> {
                 match self {
                     $(Self::$variant(_params) => $crate::table::text_delta!($kind _params),)*
                 }
             }
 
-            /// Whether both are pieces of the same growing text.
+            /// Whether both are deltas of the same text.
             pub fn same_text(&self, next: &Self) -> bool {
                 match (self, next) {
                     $((Self::$variant(_this), Self::$variant(_next)) => $crate::table::same_text!($kind _this _next),)*
@@ -392,7 +392,7 @@ macro_rules! server_notifications {
                 }
             }
 
-            /// Appends the text of `next` when both grow the same text.
+            /// Appends the text of `next` if both are deltas of the same text.
             pub fn merge_text(&mut self, next: &Self) {
                 match (self, next) {
                     $((Self::$variant(_this), Self::$variant(_next)) => $crate::table::merge_text!($kind _this _next),)*
@@ -425,7 +425,7 @@ macro_rules! text_delta {
 
 macro_rules! same_text {
     (text $this:ident $next:ident) => {
-        $this.grows_with($next)
+        $this.continues_with($next)
     };
     ($other:ident $this:ident $next:ident) => {
         false
@@ -434,7 +434,7 @@ macro_rules! same_text {
 
 macro_rules! merge_text {
     (text $this:ident $next:ident) => {
-        if $this.grows_with($next) {
+        if $this.continues_with($next) {
             $this.append($next)
         }
     };

@@ -1,4 +1,4 @@
-//! What kind of message a line is, and what is said when its method or params are wrong.
+//! Classification of messages, and the errors for wrong methods and params.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -8,7 +8,7 @@ use loomd_protocol::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// The line as `request ID METHOD`, `notification METHOD`, `response ID`, `error ID` or `nothing`.
+/// Describes a line as `request ID METHOD`, `notification METHOD`, `response ID`, `error ID` or `nothing`.
 fn kind(line: impl AsRef<[u8]>) -> String {
     match Incoming::parse(line.as_ref()) {
         Ok(Incoming::Request { id, method, .. }) => format!("request {id} {method}"),
@@ -20,7 +20,7 @@ fn kind(line: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn each_line_is_told_apart() {
+fn each_kind_of_message_is_recognised() {
     for (line, expected) in [
         (r#"{"method":"a","id":1}"#, "request 1 a"),
         (r#"{"method":"a","id":"1","params":null}"#, "request \"1\" a"),
@@ -63,7 +63,7 @@ fn each_line_is_told_apart() {
 }
 
 #[test]
-fn the_id_is_found_in_the_beginning_of_a_request() {
+fn the_id_of_a_truncated_request_is_found() {
     let found = |head: &str| Incoming::find_request_id(head.as_bytes());
     assert_eq!(found(r#"{"method":"a","id":7,"params":{"x":"yyyy"#), Some(RequestId::Integer(7)));
     assert_eq!(found(r#"{"id":"s","jsonrpc":"2.0","method":"a","params":"#), Some(RequestId::String("s".into())));
@@ -73,7 +73,7 @@ fn the_id_is_found_in_the_beginning_of_a_request() {
 }
 
 #[test]
-fn deep_nesting_is_no_danger() {
+fn deep_nesting_does_not_overflow_the_stack() {
     let deep = "[".repeat(1_000_000);
     assert_eq!(kind(&deep), "nothing");
     let closed = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
@@ -93,7 +93,7 @@ fn refusal(method: &str, params: Option<&str>) -> String {
 }
 
 #[test]
-fn a_refusal_names_what_is_wrong() {
+fn decode_errors_name_the_field_and_problem() {
     for (method, params, expected) in [
         ("turn/start", None, "missing field `params`"),
         ("turn/start", Some(r#"{"input":[]}"#), "missing field `threadId`"),
@@ -123,7 +123,7 @@ fn a_refusal_names_what_is_wrong() {
 }
 
 #[test]
-fn missing_params_are_taken_as_empty_where_nothing_is_required() {
+fn missing_params_count_as_empty_if_all_fields_are_optional() {
     for method in
         ["thread/loaded/list", "model/list", "thread/start", "mcpServerStatus/list", "config/read", "thread/list"]
     {
@@ -133,7 +133,7 @@ fn missing_params_are_taken_as_empty_where_nothing_is_required() {
 }
 
 #[test]
-fn a_method_without_params_takes_none_null_or_an_empty_object_only() {
+fn a_method_without_params_accepts_only_absent_null_or_empty_params() {
     for method in ["account/logout", "configRequirements/read", "config/mcpServer/reload"] {
         for params in [None, Some("null"), Some("{}")] {
             assert!(decode(method, params).is_ok(), "{method} {params:?}");
@@ -145,7 +145,7 @@ fn a_method_without_params_takes_none_null_or_an_empty_object_only() {
 }
 
 #[test]
-fn newer_clients_are_understood() {
+fn messages_of_newer_clients_are_accepted() {
     assert!(
         decode("turn/start", Some(r#"{"threadId":"t","input":[],"title":"x","effort":"ultra","serviceTier":"new"}"#))
             .is_ok()
@@ -169,7 +169,7 @@ fn newer_clients_are_understood() {
 }
 
 #[test]
-fn a_repeated_member_of_the_params_takes_its_last_value() {
+fn repeated_params_members_take_the_last_value() {
     let request = decode("mock/experimentalMethod", Some(r#"{"value":"a","value":"b"}"#)).unwrap();
     assert_eq!(request, decode("mock/experimentalMethod", Some(r#"{"value":"b"}"#)).unwrap());
 }
@@ -211,13 +211,13 @@ fn experimental_use_is_named() {
 }
 
 #[test]
-fn secrets_in_messages_are_not_shown() {
+fn debug_of_messages_hides_secrets() {
     let login = decode("account/login/start", Some(r#"{"type":"apiKey","apiKey":"sk-hidden"}"#)).unwrap();
     assert!(!format!("{login:?}").contains("hidden"));
 }
 
 #[test]
-fn deltas_of_one_text_merge_and_others_do_not() {
+fn only_deltas_of_the_same_text_merge() {
     let delta = |item: &str, text: &str| {
         let params = json!({ "threadId": "t", "turnId": "u", "itemId": item, "delta": text });
         let raw = serde_json::value::to_raw_value(&params).unwrap();
@@ -235,19 +235,19 @@ fn deltas_of_one_text_merge_and_others_do_not() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_parser_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn malformed_messages_do_not_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Incoming::parse(&line);
     }
 
     #[test]
-    fn ids_come_back_as_they_were_sent(id in prop_oneof![any::<i64>().prop_map(RequestId::Integer), ".*".prop_map(RequestId::String)]) {
+    fn request_ids_round_trip(id in prop_oneof![any::<i64>().prop_map(RequestId::Integer), ".*".prop_map(RequestId::String)]) {
         let line = loomd_protocol::encode_response(&id, &json!({})).unwrap();
         let Ok(Incoming::Response { id: back, .. }) = Incoming::parse(&line) else { panic!("a response") };
         prop_assert_eq!(back, id);
     }
 
     #[test]
-    fn no_params_make_decoding_panic(
+    fn malformed_params_do_not_panic(
         method in prop::sample::select(ClientRequest::METHODS),
         params in r#"[\[\]{}",:0-9a-z\\-]{0,60}"#,
     ) {
@@ -258,7 +258,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_known_of_a_file_change_is_said_to_be_nothing() {
+fn absent_file_change_approval_fields_are_sent_as_null() {
     let asked: FileChangeRequestApprovalParams =
         serde_json::from_value(json!({ "threadId": "t", "turnId": "u", "itemId": "i" })).unwrap();
     let expected = json!({

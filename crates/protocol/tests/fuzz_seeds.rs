@@ -16,7 +16,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_is_survived() {
+fn seeds_do_not_panic() {
     seeds().iter().for_each(|seed| message::run(seed));
 }
 
@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_changed_seed_is_survived(
+    fn mutated_seeds_do_not_panic(
         mut data in prop::sample::select(seeds()),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),

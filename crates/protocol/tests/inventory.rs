@@ -1,24 +1,23 @@
-//! The protocol as this crate generates it, held against the recorded inventory of release 0.118.0:
-//! every method, field, type, optional and nullable mark and enum value. What differs is listed in
-//! `inventory/additions.txt`, fact by fact.
+//! Compares the protocol that this crate generates with the recorded inventory of release 0.118.0: every method, field,
+//! type, optional and nullable mark and enum value. Differences are listed in `inventory/additions.txt`, fact by fact.
 //!
-//! The inventory is made with `cargo xtask inventory`.
+//! `cargo xtask inventory` records the inventory.
 
 use std::collections::BTreeSet;
 
 use loomd_protocol::schema::Surface;
-use loomd_protocol::schema::inventory::{ours, parse};
+use loomd_protocol::schema::inventory::{generated, parse};
 
 const RECORDED: &str = include_str!("../inventory/0.118.0.txt");
 const ADDITIONS: &str = include_str!("../inventory/additions.txt");
 
 #[test]
-fn the_stable_surface_is_that_of_the_recorded_release() {
+fn the_stable_surface_equals_the_recorded_release() {
     check(Surface::Stable);
 }
 
 #[test]
-fn the_experimental_surface_is_that_of_the_recorded_release() {
+fn the_experimental_surface_equals_the_recorded_release() {
     check(Surface::Experimental);
 }
 
@@ -37,8 +36,8 @@ fn check(surface: Surface) {
             _ => panic!("additions.txt: {line}"),
         }
     }
-    let ours = ours(surface);
-    let missing: BTreeSet<_> = expected.difference(&ours).collect();
-    let surplus: BTreeSet<_> = ours.difference(&expected).collect();
+    let generated = generated(surface);
+    let missing: BTreeSet<_> = expected.difference(&generated).collect();
+    let surplus: BTreeSet<_> = generated.difference(&expected).collect();
     assert!(missing.is_empty() && surplus.is_empty(), "missing: {missing:#?}\nnot listed: {surplus:#?}");
 }

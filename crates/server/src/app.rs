@@ -1,42 +1,37 @@
-//! What all connections share.
+//! The state that all connections share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
-use loomd_agent::{
-    Agent, AgentOptions, Audience, EventSink, PendingRequest, Replay, SendFuture, Subscriber, Threads,
-    working_directory,
-};
-use loomd_config::{ConfigSources, LoadRequest, Loaded};
+use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
+use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
-use loomd_policy::rules::{Position, Problem};
-use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
-};
+use loomd_policy::rules::{Position, RulesProblem};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
-use tracing::error;
 
 use crate::clients::Clients;
+use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
-use crate::handlers::fs::{Files, watched};
-use crate::handlers::search::Search;
+use crate::events::Connected;
+use crate::files::{Files, watched};
 use crate::identity::Identity;
-use crate::outbox::Notification;
+use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
 /// The server's state, shared by all connections.
 pub struct App {
     pub(crate) sources: Arc<ConfigSources>,
-    /// What is to be said about this machine; told to each client after its handshake.
+    /// Warnings about this machine, sent to each client after its handshake.
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
-    /// What clients do with files, and watch.
+    /// The file operations and watches of clients.
     pub(crate) files: Files,
     pub(crate) watches: Watches,
     pub(crate) search: Search,
@@ -47,7 +42,7 @@ pub struct App {
 
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
-    pub fn new(sources: ConfigSources, config: &Loaded, warnings: Vec<ConfigWarningNotification>) -> Self {
+    pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
         let options = Options {
             home: sources.home.to_path_buf(),
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
@@ -56,14 +51,14 @@ impl App {
     }
 
     /// Configured as usual, and for nothing but a replay.
-    pub fn replaying(sources: ConfigSources, config: &Loaded, replay: Replay) -> Self {
+    pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
         Self::with(sources, config, Vec::new(), options, Some(replay))
     }
 
     fn with(
         sources: ConfigSources,
-        config: &Loaded,
+        config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         options: Options,
         replay: Option<Replay>,
@@ -107,6 +102,11 @@ impl App {
         }
     }
 
+    /// Looks up the organisation's requirements, and refreshes them from then on. To be called before clients are served.
+    pub async fn load_requirements(&self) {
+        Cloud::begin(&self.sources.home, &self.accounts, &self.sources.live.managed).await;
+    }
+
     /// Resolves when no turn is running.
     pub(crate) async fn until_idle(&self) {
         self.threads().until_idle().await;
@@ -117,7 +117,7 @@ impl App {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
     }
 
-    /// What is wrong with the configuration now, and what else there is to say.
+    /// Returns the warnings of the present configuration and of this machine.
     pub(crate) fn current_warnings(&self) -> Vec<ConfigWarningNotification> {
         let cwd = working_directory().ok();
         let request = LoadRequest { cwd: cwd.as_ref(), ..self.sources.request() };
@@ -140,7 +140,7 @@ impl App {
         }
     }
 
-    /// A connection is gone: nobody there listens any more. A busy thread is not waited for.
+    /// Ends all subscriptions of a connection. Does not wait for busy threads.
     pub(crate) fn disconnect(&self, connection: ConnectionId) {
         self.watches.disconnect(Owner(connection.0));
         self.search.sessions.disconnect(SearchSubscriber(connection.0));
@@ -148,9 +148,9 @@ impl App {
         tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
     }
 
-    /// Tells every client that has shaken hands, except those that opted out.
+    /// Sends a notification to every initialized client, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        event_sink(&self.connections, &self.server_requests).send(Audience::Everyone, notification).await;
+        event_sink(&self.connections, &self.server_requests).broadcast(notification).await;
     }
 }
 
@@ -173,7 +173,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
         }
     };
     let place = |at: Position| TextPosition { line: at.line, column: at.column };
-    let warning = |problem: Problem| ConfigWarningNotification {
+    let warning = |problem: RulesProblem| ConfigWarningNotification {
         summary: "Error parsing rules; those of this file are not applied, and commands are asked about.".into(),
         details: Some(problem.message),
         path: Some(problem.path.to_string_lossy().into_owned()),
@@ -184,48 +184,4 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Takes the news of threads to connections, serialised once for all.
-struct Connected {
-    connections: Arc<Connections>,
-    server_requests: Arc<ServerRequests>,
-}
-
-impl EventSink for Connected {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-        Box::pin(async move {
-            let notification = match Notification::new(notification) {
-                Ok(notification) => notification,
-                Err(error) => return error!(%error, "cannot serialize a notification"),
-            };
-            match to {
-                Audience::Everyone => self.connections.broadcast(&notification).await,
-                Audience::Only(subscribers) => {
-                    let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
-                    self.connections.send_to(ids, &notification).await;
-                }
-            }
-        })
-    }
-
-    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest {
-        let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
-        let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.server_requests.open(Some(thread_id), asked, &request);
-        if let Some(json) = json {
-            for outbox in outboxes {
-                outbox.request(json.clone());
-            }
-        }
-        question
-    }
-
-    fn resend_open(&self, thread_id: &str, to: Subscriber) {
-        let connection = ConnectionId(to.0);
-        let Some(outbox) = self.connections.outbox(connection) else { return };
-        for json in self.server_requests.open_for(thread_id, connection) {
-            outbox.request(json);
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Who may open a websocket: nobody in particular, bearers of a token, or bearers of a signed one.
+//! Authentication of websocket clients: none, a capability token or a signed bearer token.
 //!
 //! Flags become a [`Policy`], which reads its secret when the listener starts; each upgrade is then
 //! checked by [`Guard::check`]. Secrets are compared in constant time and never printed.

@@ -1,9 +1,8 @@
 //! One connection, from its first byte to its last: the handshake, the gates, and the requests in
 //! progress.
 //!
-//! Requests start in the order they come: each is polled once where it is read, so whatever it sends
-//! to others is sent in that order. What is not done then goes on beside the others; a slow request
-//! delays nobody.
+//! Requests start in the order they come: each is polled once where it is read, so what it sends to other tasks is sent
+//! in that order. Those that are pending then go on concurrently; a slow request does not delay the others.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -27,7 +26,8 @@ use crate::PROTOCOL_VERSION;
 use crate::answer::AnswerSlot;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Member};
-use crate::dispatch::{Context, dispatch};
+use crate::context::Context;
+use crate::dispatch::dispatch;
 use crate::identity;
 use crate::in_flight::{InFlight, Kind};
 use crate::limits;
@@ -35,7 +35,7 @@ use crate::outbox::{Notification, Outbox};
 use crate::processes::Processes;
 use crate::throttle::{Throttle, short};
 
-/// What a transport delivers.
+/// A message from a transport.
 pub(crate) enum Inbound {
     Message(Bytes),
     /// The beginning of a message that was too long to keep.
@@ -44,10 +44,10 @@ pub(crate) enum Inbound {
 
 /// Where a connection's messages come from.
 pub(crate) trait Source: Send {
-    /// The next message; `None` is the end. Dropping the future loses nothing.
+    /// Returns the next message; `None` at the end. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Option<Inbound>> + Send;
 
-    /// Resolves when the peer has said its last, although it may not have been looked at.
+    /// Resolves when the peer has sent its last message, although that may not have been received yet.
     fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::pending()
     }
@@ -118,9 +118,9 @@ struct Connection {
     /// Known after the handshake.
     client: Option<Arc<Client>>,
     requests: InFlight,
-    /// What its client runs.
+    /// The programs that its client runs.
     processes: Arc<Processes>,
-    /// Messages that make no sense.
+    /// Logs of invalid messages.
     unexpected: Throttle,
 }
 
@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// What the peer had sent before the server was told to stop.
+    /// Receives what the peer had sent before the server began to stop.
     async fn receive_the_rest(&mut self, source: &mut impl Source) {
         while let Ok(Some(inbound)) = timeout(limits::QUIET, source.next()).await {
             self.take(inbound).await;
@@ -161,18 +161,18 @@ impl Connection {
             Ok(Incoming::Error { id, error }) => self.answered(&id, Err(error)),
             Err(error) => {
                 if let Some(count) = self.unexpected.admit() {
-                    error!(%error, bytes = message.len(), count, "ignoring what is no message");
+                    error!(%error, bytes = message.len(), count, "ignoring an invalid message");
                 }
             }
         }
     }
 
-    /// The client answers a question of the server.
+    /// Takes a client's response to a server request.
     fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, RpcError>) {
         if !self.app.server_requests.answer(self.id, id, answer)
             && let Some(count) = self.unexpected.admit()
         {
-            warn!(count, "ignoring an answer to a request that was not made");
+            warn!(count, "ignoring a response to an unknown server request");
         }
     }
 
@@ -280,7 +280,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the broadcasts, then waits for what is still being worked on.
+    /// Unregisters the connection, then waits for its requests in progress.
     async fn end(&mut self) {
         self.app.connections.leave(self.id);
         self.app.disconnect(self.id);
@@ -296,8 +296,8 @@ impl Connection {
         self.outbox.finish();
     }
 
-    /// The client cannot reach what it runs any more. On stdio it may still read answers, so that what needs no
-    /// further word from it comes to its end.
+    /// Stops the programs that the client can no longer reach. On stdio it may still read answers, so programs without
+    /// an id run to their end.
     fn end_processes(&self) {
         match self.transport {
             "stdio" => self.processes.stop_named(),
@@ -362,7 +362,7 @@ mod tests {
     const PING: &str = r#"{"id":1,"method":"thread/loaded/list"}"#;
 
     #[tokio::test]
-    async fn a_request_too_many_is_refused_and_may_be_repeated() {
+    async fn a_request_beyond_the_limit_is_refused_as_overloaded() {
         let home = tempfile::tempdir().unwrap();
         let mut connection = connection(&home);
         reply(&mut connection, INITIALIZE).await;
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(reply(&mut connection, PING).await["result"]["data"], serde_json::json!([]));
     }
 
-    /// Messages that are all there at once, and then nothing more.
+    /// Yields all messages at once, then ends.
     struct Flood(std::vec::IntoIter<String>);
 
     impl Source for Flood {
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_takes_part_in_broadcasts_between_its_handshake_and_its_end() {
+    async fn broadcasts_reach_a_connection_only_between_its_handshake_and_its_end() {
         let home = tempfile::tempdir().unwrap();
         let mut connection = connection(&home);
         let warning =
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traceparent_has_four_parts_of_hex() {
+    fn a_traceparent_without_four_hex_parts_is_malformed() {
         assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
         for bad in [
             "",

@@ -1,10 +1,11 @@
-//! The connections that have shaken hands, and sending to all of them.
+//! The initialized connections, and sending to them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loomd_agent::ClientIdentity;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::outbox::{Notification, Outbox};
 
@@ -12,7 +13,7 @@ use crate::outbox::{Notification, Outbox};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(pub u64);
 
-/// Who is at the other end, as it said in its handshake.
+/// The client of a connection, as it described itself in its handshake.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub identity: Arc<ClientIdentity>,
@@ -61,7 +62,16 @@ impl Connections {
 
     /// Sends to all members, each waited for or not as its outbox says.
     pub async fn broadcast(&self, notification: &Notification) {
-        let members = self.lock().values().filter(|member| member.wants(notification)).cloned().collect();
+        self.broadcast_but(|_| false, notification).await;
+    }
+
+    /// Sends to all members but some.
+    pub async fn broadcast_but(&self, is_left_out: impl Fn(ConnectionId) -> bool, notification: &Notification) {
+        let members = {
+            let all = self.lock();
+            let wanted = all.iter().filter(|(id, member)| !is_left_out(**id) && member.wants(notification));
+            wanted.map(|(_, member)| member.clone()).collect()
+        };
         send(members, notification).await;
     }
 
@@ -86,6 +96,6 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }

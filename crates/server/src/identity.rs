@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 
-use loomd_config::Loaded;
+use loomd_config::LoadedConfig;
 use loomd_protocol::{ClientInfo, RpcError};
 
 use crate::PROTOCOL_VERSION;
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub fn new(config: &Loaded) -> Self {
+    pub fn new(config: &LoadedConfig) -> Self {
         let version = protocol_version(config);
         let originator = env::var("CODEX_INTERNAL_ORIGINATOR_OVERRIDE").ok().filter(|name| is_header_value(name));
         Self {
@@ -26,7 +26,7 @@ impl Identity {
         }
     }
 
-    /// The user agent for a client: what it is told, and what its model calls carry.
+    /// Returns the user agent of a client, for the answer to `initialize` and for its model calls.
     pub fn user_agent(&self, client: &ClientInfo) -> String {
         let originator = self.originator.as_ref().unwrap_or(&client.name);
         let agent = format!("{originator}/{} ({}; {})", self.platform, client.name, client.version);
@@ -35,7 +35,7 @@ impl Identity {
 }
 
 impl Identity {
-    /// The name under which a client's model calls are made.
+    /// Returns the name that a client's model calls carry.
     pub fn originator(&self, client: &ClientInfo) -> String {
         self.originator.clone().unwrap_or_else(|| client.name.clone())
     }
@@ -43,14 +43,14 @@ impl Identity {
 
 /// `LOOMD_PROTOCOL_VERSION`, else `protocol_version` of `[loomd]` in the configuration, else the level that
 /// this release passes.
-fn protocol_version(config: &Loaded) -> String {
+fn protocol_version(config: &LoadedConfig) -> String {
     let merged = config.stack.merged();
     let configured = merged.get("loomd").and_then(|own| own.get("protocol_version")?.as_str());
     let given = env::var("LOOMD_PROTOCOL_VERSION").ok().or_else(|| configured.map(str::to_owned));
     match given.filter(|version| !version.is_empty()) {
         Some(version) if is_version(&version) => version,
         Some(version) => {
-            tracing::error!(?version, "ignoring a protocol version that is none");
+            tracing::error!(?version, "ignoring an invalid protocol version");
             PROTOCOL_VERSION.into()
         }
         None => PROTOCOL_VERSION.into(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_from_other_text() {
+    fn only_three_part_versions_are_accepted() {
         assert_eq!(["12", "22.04", "1.2.3", "rolling"].map(three_numbers), ["12.0.0", "22.4.0", "1.2.3", "rolling"]);
         for (text, expected) in
             [("0.153.0", true), ("0.166.0-alpha.1", true), ("0.153", false), ("latest", false), ("1.2.3-\n", false)]
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_must_fit_into_a_header() {
+    fn a_client_name_with_control_characters_is_refused() {
         for name in ["", "a b", "a\tb", "äöü"] {
             assert!(check_name(name).is_ok(), "{name:?}");
         }

@@ -20,7 +20,7 @@ pub(crate) struct InFlight {
     progressed: Instant,
 }
 
-/// How long a request takes.
+/// Whether a request counts for back-pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Short,

@@ -1,8 +1,8 @@
 //! The app-server: transports, connections, dispatch, fan-out, shutdown.
 //!
-//! A request comes in through a [`transport`], is told apart and gated by its connection
+//! A request comes in through a [`transport`], is decoded and gated by its connection
 //! ([`connection`]), and is answered by a plain function in [`handlers`] that [`dispatch`] picks.
-//! Nothing in here knows how an agent works.
+//! What an agent does is in `loomd_agent`.
 
 mod answer;
 mod app;
@@ -11,7 +11,11 @@ mod clients;
 mod cloud;
 mod connection;
 mod connections;
+mod context;
+mod decisions;
 mod dispatch;
+mod events;
+mod files;
 mod handlers;
 mod identity;
 mod in_flight;
@@ -20,18 +24,18 @@ pub mod listen;
 mod outbox;
 mod processes;
 mod refusals;
+mod search;
 mod server_requests;
 mod shutdown;
 mod throttle;
 mod transport;
 
 pub use app::App;
-pub use cloud::Cloud;
 pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
 
-/// The protocol level that clients are told. Their minimum-version checks compare with it.
+/// The protocol version in the user agent. Clients' minimum-version checks compare with it.
 pub const PROTOCOL_VERSION: &str = "0.118.0";

@@ -33,19 +33,19 @@ pub(crate) const PAUSE_IN_FLIGHT: usize = MAX_IN_FLIGHT / 2;
 pub(crate) const IN_FLIGHT_STALLED: Duration = Duration::from_secs(1);
 
 /// Unsent bytes of answers to a connection above which no further request of it is read. Its peer must read
-/// answers before it gets to ask more, so answers never pile up.
-pub(crate) const OUTBOX_PAUSE: usize = 4 * MIB;
+/// answers before further requests are read, so unsent answers are bounded.
+pub(crate) const OUTBOUND_PAUSE: usize = 4 * MIB;
 
 /// Unsent bytes above which text deltas of the same item are merged. Below it the peer keeps up and
 /// sees each delta as it was made.
-pub(crate) const OUTBOX_MERGE: usize = 64 * 1024;
+pub(crate) const OUTBOUND_MERGE: usize = 64 * 1024;
 
 /// Unsent bytes at which a network peer is cut, and a stdio peer makes the senders wait.
-pub(crate) const OUTBOX_FULL: usize = 64 * MIB;
+pub(crate) const OUTBOUND_FULL: usize = 64 * MIB;
 
-/// Unsent bytes above which the programs that a client runs wait with more output. That is for the client alone,
-/// so waiting for it costs nobody else anything.
-pub(crate) const OUTBOX_STREAM: usize = MIB;
+/// Unsent bytes above which the programs that a client runs wait with more output. Output goes to one
+/// client only, so no other client waits for it.
+pub(crate) const OUTBOUND_STREAM: usize = MIB;
 
 /// The longest piece of a program's output in one message, before it is encoded for JSON.
 pub(crate) const OUTPUT_PIECE: usize = 32 * 1024;
@@ -81,7 +81,7 @@ pub(crate) const UNANSWERED_PINGS: u32 = 3;
 /// The smallest buffer for frames: clients are many and mostly silent.
 pub(crate) const FRAME_BUFFER: usize = 8 * 1024;
 
-/// When the server stops, a connection that says nothing for this long has nothing left to say.
+/// When the server stops, a connection without a message for this long counts as quiet.
 pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 /// How long requests in progress, and then unsent messages, are waited for at the end.
@@ -89,5 +89,6 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
 /// How long turns may take to end when the server does.
 pub(crate) const CLOSE: Duration = Duration::from_secs(10);
+
 /// Files above this are read one at a time: each is one message that waits in memory until it is taken.
 pub(crate) const LARGE_FILE: u64 = 16 * MIB as u64;

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_url_is_understood_or_refused_in_known_words() {
+    fn an_invalid_listen_url_is_refused_with_the_expected_form() {
         let parse = |url: &str| url.parse::<ListenUrl>().map_err(|error| error.to_string());
         assert_eq!(parse("stdio://"), Ok(ListenUrl::Stdio));
         assert_eq!(parse("off"), Ok(ListenUrl::Off));

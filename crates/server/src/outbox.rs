@@ -1,19 +1,20 @@
-//! The outbox of a connection: what is waiting to be sent.
+//! The outbound queue of a connection.
 //!
-//! Senders never wait for a network peer. While the peer keeps up, messages pass as they are; when it
-//! lags, consecutive text deltas are merged; when it stays behind [`limits::OUTBOX_FULL`], it is cut.
-//! The peer on stdio is never cut: senders wait for it instead (see [`Outbox::send`]).
+//! Back-pressure: senders never wait for a network peer. While the peer keeps up, messages pass unchanged; when it lags,
+//! consecutive text deltas are merged; when more than [`limits::OUTBOUND_FULL`] bytes of notifications are queued, it is
+//! disconnected. The peer on stdio is never disconnected: senders wait for it instead (see [`Outbox::send`]).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use loomd_protocol::ServerNotification;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::limits;
 
-/// A notification, turned into bytes once for all who get it.
+/// A notification, encoded once for all connections that get it.
 #[derive(Clone, Debug)]
 pub struct Notification {
     pub method: &'static str,
@@ -23,10 +24,11 @@ pub struct Notification {
 }
 
 impl Notification {
-    pub fn new(notification: ServerNotification) -> Result<Self, serde_json::Error> {
+    pub fn new(notification: impl Into<Arc<ServerNotification>>) -> Result<Self, serde_json::Error> {
+        let notification = notification.into();
         let json = notification.encode()?.into();
         let method = notification.method();
-        let delta = notification.text_delta().is_some().then(|| Arc::new(notification));
+        let delta = notification.text_delta().is_some().then_some(notification);
         Ok(Self { method, json, delta })
     }
 }
@@ -34,27 +36,27 @@ impl Notification {
 /// What happens when a peer does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenFull {
-    /// It is cut: others must not suffer and it can reconnect.
+    /// It is disconnected, so that senders never wait; it can reconnect.
     Cut,
     /// Senders wait: it is the only peer and cannot reconnect.
     Wait,
 }
 
-/// Why nothing more is sent.
+/// Why the queue ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// What is queued is still sent.
+    /// Queued messages are still sent.
     Finished,
-    /// The peer stayed behind; what is queued is dropped.
+    /// The peer did not read; queued messages are dropped.
     Cut,
 }
 
 pub(crate) struct Outbox {
     when_full: WhenFull,
     queue: Mutex<Queue>,
-    /// Something to send, or the end.
+    /// Notified when a message was queued and at the end.
     ready: Notify,
-    /// Bytes have left.
+    /// Notified when messages were taken and at the end.
     drained: Notify,
 }
 
@@ -62,8 +64,8 @@ pub(crate) struct Outbox {
 struct Queue {
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// The part of `bytes` that are answers. They do not count for cutting: a peer may well ask for
-    /// more than the bound at once.
+    /// The part of `bytes` that are answers. They do not count towards [`limits::OUTBOUND_FULL`]: a peer may request
+    /// more than that at once.
     reply_bytes: usize,
     end: Option<End>,
 }
@@ -72,7 +74,7 @@ enum Entry {
     Reply(Bytes),
     Notification(Bytes),
     Delta(Notification),
-    /// Deltas of one text in one; serialised when it is sent.
+    /// Several deltas of one text; encoded when they are sent.
     Merged {
         delta: Box<ServerNotification>,
         bytes: usize,
@@ -102,31 +104,31 @@ impl Outbox {
         Self { when_full, queue: Mutex::default(), ready: Notify::new(), drained: Notify::new() }
     }
 
-    /// Queues the answer to a request. It never waits: requests are only read while there is room.
+    /// Queues the answer to a request. Never waits: requests are only read while there is room.
     pub fn reply(&self, json: Vec<u8>) {
         self.push(Entry::Reply(json.into()));
     }
 
-    /// Queues a request of the server's own.
+    /// Queues a server request.
     pub fn request(&self, json: Bytes) {
         self.push(Entry::Notification(json));
     }
 
-    /// Queues a notification, after waiting for a peer that senders must wait for.
+    /// Queues a notification; first waits for room where senders wait ([`WhenFull::Wait`]).
     pub async fn send(&self, notification: &Notification) {
         if self.when_full == WhenFull::Wait {
-            self.until(|queue| queue.bytes < limits::OUTBOX_FULL).await;
+            self.until(|queue| queue.bytes < limits::OUTBOUND_FULL).await;
         }
         self.send_now(notification);
     }
 
-    /// Queues a notification that is for this peer alone, when it has taken most of what came before.
+    /// Queues a notification for this peer alone once fewer than [`limits::OUTBOUND_STREAM`] bytes are queued.
     pub async fn send_at_its_pace(&self, notification: &Notification) {
-        self.until(|queue| queue.bytes < limits::OUTBOX_STREAM).await;
+        self.until(|queue| queue.bytes < limits::OUTBOUND_STREAM).await;
         self.send_now(notification);
     }
 
-    /// Queues a notification at once.
+    /// Queues a notification without waiting.
     pub fn send_now(&self, notification: &Notification) {
         self.push(match notification.delta {
             Some(_) => Entry::Delta(notification.clone()),
@@ -140,7 +142,7 @@ impl Outbox {
             return;
         }
         queue.push(entry);
-        let cut = self.when_full == WhenFull::Cut && queue.bytes - queue.reply_bytes > limits::OUTBOX_FULL;
+        let cut = self.when_full == WhenFull::Cut && queue.bytes - queue.reply_bytes > limits::OUTBOUND_FULL;
         if cut {
             queue.cut();
         }
@@ -151,21 +153,21 @@ impl Outbox {
         }
     }
 
-    /// Sends what is queued, then ends.
+    /// Ends the queue; queued messages are still sent.
     pub fn finish(&self) {
         self.lock().end.get_or_insert(End::Finished);
         self.ready.notify_one();
         self.drained.notify_waiters();
     }
 
-    /// Drops what is queued and ends.
+    /// Ends the queue and drops queued messages.
     pub fn cut(&self) {
         self.lock().cut();
         self.ready.notify_one();
         self.drained.notify_waiters();
     }
 
-    /// The next messages to write, a batch at a time; an error when there will be no more.
+    /// Returns the next batch of messages to write; an error at the end. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Bytes>, End> {
         loop {
             let ready = self.ready.notified();
@@ -185,13 +187,13 @@ impl Outbox {
         }
     }
 
-    /// Resolves when few enough answers are unsent for further requests to be read. Notifications do not
-    /// count: a flood of them is just when a client may want to interrupt.
+    /// Resolves when few enough answers are queued for further requests to be read. Notifications do not count, so that
+    /// a client can interrupt a turn that floods it.
     pub async fn has_room(&self) {
-        self.until(|queue| queue.reply_bytes < limits::OUTBOX_PAUSE).await;
+        self.until(|queue| queue.reply_bytes < limits::OUTBOUND_PAUSE).await;
     }
 
-    /// Resolves when the peer has been cut.
+    /// Resolves when the peer was disconnected.
     pub async fn is_cut(&self) {
         loop {
             let drained = self.drained.notified();
@@ -216,13 +218,13 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
 impl Queue {
     fn push(&mut self, entry: Entry) {
-        if self.bytes > limits::OUTBOX_MERGE
+        if self.bytes > limits::OUTBOUND_MERGE
             && let Entry::Delta(notification) = &entry
             && self.merge(notification)
         {
@@ -235,8 +237,8 @@ impl Queue {
         self.entries.push_back(entry);
     }
 
-    /// Joins a delta with a queued one of the same text, if nothing but deltas is queued behind that and
-    /// the message does not get too long.
+    /// Merges a delta into a queued one of the same text, if only deltas are queued behind that and the message stays
+    /// within [`limits::MERGED_MESSAGE`]. Returns whether it did.
     fn merge(&mut self, notification: &Notification) -> bool {
         let Some(next) = notification.delta.as_deref() else { return false };
         let more = escaped_len(next);
@@ -291,7 +293,7 @@ impl Queue {
     }
 }
 
-/// How many bytes the text of a delta takes inside a JSON string.
+/// Returns how many bytes the text of a delta takes inside a JSON string.
 fn escaped_len(notification: &ServerNotification) -> usize {
     let text = notification.text_delta().map_or("", |delta| delta.text());
     text.bytes()
@@ -342,7 +344,7 @@ mod tests {
 
     /// Fills the queue until merging begins.
     fn lag(outbox: &Outbox) {
-        outbox.reply(format!("{:?}", "x".repeat(limits::OUTBOX_MERGE)).into_bytes());
+        outbox.reply(format!("{:?}", "x".repeat(limits::OUTBOUND_MERGE)).into_bytes());
     }
 
     #[test]
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_accounted_for_through_merging_and_draining() {
+    fn the_byte_count_is_zero_after_merging_and_draining() {
         let outbox = Outbox::new(WhenFull::Cut);
         lag(&outbox);
         for _ in 0..100 {
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_peer_is_cut_when_it_stays_too_far_behind() {
+    fn a_network_peer_that_does_not_read_is_disconnected() {
         let outbox = Outbox::new(WhenFull::Cut);
         let big = delta("i", &"x".repeat(1024 * 1024));
         for _ in 0..63 {
@@ -422,22 +424,22 @@ mod tests {
     }
 
     #[test]
-    fn answers_alone_never_cut_a_peer() {
+    fn unread_answers_alone_do_not_disconnect_a_peer() {
         let outbox = Outbox::new(WhenFull::Cut);
-        outbox.reply(vec![b'1'; limits::OUTBOX_FULL + 1]);
+        outbox.reply(vec![b'1'; limits::OUTBOUND_FULL + 1]);
         outbox.send_now(&other());
         assert!(outbox.is_cut().now_or_never().is_none());
         assert!(outbox.has_room().now_or_never().is_none(), "but its requests wait");
         assert_eq!(outbox.next().now_or_never().unwrap().unwrap().len(), 1);
         assert!(outbox.has_room().now_or_never().is_some());
-        outbox.send_now(&delta("i", &"x".repeat(limits::OUTBOX_PAUSE + 1)));
+        outbox.send_now(&delta("i", &"x".repeat(limits::OUTBOUND_PAUSE + 1)));
         assert!(outbox.has_room().now_or_never().is_some(), "only answers make requests wait");
     }
 
     #[tokio::test]
-    async fn senders_wait_for_a_peer_that_is_not_to_be_cut() {
+    async fn senders_wait_for_a_stdio_peer_that_does_not_read() {
         let outbox = Arc::new(Outbox::new(WhenFull::Wait));
-        outbox.reply(vec![b'1'; limits::OUTBOX_FULL]);
+        outbox.reply(vec![b'1'; limits::OUTBOUND_FULL]);
         let sender = tokio::spawn({
             let outbox = Arc::clone(&outbox);
             async move { outbox.send(&delta("i", "late")).await }
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_at_the_end_is_still_sent() {
+    fn messages_queued_before_the_end_are_still_sent() {
         let outbox = Outbox::new(WhenFull::Cut);
         outbox.reply(b"{}".to_vec());
         outbox.finish();

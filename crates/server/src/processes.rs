@@ -1,12 +1,13 @@
-//! The programs that one client runs with `command/exec`, by the ids that it gave them. The request that
-//! started a program owns it; here is what other requests of the same client reach it by.
+//! The programs that one client runs with `command/exec`, by the process ids that it chose. The request that started a
+//! program owns it; other requests of the same client reach it through [`Processes`].
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use loomd_exec::{Input, Size, Started, Terminal};
+use loomd_exec::{Input, Size, StartedProcess, Terminal};
+use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, SetOnce};
 use tokio_util::sync::CancellationToken;
@@ -14,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 /// The programs of one connection.
 #[derive(Default)]
 pub(crate) struct Processes {
-    /// Parent of what ends each of them.
+    /// The parent of the tokens that stop each program.
     all: CancellationToken,
     named: Mutex<HashMap<String, Arc<Running>>>,
 }
 
-/// Why a program cannot be reached. The words are those of the protocol.
+/// Why a program cannot be reached. The messages are those of the protocol.
 #[derive(Debug, Error)]
 pub(crate) enum ProcessError {
     #[error("duplicate active command/exec process id: {}", quoted(.0))]
@@ -36,16 +37,16 @@ pub(crate) enum ProcessError {
     Resize(io::Error),
 }
 
-/// As JSON has it.
+/// Returns the id as a JSON string.
 fn quoted(id: &str) -> String {
     serde_json::Value::from(id).to_string()
 }
 
 impl Processes {
-    /// Makes room for a program that is about to start. Without an id nobody else can reach it.
+    /// Registers a program that is about to start. Without an id other requests cannot reach it.
     pub fn add(self: &Arc<Self>, id: Option<String>, takes_input: bool) -> Result<Registered, ProcessError> {
         let input = Arc::new(AsyncMutex::new(None));
-        // Until the program has started, whoever wants to write has to wait; nobody knows the lock yet.
+        // Held until the program has started, so that writes wait; the lock is not shared yet.
         let starting = Arc::clone(&input).try_lock_owned().ok();
         let (stop, ended) = (self.all.child_token(), CancellationToken::new());
         let running = Arc::new(Running { stop, ended, takes_input, input, terminal: SetOnce::new() });
@@ -62,12 +63,12 @@ impl Processes {
         self.lock().get(id).cloned().ok_or_else(|| ProcessError::Unknown(id.into()))
     }
 
-    /// Ends all of them.
+    /// Stops all programs.
     pub fn stop(&self) {
         self.all.cancel();
     }
 
-    /// Ends those that the client gave an id. The others are requests like any, and end by themselves.
+    /// Stops the programs with an id. The others end with their requests.
     pub fn stop_named(&self) {
         for running in self.lock().values() {
             running.stop();
@@ -75,11 +76,11 @@ impl Processes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Running>>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+        self.named.lock()
     }
 }
 
-/// A program's place; dropped, it has ended and its id is free.
+/// The registration of a program. Dropping it marks the program as ended and frees its id.
 pub(crate) struct Registered {
     processes: Arc<Processes>,
     id: Option<String>,
@@ -89,7 +90,7 @@ pub(crate) struct Registered {
 
 impl Registered {
     /// Lets other requests reach the program.
-    pub fn started(&mut self, started: &mut Started) {
+    pub fn started(&mut self, started: &mut StartedProcess) {
         if let Some(mut input) = self.starting.take() {
             *input = started.stdin.take().filter(|_| self.running.takes_input);
         }
@@ -111,7 +112,7 @@ impl Drop for Registered {
     }
 }
 
-/// A program as other requests see it.
+/// A program as other requests reach it.
 pub(crate) struct Running {
     stop: CancellationToken,
     ended: CancellationToken,
@@ -126,8 +127,8 @@ impl Running {
         self.stop.cancel();
     }
 
-    /// Writes, after those who asked before, and closes the input if asked. A program that does not read is
-    /// waited for as long as it runs.
+    /// Writes after earlier writes, and closes the input if `close`. Waits for a program that does not read as long as
+    /// it runs.
     pub async fn write(&self, id: &str, bytes: &[u8], close: bool) -> Result<(), ProcessError> {
         if !self.takes_input {
             return Err(ProcessError::NoInput);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_id_is_taken_until_its_program_has_ended() {
+    async fn a_process_id_cannot_be_reused_before_its_program_has_ended() {
         let processes = Arc::new(Processes::default());
         let registered = processes.add(Some("p".into()), true).unwrap();
         let taken = processes.add(Some("p".into()), true).err().unwrap();
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ending_all_reaches_those_without_an_id() {
+    async fn stopping_all_programs_stops_those_without_an_id() {
         let processes = Arc::new(Processes::default());
         let (named, unnamed) = (processes.add(Some("p".into()), false).unwrap(), processes.add(None, false).unwrap());
         let stopped = || (named.stop().is_cancelled(), unnamed.stop().is_cancelled());

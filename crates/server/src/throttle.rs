@@ -14,7 +14,7 @@ impl Throttle {
     }
 }
 
-/// A peer's text for the log: not too much of it. Log it with `?`, which escapes line ends.
+/// Returns the beginning of a peer's text for the log. Log it with `?`, which escapes line ends.
 pub(crate) fn short(text: &str) -> &str {
     &text[..text.floor_char_boundary(100)]
 }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_alike_give_few_lines() {
+    fn a_repeated_message_is_logged_ever_less_often() {
         let mut throttle = Throttle::default();
         let admitted: Vec<u64> = (0..100).filter_map(|_| throttle.admit()).collect();
         assert_eq!(admitted, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64]);

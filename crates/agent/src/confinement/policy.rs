@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loomd_config::config_toml::{ConfigToml, FileAccess, TrustLevel};
-use loomd_config::permissions::{FileRule, Permissions, Place};
+use loomd_config::permissions::{FileRule, Permissions, RulePath};
 use loomd_config::{ConfigError, Settings};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxMode, SandboxPolicy};
 
@@ -44,8 +44,8 @@ impl CommandPolicy {
             return Ok(Self::of_mode(SandboxMode::ReadOnly, config, home));
         }
         if matches!(policy, SandboxPolicy::WorkspaceWrite { .. }) {
-            let place = Place::Path(memories(home));
-            permissions.files.push(FileRule { place, access: FileAccess::Write });
+            let place = RulePath::Path(memories(home));
+            permissions.files.push(FileRule { path: place, access: FileAccess::Write });
             policy = permissions.policy(cwd)?;
         }
         Ok(Self { policy, permissions: Some(Arc::new(permissions)) })

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use loomd_config::{ConfigSources, LiveSources, LoadRequest, Loaded, Managed, Overrides, Settings};
+use loomd_config::{ConfigSources, LiveSources, LoadRequest, LoadedConfig, ManagedRequirements, Overrides, Settings};
 use loomd_exec::sandbox::Grant;
 use loomd_exec::{Environment, NETWORK_DISABLED};
 use loomd_protocol::{AbsolutePathBuf, NetworkAccess, ReadOnlyAccess, SandboxMode};
@@ -10,14 +10,14 @@ use super::*;
 /// A home with a configuration and what an administrator requires.
 struct Setting {
     home: tempfile::TempDir,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     config: Settings,
 }
 
 fn setting(config: &str, requirements: Option<&str>) -> Setting {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("config.toml"), config).unwrap();
-    let managed = Managed::default();
+    let managed = ManagedRequirements::default();
     managed.set(Ok(requirements.map(str::to_owned)));
     let sources = ConfigSources {
         home: AbsolutePathBuf::new(home.path()).unwrap(),

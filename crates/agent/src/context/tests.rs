@@ -1,13 +1,17 @@
-//! What the model is told of its situation, first and later.
+//! The messages about the surroundings of a turn: before the first message, and after changes.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Zoned;
 use loomd_config::{LoadRequest, Overrides};
-use loomd_model::{Catalogue, Identity, Provider};
-use loomd_protocol::{AbsolutePathBuf, ApprovalsReviewer, AskForApproval, SandboxPolicy};
+use loomd_model::{Catalogue, Identity, ModelInfo, Provider};
+use loomd_protocol::{AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, Personality, SandboxPolicy};
 use tempfile::TempDir;
 
 use super::*;
+use crate::prompts::ManagedNetwork;
+use crate::settings::{Profile, Settings};
 
 struct World {
     dir: TempDir,
@@ -20,7 +24,7 @@ impl World {
         Self::requiring("")
     }
 
-    /// Where an administrator requires this.
+    /// A world with requirements of an administrator.
     fn requiring(requirements: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = AbsolutePathBuf::new(dir.path()).unwrap();
@@ -61,34 +65,45 @@ impl World {
         Self { dir, profile, settings }
     }
 
-    fn with<T>(&self, settings: &Settings, look: impl FnOnce(&Situation<'_>) -> T) -> T {
+    fn model(&self, settings: &Settings) -> ModelInfo {
         let mut model = self.profile.model(&settings.model);
         model.supports_personality = true;
-        look(&Situation {
-            settings,
-            profile: &self.profile,
-            model: &model,
-            turn_id: "t",
-            shell: "bash",
-            home: self.dir.path(),
-            subagents: Vec::new(),
-        })
+        model
     }
 
-    /// The tags of what is told after settings were changed like this.
+    fn with<T>(&self, settings: &Settings, look: impl FnOnce(&PromptContext<'_>) -> T) -> T {
+        self.at(settings, now(), look)
+    }
+
+    fn at<T>(&self, settings: &Settings, now: Zoned, look: impl FnOnce(&PromptContext<'_>) -> T) -> T {
+        let model = self.model(settings);
+        look(&prompt_context(settings, &self.profile, &model, self.dir.path(), now))
+    }
+
+    /// The tags of the messages after settings were changed like this.
     fn changes(&self, change: impl FnOnce(&mut Settings)) -> Vec<(String, Vec<String>)> {
-        let before = self.with(&self.settings, |situation| situation.record(&now()));
+        let before = self.with(&self.settings, |cx| cx.record());
         let mut settings = self.settings.clone();
         change(&mut settings);
-        self.with(&settings, |situation| situation.changes(&before, &now()).iter().map(tags).collect())
+        self.with(&settings, |cx| changes(cx, &before).iter().map(tags).collect())
     }
+}
+
+fn prompt_context<'a>(
+    settings: &'a Settings,
+    profile: &'a Profile,
+    model: &'a ModelInfo,
+    home: &'a Path,
+    now: Zoned,
+) -> PromptContext<'a> {
+    PromptContext { settings, profile, model, turn_id: "t", shell: "bash", home, subagents: &[], now }
 }
 
 fn now() -> Zoned {
     "2026-11-15T06:42:53[Europe/Berlin]".parse().unwrap()
 }
 
-/// Who says it, and the tag or line that each text begins with.
+/// The role, and the tag or line that each text begins with.
 fn tags(item: &ResponseItem) -> (String, Vec<String>) {
     let ResponseItem::Message { role, content, .. } = item else { panic!("not a message: {item:?}") };
     let first = |part: &ContentItem| {
@@ -99,33 +114,25 @@ fn tags(item: &ResponseItem) -> (String, Vec<String>) {
     (role.clone(), content.iter().map(first).collect())
 }
 
-fn told(role: &str, texts: &[&str]) -> (String, Vec<String>) {
+fn message(role: &str, texts: &[&str]) -> (String, Vec<String>) {
     (role.into(), texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
 #[tokio::test]
-async fn a_model_that_knows_nothing_is_told_everything() {
+async fn a_new_conversation_begins_with_all_sections() {
     let world = World::new();
     std::fs::write(world.dir.path().join("work/AGENTS.md"), "Use tabs.").unwrap();
-    let mut model = world.profile.model(&world.settings.model);
-    model.supports_personality = true;
     let mut settings = world.settings.clone();
     let heading = format!("# AGENTS.md instructions for {}", settings.cwd);
-    let user = told("user", &[&heading, "<environment_context>"]);
+    let user = message("user", &[&heading, "<environment_context>"]);
+    let children = [("id".into(), "Aspen".into())];
     let whole = async |settings: &Settings| {
-        let situation = Situation {
-            settings,
-            profile: &world.profile,
-            model: &model,
-            turn_id: "t",
-            shell: "bash",
-            home: world.dir.path(),
-            subagents: vec![("id".into(), "Aspen".into())],
-        };
-        situation.whole(&now()).await
+        let model = world.model(settings);
+        let cx = prompt_context(settings, &world.profile, &model, world.dir.path(), now());
+        initial(&PromptContext { subagents: &children, ..cx }).await
     };
     let items = whole(&settings).await;
-    let first = told("developer", &["<permissions instructions>", "be brief"]);
+    let first = message("developer", &["<permissions instructions>", "be brief"]);
     assert_eq!(items.iter().map(tags).collect::<Vec<_>>(), [first, user.clone()]);
     let text = crate::message::text_of(&items[1]);
     for part in [&settings.cwd, "Use tabs.", "2026-11-15", "Europe/Berlin", "<shell>bash</shell>", "id: Aspen"] {
@@ -133,23 +140,23 @@ async fn a_model_that_knows_nothing_is_told_everything() {
     }
 
     settings.mode = ModeKind::Plan;
-    let planning = told("developer", &["<permissions instructions>", "be brief", "<collaboration_mode>"]);
+    let planning = message("developer", &["<permissions instructions>", "be brief", "<collaboration_mode>"]);
     assert_eq!(whole(&settings).await.iter().map(tags).collect::<Vec<_>>(), [planning, user]);
 }
 
 #[test]
-fn later_a_model_is_told_only_what_changed() {
+fn only_changed_sections_are_sent_again() {
     let world = World::new();
-    let environment = || told("user", &["<environment_context>"]);
+    let environment = || message("user", &["<environment_context>"]);
     assert_eq!(world.changes(|_| {}), []);
     assert_eq!(
         world.changes(|settings| settings.approval_policy = AskForApproval::OnRequest),
-        [told("developer", &["<permissions instructions>"])]
+        [message("developer", &["<permissions instructions>"])]
     );
     assert_eq!(world.changes(|settings| settings.cwd = "/elsewhere".into()), [environment()]);
     assert_eq!(
         world.changes(|settings| settings.mode = ModeKind::Plan),
-        [told("developer", &["<collaboration_mode>"])]
+        [message("developer", &["<collaboration_mode>"])]
     );
     assert_eq!(
         world.changes(|settings| {
@@ -159,11 +166,11 @@ fn later_a_model_is_told_only_what_changed() {
             settings.sandbox = SandboxPolicy::ExternalSandbox { network_access: Default::default() };
         }),
         [
-            told("developer", &["<permissions instructions>", "<collaboration_mode>", "<personality_spec>"]),
+            message("developer", &["<permissions instructions>", "<collaboration_mode>", "<personality_spec>"]),
             environment()
         ]
     );
-    // Another model brings its own manner.
+    // Another model has a personality in its own instructions.
     assert_eq!(
         world.changes(|settings| {
             settings.personality = Some(Personality::Friendly);
@@ -174,12 +181,12 @@ fn later_a_model_is_told_only_what_changed() {
 }
 
 #[test]
-fn the_date_is_news() {
+fn the_environment_is_sent_again_when_the_date_changes() {
     let world = World::new();
-    let before = world.with(&world.settings, |situation| situation.record(&now()));
+    let before = world.with(&world.settings, |cx| cx.record());
     let tomorrow = now().tomorrow().unwrap();
-    let told_tomorrow = world.with(&world.settings, |situation| situation.changes(&before, &tomorrow));
-    assert_eq!(told_tomorrow.iter().map(tags).collect::<Vec<_>>(), [told("user", &["<environment_context>"])]);
+    let messages = world.at(&world.settings, tomorrow, |cx| changes(cx, &before));
+    assert_eq!(messages.iter().map(tags).collect::<Vec<_>>(), [message("user", &["<environment_context>"])]);
 }
 
 #[test]
@@ -187,11 +194,11 @@ fn the_network_of_an_administrator_is_part_of_the_environment() {
     let plain = World::new();
     let required =
         World::requiring("[experimental_network]\nallowed_domains = ['b.test', 'a.test']\ndenied_domains = ['c']");
-    let network = required.with(&required.settings, |situation| situation.environment(&now()).network);
+    let network = required.with(&required.settings, |cx| cx.network());
     let expected =
         ManagedNetwork { enabled: true, allowed: vec!["a.test".into(), "b.test".into()], denied: vec!["c".into()] };
     assert_eq!(network, Some(expected));
-    let before = plain.with(&plain.settings, |situation| situation.record(&now()));
-    let told_later = required.with(&plain.settings, |situation| situation.changes(&before, &now()));
-    assert_eq!(told_later.iter().map(tags).collect::<Vec<_>>(), [told("user", &["<environment_context>"])]);
+    let before = plain.with(&plain.settings, |cx| cx.record());
+    let messages = required.with(&plain.settings, |cx| changes(cx, &before));
+    assert_eq!(messages.iter().map(tags).collect::<Vec<_>>(), [message("user", &["<environment_context>"])]);
 }

@@ -27,7 +27,7 @@ pub(crate) fn launch(
         command,
         || cx.guard.rules(&cx.turn.profile.config_folders),
         |network| {
-            let decider = Arc::new(Gatekeeper::new(cx, network.asks, asking));
+            let decider = Arc::new(Gatekeeper::new(cx, network.may_request_approval, asking));
             Arc::clone(gatekeeper.insert(decider)) as _
         },
     )?;

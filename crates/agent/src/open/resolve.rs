@@ -4,21 +4,47 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
-use loomd_config::{Layer, LoadRequest, Loaded, features};
+use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
 use loomd_model::Identity;
 use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
 
-use super::{ClientIdentity, Opener, Restore, ThreadOverrides, config_refusal};
+use super::opener::{Opener, config_refusal};
+use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Profile, Resolved, Settings};
+use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
 use crate::working_directory::absolute;
 
 /// The model of a thread when neither the client nor the configuration names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
 
-pub(super) fn resolve(
+/// Whether a stored thread's last model and effort count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restore {
+    Model,
+    Nothing,
+}
+
+impl Opener {
+    /// Returns what works out the settings once the stored thread, if there is one, has been found.
+    pub fn resolver(
+        self: &Arc<Self>,
+        overrides: ThreadOverrides,
+        restore: Restore,
+        client: Arc<ClientIdentity>,
+    ) -> Resolve {
+        let opener = Arc::clone(self);
+        Box::new(move |basis: Option<Basis<'_>>| resolve(&opener, overrides, restore, &client, basis))
+    }
+
+    /// Returns the settings of a thread that has no past.
+    pub fn resolve_new(&self, overrides: ThreadOverrides, client: &ClientIdentity) -> Result<Resolved, Refusal> {
+        resolve(self, overrides, Restore::Nothing, client, None)
+    }
+}
+
+fn resolve(
     opener: &Opener,
     overrides: ThreadOverrides,
     restore: Restore,
@@ -121,7 +147,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
 }
 
 /// The configuration folders that count: of the system, the user and the project.
-fn config_folders(loaded: &Loaded) -> Vec<PathBuf> {
+fn config_folders(loaded: &LoadedConfig) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }
 

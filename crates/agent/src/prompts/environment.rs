@@ -1,5 +1,4 @@
-//! The environment context: where the agent is and when. Sent before the first user message and again
-//! when it changes; whether it did is a comparison of two of these.
+//! The environment context: where and when a turn runs.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -25,15 +24,6 @@ pub struct ManagedNetwork {
     pub enabled: bool,
     pub allowed: Vec<String>,
     pub denied: Vec<String>,
-}
-
-impl Environment {
-    /// Whether the model should hear of this after it was told `before`. Shells do not change under a
-    /// thread, and agents announce themselves.
-    pub fn differs_from(&self, before: &Self) -> bool {
-        let told = |it: &Self| (it.cwd.clone(), it.current_date.clone(), it.timezone.clone(), it.network.clone());
-        told(self) != told(before)
-    }
 }
 
 impl Display for Environment {
@@ -102,24 +92,5 @@ mod tests {
             "  <network enabled=\"true\">\n    <allowed>a.test</allowed>\n    <allowed>b.test</allowed>\n    \
              <denied>c.test</denied>\n  </network>\n  <subagents>\n    - id1: Ada\n  </subagents>\n</environment_context>"
         );
-    }
-
-    #[test]
-    fn a_new_folder_or_day_is_news_and_another_shell_is_not() {
-        let differs = |change: fn(&mut Environment)| {
-            let mut after = plain();
-            change(&mut after);
-            after.differs_from(&plain())
-        };
-        let found = [
-            differs(|_| ()),
-            differs(|it| it.shell = "zsh".into()),
-            differs(|it| it.subagents.push(("id".into(), "Ada".into()))),
-            differs(|it| it.cwd = "/x".into()),
-            differs(|it| it.current_date = "2026-11-16".into()),
-            differs(|it| it.timezone = "Europe/Berlin".into()),
-            differs(|it| it.network = Some(ManagedNetwork::default())),
-        ];
-        assert_eq!(found, [false, false, false, true, true, true, true]);
     }
 }

@@ -3,7 +3,7 @@
 use loomd_protocol::{DynamicToolCallOutputContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem};
 use loomd_store::rollout::{EndStatus, Event};
 
-use super::Outcome;
+use super::steps::Outcome;
 
 /// Stands where a text was cut, here or there.
 const CUT: &str = "truncated…";

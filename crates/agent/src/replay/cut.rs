@@ -8,13 +8,20 @@ use loomd_protocol::{CodexErrorInfo, ResponseItem, ThreadItem, TurnError, UserIn
 use loomd_store::rollout::{AbortReason, Compacted, Event, Record, TokenUsage, TurnContext};
 
 use super::answers::{Answer, Piece};
-use super::script::{Ends, Lines, Work};
-use super::{Asked, Gap, Outcome, Stop};
+use super::lines::{Ends, Lines, call_id};
+use super::steps::{Asked, Gap, Outcome, Stop};
 use crate::inbox::Input;
 use crate::message::text_of;
 use crate::prompts;
 use crate::tool_call::Call;
 use crate::turns::user_message;
+
+/// What a turn was for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Answer(Vec<UserInput>),
+    Compact,
+}
 
 /// A turn that can be replayed.
 pub(super) struct Cut {
@@ -35,24 +42,6 @@ pub(super) fn cut(lines: &Lines, span: Range<usize>, ends: &Ends) -> Result<Cut,
         cutter.take(*at, record, next);
     }
     cutter.finish()
-}
-
-/// The call whose end an event tells.
-pub(super) fn call_id(event: &Event) -> Option<&str> {
-    Some(match event {
-        Event::ExecCommandEnd(end) => &end.call_id,
-        Event::PatchApplyEnd(end) => &end.call_id,
-        Event::McpToolCallEnd(end) => &end.call_id,
-        Event::ViewImageToolCall(view) => &view.call_id,
-        Event::DynamicToolCallRequest(request) => &request.call_id,
-        Event::DynamicToolCallResponse(response) => &response.call_id,
-        Event::CollabAgentSpawnEnd(end) => &end.call_id,
-        Event::CollabAgentInteractionEnd(end) => &end.call_id,
-        Event::CollabWaitingEnd(end) => &end.call_id,
-        Event::CollabCloseEnd(end) => &end.call_id,
-        Event::CollabResumeEnd(end) => &end.call_id,
-        _ => return None,
-    })
 }
 
 struct Cutter<'a> {

@@ -1,20 +1,20 @@
 //! A rollout as a script: its turns, each with what is needed to run it again, and between them what can only
 //! be copied.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use loomd_protocol::{TurnStartParams, UserInput};
-use loomd_store::rollout::{Event, Line, Record, SessionMeta, TurnContext, whole_lines};
+use loomd_protocol::TurnStartParams;
+use loomd_store::rollout::{Event, Record, SessionMeta, TurnContext};
 use serde::de::DeserializeOwned;
 
-use super::cut::{self, Cut};
-use super::{Asked, Gap, Outcome};
-use crate::tool_call::Call;
+use super::cut::{self, Cut, Work};
+use super::lines::{Ends, Lines, ends_of_calls};
+use super::steps::{Asked, Gap, Outcome};
 
 /// Threads of years have some hundred megabytes. What is longer is not replayed.
 const MAX_ROLLOUT: usize = 512 * 1024 * 1024;
@@ -92,45 +92,13 @@ impl Turn {
     }
 }
 
-/// What a turn was for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Work {
-    Answer(Vec<UserInput>),
-    Compact,
-}
-
-/// The lines of a rollout.
-pub(super) struct Lines {
-    bytes: Vec<u8>,
-    ranges: Vec<Range<usize>>,
-}
-
-impl Lines {
-    fn new(bytes: Vec<u8>) -> Self {
-        let ranges = whole_lines(&bytes).map(|(start, line)| start..start + line.len()).collect();
-        Self { bytes, ranges }
-    }
-
-    fn bytes(&self, at: usize) -> &[u8] {
-        self.ranges.get(at).map_or(&[], |range| &self.bytes[range.clone()])
-    }
-
-    pub fn line(&self, at: usize) -> Option<Line<'_>> {
-        Line::parse(self.bytes(at))
-    }
-
-    pub fn record(&self, at: usize) -> Option<Record> {
-        self.line(at)?.decode()
-    }
-}
-
 impl Script {
     pub fn read(rollout: Vec<u8>) -> Result<Self, ScriptError> {
         if rollout.len() > MAX_ROLLOUT {
             return Err(ScriptError::TooLong);
         }
         let lines = Arc::new(Lines::new(rollout));
-        let count = lines.ranges.len();
+        let count = lines.count();
         let meta = (0..count).find_map(|at| match lines.record(at) {
             Some(Record::SessionMeta(meta)) => Some(*meta),
             _ => None,
@@ -196,34 +164,6 @@ impl Script {
     pub fn rollout(&self) -> &[u8] {
         &self.lines.bytes
     }
-}
-
-/// What was written down of the ends of calls.
-#[derive(Default)]
-pub(super) struct Ends {
-    /// By the id of the call.
-    pub events: HashMap<String, Vec<Event>>,
-    /// The call that each line is about.
-    calls: HashMap<usize, String>,
-    /// The calls that the model made, in whatever turn.
-    pub made: HashSet<String>,
-}
-
-fn ends_of_calls(lines: &Lines, count: usize) -> Ends {
-    let mut ends = Ends::default();
-    for at in 0..count {
-        match lines.record(at) {
-            Some(Record::EventMsg(event)) => {
-                if let Some(id) = cut::call_id(&event).map(str::to_owned) {
-                    ends.calls.insert(at, id.clone());
-                    ends.events.entry(id).or_default().push(event);
-                }
-            }
-            Some(Record::ResponseItem(item)) => ends.made.extend(Call::of(&item).map(|call| call.id)),
-            _ => {}
-        }
-    }
-    ends
 }
 
 struct Span {

@@ -1,21 +1,15 @@
-//! What a thread keeps between turns, and what is recorded while no turn is running.
+//! What a thread keeps between turns.
 
 use std::sync::Arc;
 
 use loomd_model::Session;
-use loomd_protocol::{ItemCompletedNotification, RateLimitSnapshot, ResponseItem, ServerNotification, ThreadItem};
+use loomd_protocol::{RateLimitSnapshot, ThreadItem};
 use loomd_store::rollout::Record;
-use loomd_store::{Durability, Position};
 
-use super::state::Thread;
 use crate::conversation::Conversation;
-use crate::host::ItemEnded;
-use crate::recorder::Recorder;
-use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::Profile;
 use crate::turn::usage;
-use crate::view::Persistence;
 
 /// What a thread remembers between turns.
 pub(crate) struct Memory {
@@ -34,107 +28,7 @@ impl Memory {
 
 /// An item that ended and could not be written. It is shown when it has been.
 pub(crate) struct Unwritten {
-    turn_id: String,
-    item: ThreadItem,
-    record: Record,
-}
-
-impl Thread {
-    /// Records the notifications that came while no turn took them. Does nothing while a turn is running: they
-    /// are recorded when it has ended.
-    pub(super) async fn record_notifications(&mut self) {
-        if self.running.is_some() {
-            return;
-        }
-        for item in self.tools.agent_tree.take_pending(self.id) {
-            if let Err(refusal) = self.write_down(item).await {
-                tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
-            }
-        }
-    }
-
-    /// Records that a command in the background has ended, then publishes it. While it cannot be written, it
-    /// waits and is tried again.
-    pub(super) async fn item_ended(&mut self, ended: ItemEnded) {
-        let ItemEnded { turn_id, item, event } = ended;
-        let record = Record::EventMsg(event);
-        if let Some(running) = &self.running
-            && running.cx.record_while_open(std::slice::from_ref(&record)).await
-        {
-            return self.show_completed(item, turn_id).await;
-        }
-        self.unwritten.push(Unwritten { turn_id, item, record });
-        self.write_rest().await;
-    }
-
-    /// Writes what ended between turns. What cannot be written stays, and is not shown.
-    pub(super) async fn write_rest(&mut self) {
-        match self.prepare().await {
-            Ok((_, memory)) => self.memory = Some(Box::new(memory)),
-            Err(refusal) => {
-                let waiting = self.unwritten.len();
-                tracing::warn!(thread = %self.id, %refusal, waiting, "the end of a command cannot be written yet");
-            }
-        }
-    }
-
-    pub(super) async fn show_completed(&self, item: ThreadItem, turn_id: String) {
-        self.hub
-            .publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
-                item,
-                thread_id: self.id.to_string(),
-                turn_id,
-                completed_at_ms: jiff::Timestamp::now().as_millisecond(),
-            }))
-            .await;
-    }
-
-    /// The right to write, and what the thread remembers, up to date.
-    pub(super) async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
-        let persistence = self.view.persistence();
-        let writer = match &self.reader {
-            Some(reader) => Some(reader.writer().await?),
-            None => None,
-        };
-        let mut memory = match self.memory.take() {
-            Some(memory) => *memory,
-            None => Memory::new(&self.profile, &self.services, None),
-        };
-        let mut end = Position::START;
-        if persistence == Persistence::Stored {
-            let reader = self.reader()?;
-            end = reader.end().await?;
-            // Another process may have added to it.
-            if memory.conversation.as_ref().is_none_or(|known| known.end != end) {
-                memory.conversation = Some(Conversation::load(reader).await?);
-            }
-        }
-        let mut recorder = Recorder::new(writer, end);
-        if !self.unwritten.is_empty() && persistence != Persistence::Pending {
-            for unwritten in &self.unwritten {
-                recorder.note(&unwritten.record)?;
-            }
-            recorder.flush(Durability::Flushed).await?;
-            if let Some(conversation) = &mut memory.conversation {
-                conversation.end = recorder.end;
-            }
-            for Unwritten { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
-                self.show_completed(item, turn_id).await;
-            }
-        }
-        Ok((recorder, memory))
-    }
-
-    async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
-        let (mut recorder, mut memory) = self.prepare().await?;
-        recorder.note(&Record::ResponseItem(item.clone()))?;
-        if self.view.persistence() == Persistence::Stored {
-            recorder.flush(Durability::Flushed).await?;
-        }
-        let conversation = memory.conversation.get_or_insert_default();
-        conversation.push(&item);
-        conversation.end = recorder.end;
-        self.memory = Some(Box::new(memory));
-        Ok(())
-    }
+    pub turn_id: String,
+    pub item: ThreadItem,
+    pub record: Record,
 }

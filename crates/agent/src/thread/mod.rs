@@ -3,6 +3,7 @@
 
 mod memory;
 mod op;
+mod recording;
 mod running;
 mod running_turn;
 mod state;

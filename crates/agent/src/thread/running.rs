@@ -12,13 +12,15 @@ use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+use tracing::field::Empty;
 use uuid::Uuid;
 
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{Kind, Queued, RunningTurn};
 use super::state::Thread;
-use crate::context::Situation;
+use crate::context;
 use crate::given_up::given_up;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input};
@@ -26,7 +28,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, Outcome, Progress, Scope, TurnTask, Work, shell_command};
+use crate::turn::{Ended, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -89,7 +91,7 @@ impl Thread {
                 TurnError { message, codex_error_info: Some(CodexErrorInfo::BadRequest), additional_details: None };
             let thread_id = self.id.to_string();
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.publish(ServerNotification::Error(error)).await;
+            self.events.publish(ServerNotification::Error(error)).await;
         }
     }
 
@@ -195,7 +197,7 @@ impl Thread {
             self.settings.clone(),
             Arc::clone(&self.profile),
             self.profile.model(&self.settings.model),
-            Arc::clone(&self.hub),
+            Arc::clone(&self.events),
             Arc::clone(&self.view),
             cancel.clone(),
             recorder,
@@ -206,7 +208,7 @@ impl Thread {
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
         let tools = Arc::new(ToolCx::new(action, Arc::clone(&self.tools)));
         let turn = TurnTask {
-            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools))),
+            toolbox: Arc::new(Toolbox::new(Arc::clone(&tools), Arc::clone(&self.tool_sources))),
             scope: self.scope(&cx),
             cx: Arc::clone(&cx),
             services: Arc::clone(&self.services),
@@ -223,10 +225,12 @@ impl Thread {
         // Whoever hears of the turn may ask the server to stop, which then waits for it.
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
-        self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
+        self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
-        self.hub.publish(ServerNotification::TurnStarted(started)).await;
-        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work)));
+        self.events.publish(ServerNotification::TurnStarted(started)).await;
+        let model = &self.settings.model;
+        let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
+        let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work).instrument(span)));
         self.running = Some(RunningTurn {
             turn_id,
             kind,
@@ -243,8 +247,8 @@ impl Thread {
         Ok(())
     }
 
-    fn scope(&mut self, cx: &TurnCx) -> Scope {
-        Scope {
+    fn scope(&mut self, cx: &TurnCx) -> ModelScope {
+        ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
             instructions: self.instructions(cx),
@@ -260,18 +264,10 @@ impl Thread {
         {
             return Arc::clone(instructions);
         }
-        let situation = Situation {
-            settings: &self.settings,
-            profile: &self.profile,
-            model: &cx.model,
-            turn_id: "",
-            shell: "",
-            home: &self.services.home,
-            subagents: Vec::new(),
-        };
-        let initial = self.profile.config.config.personality.or(situation.personality());
+        let configured = self.profile.config.config.personality;
+        let initial = configured.or(context::personality(&self.settings, &self.profile));
         let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        let instructions: Arc<str> = situation.instructions(personality).into();
+        let instructions: Arc<str> = context::instructions(&self.profile, &cx.model, personality).into();
         self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
         instructions
     }
@@ -314,14 +310,14 @@ impl Thread {
         };
         let failed = error.is_some();
         self.view
-            .change(&self.hub, |status| {
+            .change(&self.events, |status| {
                 status.running = false;
                 status.error = failed;
                 (status.approvals, status.questions) = (0, 0);
             })
             .await;
         if let Some(error) = &error {
-            self.hub
+            self.events
                 .publish(ServerNotification::Error(ErrorNotification {
                     error: error.clone(),
                     will_retry: false,
@@ -332,7 +328,7 @@ impl Thread {
         }
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
-        self.hub.publish(ServerNotification::TurnCompleted(completed)).await;
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
     }
 
@@ -378,22 +374,22 @@ impl Thread {
         if let Some(error) = error.clone() {
             let (thread_id, turn_id) = (thread_id.clone(), turn_id.clone());
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.publish(ServerNotification::Error(error)).await;
+            self.events.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.hub.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
     /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the
     /// background. Of a turn that could not be written, no item is shown as completed.
     async fn complete_open_items(&self, turn_id: &str, broken: bool) {
-        for item in self.hub.open_items(turn_id) {
+        for item in self.events.open_items(turn_id) {
             if self.tools.terminals.runs(item.id()) {
                 continue;
             }
             match broken {
-                true => self.hub.forget_item(turn_id, item.id()),
+                true => self.events.forget_item(turn_id, item.id()),
                 false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }

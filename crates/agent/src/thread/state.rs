@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::memory::{Memory, Unwritten};
 use super::running_turn::{Queued, RunningTurn};
 use crate::busy::Busy;
+use crate::event_log::EventLog;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
-use crate::hub::Hub;
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
-use crate::tools::ThreadTools;
+use crate::tools::{ThreadTools, ToolSource};
 use crate::view::View;
 
 pub(crate) struct Thread {
@@ -27,13 +27,14 @@ pub(crate) struct Thread {
     /// What it has been allowed.
     pub guard: Arc<Guard>,
     pub tools: Arc<ThreadTools>,
+    pub tool_sources: Arc<[Arc<dyn ToolSource>]>,
     pub host: Arc<dyn ThreadHost>,
     pub view: Arc<View>,
     pub store: Arc<dyn Store>,
     /// Its records; `None` when it is ephemeral.
     pub reader: Option<Arc<dyn Reader>>,
     pub services: Arc<Services>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     /// What the last turn left behind.
     pub memory: Option<Box<Memory>>,
     /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
@@ -45,7 +46,7 @@ pub(crate) struct Thread {
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
-    /// Questions to the user that other programs have open; tools do not time out meanwhile.
+    /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
     /// Whoever waits for the thread to be unloaded. Dropped with it.
     pub left: Option<oneshot::Sender<()>>,

@@ -18,8 +18,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::spec::{function, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::guard::{self, Denial, PatchClearance};
 use crate::message::message;
 use crate::tool_call::{Call, CallInput, Output, ToolResult};

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use loomd_exec::sandbox::looks_denied;
-use loomd_exec::{Command, Finished, Limits, Outcome, Stream, TextChunks};
+use loomd_exec::{Command, FinishedCommand, Limits, Outcome, Stream, TextChunks};
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseItem, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,7 @@ pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
 struct Attempted {
     ran: Ran,
     /// `None` when it could not be started.
-    finished: Option<Finished>,
+    finished: Option<FinishedCommand>,
     /// What of the network was kept from it, if it was not stopped by then.
     refusal: Option<String>,
 }
@@ -146,7 +146,7 @@ async fn run_on(
     proxy: Option<&CommandProxy>,
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
-) -> loomd_exec::Result<Finished> {
+) -> loomd_exec::Result<FinishedCommand> {
     let limits = Limits { timeout, ..Limits::default() };
     let (Some(proxy), Some(timeout)) = (proxy, timeout) else {
         return loomd_exec::run(command, limits, cancel, told).await;
@@ -205,7 +205,7 @@ impl Ran {
         }
     }
 
-    fn of(finished: &Finished) -> Self {
+    fn of(finished: &FinishedCommand) -> Self {
         Self {
             exit_code: finished.outcome.exit_code(),
             timed_out: finished.outcome == Outcome::TimedOut,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::net_diff::NetDiff;
-use super::source::ToolSource;
-use super::tool::{Role, ToolScope};
+use super::scope::{Role, ToolScope};
 use crate::agent_tree::AgentTree;
 use crate::guard::ActionCx;
 use crate::hooks::ThreadHooks;
@@ -26,7 +25,6 @@ pub(crate) struct ToolCx {
 /// What the tools of a thread share from turn to turn.
 #[derive(Clone)]
 pub(crate) struct ThreadTools {
-    pub sources: Arc<[Arc<dyn ToolSource>]>,
     pub role: Role,
     /// The number of parents of the thread's agent.
     pub depth: i32,
@@ -43,7 +41,7 @@ impl ToolCx {
     }
 
     /// The surroundings of a review inside of this turn, whose own context is `action`.
-    pub fn for_review(&self, action: ActionCx) -> Self {
+    pub(super) fn for_review(&self, action: ActionCx) -> Self {
         let thread = ThreadTools {
             role: Role::Reviewer,
             hooks: Arc::new(self.thread.hooks.within()),

@@ -5,7 +5,8 @@ use loomd_model::ToolSpec;
 use loomd_protocol::{InputModality, SandboxPolicy, WebSearchMode};
 
 use super::cx::ToolCx;
-use super::tool::{Role, Tool, ToolFuture, ToolName, ToolScope};
+use super::scope::{Role, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::tool_call::Call;
 
 pub(super) struct WebSearch;

@@ -12,9 +12,10 @@ use serde_json::json;
 use super::apply_patch;
 use super::command::{self, Task};
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::shell_command::escalation;
 use super::spec::{array, function, number, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::guard::{self, CommandOptions};
 use crate::tool_call::{Call, ToolResult};
 

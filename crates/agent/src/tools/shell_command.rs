@@ -11,8 +11,9 @@ use serde::Deserialize;
 use super::apply_patch;
 use super::command::{self, Task};
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::spec::{array, boolean, function, number, one_of, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::guard::{self, CommandOptions};
 use crate::tool_call::Call;
 

@@ -3,12 +3,11 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use loomd_config::{Feature, FeatureSet};
 use loomd_model::ToolSpec;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use crate::tool_call::{Call, ToolResult};
-use crate::turn_cx::TurnCx;
 
 /// A tool at work.
 pub(crate) type ToolFuture<'a> = Pin<Box<dyn Future<Output = ToolResult> + Send + 'a>>;
@@ -74,30 +73,5 @@ impl<'a> ToolName<'a> {
             _ => true,
         };
         self.name == call.name && same_namespace
-    }
-}
-
-/// Which agent the tools are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The agent of a thread that a client started.
-    Main,
-    /// A child agent.
-    Child,
-    Reviewer,
-}
-
-/// What decides which tools are offered and can be called.
-pub(crate) struct ToolScope<'a> {
-    pub turn: &'a TurnCx,
-    pub role: Role,
-    /// The number of parents of the agent.
-    pub depth: i32,
-    pub features: FeatureSet,
-}
-
-impl ToolScope<'_> {
-    pub fn has(&self, feature: Feature) -> bool {
-        self.features.enabled(feature)
     }
 }

@@ -5,23 +5,30 @@ use std::sync::Arc;
 use loomd_model::{ToolSpec, Tools};
 
 use super::cx::ToolCx;
-use super::source::ToolList;
+use super::source::{ToolList, ToolSource};
 use super::tool::Tool;
+use crate::guard::ActionCx;
 use crate::tool_call::Call;
 
 /// A snapshot of all sources, and the specs that the model is sent.
 pub(crate) struct Toolbox {
     cx: Arc<ToolCx>,
+    sources: Arc<[Arc<dyn ToolSource>]>,
     lists: Vec<ToolList>,
     offered: Arc<Tools>,
 }
 
 impl Toolbox {
-    pub fn new(cx: Arc<ToolCx>) -> Self {
-        let lists: Vec<ToolList> = cx.thread.sources.iter().map(|source| source.snapshot()).collect();
+    pub fn new(cx: Arc<ToolCx>, sources: Arc<[Arc<dyn ToolSource>]>) -> Self {
+        let lists: Vec<ToolList> = sources.iter().map(|source| source.snapshot()).collect();
         let scope = cx.scope();
         let specs = lists.iter().flat_map(|list| list.iter()).filter_map(|tool| tool.spec(&scope)).collect();
-        Self { cx, lists, offered: Arc::new(Tools::new(specs)) }
+        Self { cx, sources, lists, offered: Arc::new(Tools::new(specs)) }
+    }
+
+    /// The tools of a review inside of this turn, whose own context is `action`.
+    pub fn for_review(&self, action: ActionCx) -> Self {
+        Self::new(Arc::new(self.cx.for_review(action)), Arc::clone(&self.sources))
     }
 
     pub fn cx(&self) -> &Arc<ToolCx> {

@@ -5,8 +5,9 @@ use loomd_protocol::{ModeKind, ServerNotification, TurnPlanStep, TurnPlanStepSta
 use serde::Deserialize;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::spec::{array, function, object, one_of, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::tool_call::Call;
 
 pub(super) struct UpdatePlan;

@@ -6,8 +6,9 @@ use loomd_store::rollout::{Event, ViewImageToolCall};
 use serde::Deserialize;
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::spec::{function, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::guard;
 use crate::images::VIEW_NOT_ALLOWED;
 use crate::input;

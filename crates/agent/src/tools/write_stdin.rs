@@ -10,8 +10,9 @@ use tokio::time::timeout;
 
 use super::cx::ToolCx;
 use super::exec_command::{MAX_OUTPUT_TOKENS, report};
+use super::scope::ToolScope;
 use super::spec::{function, number, string};
-use super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::tool::{Tool, ToolFuture, ToolName};
 use crate::tool_call::Call;
 
 pub(super) struct WriteStdin;

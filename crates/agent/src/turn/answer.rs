@@ -1,5 +1,4 @@
-//! One answer of the model, event by event: what is shown while it comes in, and what is written down when
-//! a piece of it is done.
+//! One answer of the model, event by event: notifications while items stream in, records when they are done.
 
 use loomd_model::ModelEvent;
 use loomd_protocol::{
@@ -18,52 +17,54 @@ use crate::message::text_of;
 use crate::tool_call::Call;
 use crate::visible::{self, Piece, Visible};
 
-/// What has been shown of an answer and is not done.
+/// The items of an answer that were published as started and not yet as completed.
 #[derive(Default)]
 pub(super) struct Answer {
-    open: Vec<Open>,
+    open: Vec<OpenItem>,
 }
 
-struct Open {
+struct OpenItem {
     id: String,
-    sort: Sort,
+    kind: ItemKind,
 }
 
-enum Sort {
-    Message(Message),
+enum ItemKind {
+    Message(OpenMessage),
     Reasoning {
         summary: Vec<String>,
         content: Vec<String>,
     },
-    /// The provider's own tools.
+    /// A tool that the provider runs itself.
     Hosted,
 }
 
-struct Message {
+struct OpenMessage {
     visible: Visible,
     phase: Option<MessagePhase>,
-    /// Shown as started.
+    /// Published as started.
     started: bool,
     text: String,
     plan: Option<String>,
 }
 
 impl TurnTask {
-    /// Takes an event that says something about an item.
+    /// Handles an event about an item.
     pub(super) async fn item_event(&mut self, answer: &mut Answer, event: ModelEvent) {
         match event {
             ModelEvent::ItemAdded { item, id, .. } => self.added(answer, item, id).await,
             ModelEvent::ItemDone { item, id, .. } => self.done(answer, item, id).await,
             ModelEvent::TextDelta { item_id, delta } => {
-                if let Some(Open { id, sort: Sort::Message(message) }) =
-                    answer.find(item_id.as_deref(), |sort| matches!(sort, Sort::Message(_)))
+                if let Some(OpenItem { id, kind: ItemKind::Message(message) }) =
+                    answer.find(item_id.as_deref(), |kind| matches!(kind, ItemKind::Message(_)))
                 {
                     let pieces = message.visible.push(&delta);
                     self.show_pieces(id, message, pieces).await;
                 }
             }
             ModelEvent::SummaryPartAdded { item_id, index } => {
-                if let Some(Open { id, sort: Sort::Reasoning { summary, .. } }) = answer.reasoning(item_id.as_deref()) {
+                if let Some(OpenItem { id, kind: ItemKind::Reasoning { summary, .. } }) =
+                    answer.reasoning(item_id.as_deref())
+                {
                     slot(summary, index);
                     self.cx
                         .publish(ServerNotification::ReasoningSummaryPartAdded(ReasoningSummaryPartAddedNotification {
@@ -76,7 +77,9 @@ impl TurnTask {
                 }
             }
             ModelEvent::SummaryDelta { item_id, index, delta } => {
-                if let Some(Open { id, sort: Sort::Reasoning { summary, .. } }) = answer.reasoning(item_id.as_deref()) {
+                if let Some(OpenItem { id, kind: ItemKind::Reasoning { summary, .. } }) =
+                    answer.reasoning(item_id.as_deref())
+                {
                     if let Some(text) = slot(summary, index) {
                         text.push_str(&delta);
                     }
@@ -92,7 +95,9 @@ impl TurnTask {
                 }
             }
             ModelEvent::ReasoningDelta { item_id, index, delta } => {
-                if let Some(Open { id, sort: Sort::Reasoning { content, .. } }) = answer.reasoning(item_id.as_deref()) {
+                if let Some(OpenItem { id, kind: ItemKind::Reasoning { content, .. } }) =
+                    answer.reasoning(item_id.as_deref())
+                {
                     if let Some(text) = slot(content, index) {
                         text.push_str(&delta);
                     }
@@ -113,72 +118,72 @@ impl TurnTask {
 
     async fn added(&mut self, answer: &mut Answer, item: ResponseItem, id: Option<String>) {
         let id = id.unwrap_or_else(|| Uuid::new_v4().to_string());
-        let sort = match item {
+        let kind = match item {
             ResponseItem::Message { role, phase, .. } if role == "assistant" => {
-                let mut message = Message::new(self.plans(), phase);
-                // In plan mode it is not known yet whether there will be any text beside the plan.
+                let mut message = OpenMessage::new(self.plans(), phase);
+                // In plan mode a message may consist of a plan only, which is an item of its own.
                 if !self.plans() {
                     self.start_message(&id, &mut message).await;
                 }
-                Sort::Message(message)
+                ItemKind::Message(message)
             }
             ResponseItem::Reasoning { .. } => {
                 let (summary, content) = (Vec::new(), Vec::new());
                 self.cx.started(ThreadItem::Reasoning { id: id.clone(), summary, content }).await;
-                Sort::Reasoning { summary: Vec::new(), content: Vec::new() }
+                ItemKind::Reasoning { summary: Vec::new(), content: Vec::new() }
             }
             item @ (ResponseItem::WebSearchCall { .. } | ResponseItem::ImageGenerationCall { .. }) => {
                 if let Some(started) = hosted::started(&item, &id) {
                     self.cx.started(started).await;
                 }
-                Sort::Hosted
+                ItemKind::Hosted
             }
             _ => return,
         };
-        answer.open.push(Open { id, sort });
+        answer.open.push(OpenItem { id, kind });
     }
 
     async fn done(&mut self, answer: &mut Answer, item: ResponseItem, id: Option<String>) {
         match &item {
             ResponseItem::Message { role, .. } if role == "assistant" => {
-                let open = answer.take(id.as_deref(), |sort| matches!(sort, Sort::Message(_)));
+                let open = answer.take(id.as_deref(), |kind| matches!(kind, ItemKind::Message(_)));
                 self.message_done(open, &item, id).await;
             }
             ResponseItem::Reasoning { .. } => {
-                let open = answer.take(id.as_deref(), |sort| matches!(sort, Sort::Reasoning { .. }));
+                let open = answer.take(id.as_deref(), |kind| matches!(kind, ItemKind::Reasoning { .. }));
                 self.reasoning_done(open, &item, id).await;
             }
             ResponseItem::WebSearchCall { .. } | ResponseItem::ImageGenerationCall { .. } => {
-                let open = answer.take(id.as_deref(), |sort| matches!(sort, Sort::Hosted));
+                let open = answer.take(id.as_deref(), |kind| matches!(kind, ItemKind::Hosted));
                 self.hosted_done(open.map(|open| open.id), &item, id).await;
             }
             ResponseItem::FunctionCall { .. }
             | ResponseItem::CustomToolCall { .. }
             | ResponseItem::LocalShellCall { .. }
             | ResponseItem::ToolSearchCall { .. } => {
-                self.remember(&item).await;
+                self.append(&item).await;
                 if let Some(call) = Call::of(&item) {
                     self.progress.calls.launch(&self.toolbox, call);
                 }
             }
-            ResponseItem::Compaction { .. } => self.remember(&item).await,
+            ResponseItem::Compaction { .. } => self.append(&item).await,
             _ => {}
         }
     }
 
-    /// Whether plans are told apart from the text around them.
+    /// Whether proposed plans become items of their own.
     fn plans(&self) -> bool {
         self.cx.settings.mode == loomd_protocol::ModeKind::Plan && self.scope.shows_messages
     }
 
-    async fn start_message(&self, id: &str, message: &mut Message) {
+    async fn start_message(&self, id: &str, message: &mut OpenMessage) {
         if !message.started && self.scope.shows_messages {
             message.started = true;
             self.cx.started(message.item(id)).await;
         }
     }
 
-    async fn show_pieces(&self, id: &str, message: &mut Message, pieces: Vec<Piece>) {
+    async fn show_pieces(&self, id: &str, message: &mut OpenMessage, pieces: Vec<Piece>) {
         for piece in pieces {
             match piece {
                 Piece::Text(delta) => {
@@ -215,11 +220,11 @@ impl TurnTask {
         }
     }
 
-    async fn message_done(&mut self, open: Option<Open>, item: &ResponseItem, id: Option<String>) {
+    async fn message_done(&mut self, open: Option<OpenItem>, item: &ResponseItem, id: Option<String>) {
         let streamed = open.is_some();
         let (id, mut message) = match open {
-            Some(Open { id, sort: Sort::Message(message) }) => (id, message),
-            _ => (id.unwrap_or_else(|| Uuid::new_v4().to_string()), Message::new(self.plans(), None)),
+            Some(OpenItem { id, kind: ItemKind::Message(message) }) => (id, message),
+            _ => (id.unwrap_or_else(|| Uuid::new_v4().to_string()), OpenMessage::new(self.plans(), None)),
         };
         let whole = text_of_answer(item);
         if streamed {
@@ -232,8 +237,8 @@ impl TurnTask {
         }
         let shows_text = message.started || !text.is_empty() || plan.is_none();
         if shows_text && self.plans() && !message.started {
-            // In plan mode a message begins empty, whether it comes in pieces or not.
-            self.start_message(&id, &mut Message::new(true, None)).await;
+            // In plan mode `item/started` has an empty text, also for a message without deltas.
+            self.start_message(&id, &mut OpenMessage::new(true, None)).await;
             message.started = self.scope.shows_messages;
         }
         message.text = text;
@@ -267,7 +272,7 @@ impl TurnTask {
         self.progress.last_message = Some(message.text);
     }
 
-    async fn reasoning_done(&mut self, open: Option<Open>, item: &ResponseItem, id: Option<String>) {
+    async fn reasoning_done(&mut self, open: Option<OpenItem>, item: &ResponseItem, id: Option<String>) {
         let ResponseItem::Reasoning { summary, content, .. } = item else { return };
         let id = match open {
             Some(open) => open.id,
@@ -297,11 +302,11 @@ impl TurnTask {
         self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;
     }
 
-    /// Ends what was shown as begun, for an answer that breaks off. `keep`: what was said stays said.
-    pub(super) async fn break_off(&mut self, answer: &mut Answer, keep: bool) {
-        for Open { id, sort } in std::mem::take(&mut answer.open) {
-            match sort {
-                Sort::Message(mut message) => {
+    /// Completes the open items at the end of a stream. `keep`: what has arrived of them is recorded.
+    pub(super) async fn end_open_items(&mut self, answer: &mut Answer, keep: bool) {
+        for OpenItem { id, kind } in std::mem::take(&mut answer.open) {
+            match kind {
+                ItemKind::Message(mut message) => {
                     let rest = message.visible.finish();
                     self.show_pieces(&id, &mut message, rest).await;
                     let mut records = Vec::new();
@@ -332,14 +337,14 @@ impl TurnTask {
                         self.cx.show_completed(message.item(&id)).await;
                     }
                 }
-                Sort::Reasoning { summary, content } => {
+                ItemKind::Reasoning { summary, content } => {
                     if self.scope.records {
                         self.cx.record(&reasoning_events(&id, &summary, &content)).await;
                     }
                     self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;
                 }
-                Sort::Hosted => {
-                    let open = self.cx.hub.open_items(&self.cx.turn_id);
+                ItemKind::Hosted => {
+                    let open = self.cx.events.open_items(&self.cx.turn_id);
                     if let Some(item) = open.into_iter().find(|item| item.id() == id) {
                         self.cx.show_completed(hosted::given_up(item)).await;
                     }
@@ -362,28 +367,28 @@ impl TurnTask {
 }
 
 impl Answer {
-    /// The item that an event is about: the one it names, else the last one of its sort.
-    fn find(&mut self, id: Option<&str>, is: impl Fn(&Sort) -> bool) -> Option<&mut Open> {
+    /// The open item that an event is about: the one with its id, else the last one of the kind.
+    fn find(&mut self, id: Option<&str>, is: impl Fn(&ItemKind) -> bool) -> Option<&mut OpenItem> {
         let at = self.position(id, is)?;
         self.open.get_mut(at)
     }
 
-    fn reasoning(&mut self, id: Option<&str>) -> Option<&mut Open> {
-        self.find(id, |sort| matches!(sort, Sort::Reasoning { .. }))
+    fn reasoning(&mut self, id: Option<&str>) -> Option<&mut OpenItem> {
+        self.find(id, |kind| matches!(kind, ItemKind::Reasoning { .. }))
     }
 
-    fn take(&mut self, id: Option<&str>, is: impl Fn(&Sort) -> bool) -> Option<Open> {
+    fn take(&mut self, id: Option<&str>, is: impl Fn(&ItemKind) -> bool) -> Option<OpenItem> {
         let at = self.position(id, is)?;
         Some(self.open.remove(at))
     }
 
-    fn position(&self, id: Option<&str>, is: impl Fn(&Sort) -> bool) -> Option<usize> {
-        let named = id.and_then(|id| self.open.iter().position(|open| open.id == id && is(&open.sort)));
-        named.or_else(|| self.open.iter().rposition(|open| is(&open.sort)))
+    fn position(&self, id: Option<&str>, is: impl Fn(&ItemKind) -> bool) -> Option<usize> {
+        let named = id.and_then(|id| self.open.iter().position(|open| open.id == id && is(&open.kind)));
+        named.or_else(|| self.open.iter().rposition(|open| is(&open.kind)))
     }
 }
 
-impl Message {
+impl OpenMessage {
     fn new(plans: bool, phase: Option<MessagePhase>) -> Self {
         Self { visible: Visible::new(plans), phase, started: false, text: String::new(), plan: None }
     }
@@ -404,7 +409,7 @@ fn reasoning_events(id: &str, summary: &[String], content: &[String]) -> Vec<Rec
     summary.chain(content).map(Record::EventMsg).collect()
 }
 
-/// The text of an assistant message, its parts joined as they are.
+/// The texts of an assistant message, concatenated.
 fn text_of_answer(item: &ResponseItem) -> String {
     let ResponseItem::Message { content, .. } = item else { return text_of(item) };
     let parts = content.iter().filter_map(|part| match part {
@@ -414,7 +419,7 @@ fn text_of_answer(item: &ResponseItem) -> String {
     parts.collect()
 }
 
-/// More parts than this in one piece of reasoning are no reasoning.
+/// The most parts of one reasoning item; deltas of later ones are ignored.
 const MAX_PARTS: usize = 1024;
 
 fn slot(parts: &mut Vec<String>, index: i64) -> Option<&mut String> {

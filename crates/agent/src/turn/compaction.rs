@@ -1,4 +1,4 @@
-//! Replacing a long conversation by what the user said and a summary of the rest.
+//! Compaction: replaces a long conversation by the newest user messages and a summary of the rest.
 
 use loomd_model::{InputItem, ModelError, ModelEvent, Tools, retry_delay};
 use loomd_protocol::{
@@ -6,29 +6,32 @@ use loomd_protocol::{
 };
 use loomd_store::rollout::{Compacted, ContextCompacted, Event, Record, TruncationPolicy};
 use std::sync::Arc;
+use tracing::Instrument;
 use uuid::Uuid;
 
+use super::model_call::{model_span, record_outcome};
 use super::task::{Failure, TurnTask};
+use crate::context;
 use crate::markers;
 use crate::message::{message, text_of};
 use crate::prompts;
 use crate::replay::Asked;
 use crate::truncate::{BYTES_PER_TOKEN, truncate};
 
-/// How much of what the user said survives a summary, in tokens.
+/// The most tokens of user messages that are kept beside a summary.
 const KEPT_TOKENS: usize = 20_000;
 
-/// When a conversation is summarised.
+/// When a conversation is compacted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// Before the user is answered, or on its own.
+    /// Before the first model call of a turn, or as a turn of its own.
     Between,
-    /// While the user is being answered.
+    /// Between two model calls of a turn.
     Midway,
 }
 
 impl TurnTask {
-    /// A turn that does nothing else.
+    /// A turn that only compacts.
     pub(super) async fn compact(&mut self) -> Result<(), Failure> {
         self.summarise(When::Between).await
     }
@@ -45,7 +48,7 @@ impl TurnTask {
         let id = Uuid::new_v4().to_string();
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
-        self.replay_told(Asked::Summary);
+        self.replay_model_call(Asked::Summary);
         let replaced = match self.session.provider().supports_compaction() {
             true => self.remote_history().await,
             false => self.local_history().await,
@@ -59,7 +62,7 @@ impl TurnTask {
         };
         let context = match when {
             When::Between => None,
-            When::Midway => Some(self.insert_situation(&mut history).await),
+            When::Midway => Some(self.insert_context(&mut history).await),
         };
         self.conversation.replace(&history);
         if self.scope.records {
@@ -84,17 +87,16 @@ impl TurnTask {
         Ok(())
     }
 
-    /// The situation goes before what the user said last; the summary stays the last word.
-    async fn insert_situation(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
-        let now = self.services.now();
-        let situation = self.situation();
-        let (items, context) = (situation.whole(&now).await, situation.record(&now));
-        let at = history.iter().rposition(is_said).unwrap_or(history.len().saturating_sub(1));
+    /// Inserts the context before the last user message, so that the summary stays the last item.
+    async fn insert_context(&mut self, history: &mut Vec<ResponseItem>) -> loomd_store::rollout::TurnContext {
+        let cx = self.prompt_context();
+        let (items, context) = (context::initial(&cx).await, cx.record());
+        let at = history.iter().rposition(is_user_message).unwrap_or(history.len().saturating_sub(1));
         history.splice(at..at, items);
         context
     }
 
-    /// The model that had the conversation summarises it.
+    /// The new history with a summary by the thread's own model.
     async fn local_history(&mut self) -> Result<(String, Vec<ResponseItem>), Failure> {
         let summary = self.summary().await?;
         let mut history = kept(&self.conversation.user_texts());
@@ -106,13 +108,16 @@ impl TurnTask {
         let configured = self.cx.profile.config.compact_prompt.clone();
         let prompt = message("user", configured.unwrap_or_else(|| prompts::COMPACTION_PROMPT.into()));
         let retries = self.session.provider().stream_max_retries();
-        // What does not fit is left out of the question, not of the conversation.
+        // Items that do not fit into the window are left out of the request, not of the conversation.
         let mut asked = self.conversation.clone();
         let mut attempt = 0;
         loop {
             let mut input = asked.input(self.sees_images());
             input.extend(InputItem::new(&prompt));
-            let error = match self.ask_for_text(input).await {
+            let span = model_span(&self.cx.settings.model, "summary");
+            let answered = self.stream_text(input).instrument(span.clone()).await;
+            record_outcome(&span, &answered);
+            let error = match answered {
                 Ok(text) => return Ok(text),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
@@ -129,7 +134,7 @@ impl TurnTask {
         }
     }
 
-    async fn ask_for_text(&mut self, input: Vec<InputItem>) -> Result<String, Failure> {
+    async fn stream_text(&mut self, input: Vec<InputItem>) -> Result<String, Failure> {
         let mut request = self.request(input);
         request.tools = Arc::new(Tools::default());
         request.parallel_tool_calls = false;
@@ -164,7 +169,7 @@ impl TurnTask {
         Ok(text)
     }
 
-    /// The provider summarises the conversation in a form that only it can read.
+    /// The new history from the provider's compaction endpoint, whose summary is opaque.
     async fn remote_history(&mut self) -> Result<(String, Vec<ResponseItem>), Failure> {
         let mut request = self.request(self.conversation.input(self.sees_images()));
         request.output_schema = None;
@@ -179,7 +184,7 @@ impl TurnTask {
         let stays = |item: &ResponseItem| match item {
             ResponseItem::Message { role, .. } if role == "assistant" => true,
             ResponseItem::Compaction { .. } => true,
-            item => is_said(item),
+            item => is_user_message(item),
         };
         Ok((String::new(), items.into_iter().filter(stays).collect()))
     }
@@ -196,12 +201,12 @@ fn remote_failure(error: ModelError, provider: &str) -> Failure {
     })
 }
 
-fn is_said(item: &ResponseItem) -> bool {
+fn is_user_message(item: &ResponseItem) -> bool {
     matches!(item, ResponseItem::Message { role, content, .. } if role == "user" && !markers::is_context(content))
 }
 
-/// The newest of what the user said, oldest first, as far as there is room. What only fits in part loses
-/// its middle.
+/// The newest user messages that fit into [`KEPT_TOKENS`], oldest first. The first one loses its middle when it fits only
+/// in part.
 fn kept(texts: &[String]) -> Vec<ResponseItem> {
     let mut room = KEPT_TOKENS * BYTES_PER_TOKEN;
     let mut kept = Vec::new();
@@ -227,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_words_of_the_user_are_kept_whole() {
+    fn compaction_keeps_the_newest_user_messages_whole() {
         let long = "x".repeat(KEPT_TOKENS * BYTES_PER_TOKEN - 10);
         let texts = ["dropped".to_owned(), "y".repeat(400), long.clone(), "last".into()];
         let kept: Vec<String> = kept(&texts).iter().map(text_of).collect();

@@ -10,11 +10,11 @@ use super::task::TurnTask;
 use super::usage::{as_count, stored, stored_limits, sum, window, wire};
 use crate::truncate::tokens;
 
-/// The part of a window that may be full before the conversation is summarised, in percent.
+/// The percentage of the context window at which a conversation is compacted.
 const COMPACT_AT: i64 = 90;
 
 impl TurnTask {
-    /// Takes the count of one call and tells the sum.
+    /// Adds the usage of one model call to the thread's total and publishes it.
     pub(super) async fn count(&mut self, usage: Option<TokenUsage>) {
         if let Some(last) = usage {
             let last = stored(&last);
@@ -28,7 +28,7 @@ impl TurnTask {
         self.publish_rate_limits().await;
     }
 
-    /// Adds what calls beside the conversation took, such as those of the reviewer, to the thread's sum.
+    /// Adds the usage of model calls outside of the conversation, such as approval reviews, to the thread's total.
     pub(super) async fn count_side_calls(&mut self) {
         let Some(used) = self.cx.take_side_usage() else { return };
         let mut info = self.conversation.usage.unwrap_or_default();
@@ -38,7 +38,7 @@ impl TurnTask {
         self.publish_usage().await;
     }
 
-    /// After a summary: what is left is only known by its length.
+    /// Estimates the usage after a compaction from the length of the conversation.
     pub(super) async fn estimate(&mut self) {
         let bytes = self.conversation.bytes() + self.scope.instructions.len();
         let mut info = self.conversation.usage.unwrap_or_default();
@@ -48,7 +48,7 @@ impl TurnTask {
         self.publish_usage().await;
     }
 
-    /// The provider says that the window is full, whatever was counted.
+    /// Sets the usage to a full window: the provider refused the request as too long.
     pub(super) async fn show_full_window(&mut self) {
         let mut info = self.conversation.usage.unwrap_or_default();
         let window = window(&self.cx.model);
@@ -61,7 +61,7 @@ impl TurnTask {
         self.publish_usage().await;
     }
 
-    /// Whether the conversation has to be summarised before it goes on.
+    /// Whether the conversation has to be compacted before the next model call.
     pub(super) fn is_full(&self) -> bool {
         let Some(usage) = self.conversation.usage else { return false };
         let ceiling = self.cx.model.context_window.saturating_mul(COMPACT_AT) / 100;
@@ -72,7 +72,7 @@ impl TurnTask {
 
     async fn publish_usage(&mut self) {
         let Some(info) = self.conversation.usage else { return };
-        if self.keeps() {
+        if self.is_persisted() {
             let count = TokenCount { info: Some(info), rate_limits: stored_limits(&self.rate_limits) };
             self.cx.note(&[Record::EventMsg(Event::TokenCount(count))]).await;
         }
@@ -91,13 +91,14 @@ impl TurnTask {
         self.cx.publish(ServerNotification::AccountRateLimitsUpdated(updated)).await;
     }
 
-    /// What a new snapshot does not say of the account is still so. One that says something is told at once.
+    /// Merges a new snapshot of rate limits: credits and plan stay as they were when it has none. A snapshot with limits is
+    /// published at once.
     pub(super) async fn take_rate_limits(&mut self, mut limits: RateLimitSnapshot) {
-        let says_something = limits.primary.is_some() || limits.secondary.is_some() || limits.credits.is_some();
+        let has_limits = limits.primary.is_some() || limits.secondary.is_some() || limits.credits.is_some();
         limits.credits = limits.credits.or_else(|| self.rate_limits.credits.take());
         limits.plan_type = limits.plan_type.or_else(|| self.rate_limits.plan_type.take());
         self.rate_limits = limits;
-        if says_something {
+        if has_limits {
             self.publish_rate_limits().await;
         }
     }

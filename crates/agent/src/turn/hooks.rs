@@ -1,41 +1,41 @@
-//! Where hooks have a say in a turn: before it begins, about what the user says, and before it ends.
+//! The hooks of a turn: at the start of a session, for user input, and before the turn ends.
 
 use loomd_protocol::UserInput;
 
 use super::task::{Failure, TurnTask};
 use crate::hooks::HookOutcome;
 
-/// Hooks that never let a turn end are not heard any more after so many times.
+/// How often `Stop` hooks can continue a turn. After that they are not run.
 const MAX_CONTINUATIONS: u32 = 100;
 
 impl TurnTask {
-    /// Tells hooks that the session begins; false when they are against it.
+    /// Runs the `SessionStart` hooks; false when one refuses the turn.
     pub(super) async fn begin_session(&mut self) -> Result<bool, Failure> {
         let cx = self.toolbox.cx();
-        let heard = cx.thread.hooks.session_start(&cx.action).await?;
-        Ok(self.listen_to(heard).await)
+        let outcome = cx.thread.hooks.session_start(&cx.action).await?;
+        Ok(self.add_hook_context(outcome).await)
     }
 
-    /// Takes what the user says, unless hooks are against it; false if so.
+    /// Adds user input to the conversation, unless a hook refuses it. Returns false if so.
     pub(super) async fn submit(&mut self, input: Vec<UserInput>) -> Result<bool, Failure> {
         let cx = self.toolbox.cx();
-        let heard = cx.thread.hooks.user_prompt_submit(&cx.action, &input).await?;
-        if !heard.refused {
+        let outcome = cx.thread.hooks.user_prompt_submit(&cx.action, &input).await?;
+        if !outcome.refused {
             self.take_input(input).await;
         }
-        Ok(self.listen_to(heard).await)
+        Ok(self.add_hook_context(outcome).await)
     }
 
-    /// Takes in what hooks say to the model; false when they are against going on.
-    async fn listen_to(&mut self, heard: HookOutcome) -> bool {
-        for item in &heard.context {
-            self.remember(item).await;
+    /// Adds the context from hooks to the conversation; false when they refused.
+    async fn add_hook_context(&mut self, outcome: HookOutcome) -> bool {
+        for item in &outcome.context {
+            self.append(item).await;
         }
-        !heard.refused
+        !outcome.refused
     }
 
-    /// Whether hooks want the model to do more before the turn ends; it has been told what.
-    pub(super) async fn must_go_on(&mut self) -> Result<bool, Failure> {
+    /// Runs the `Stop` hooks; true when they continue the turn, with their message added to the conversation.
+    pub(super) async fn continued_by_hooks(&mut self) -> Result<bool, Failure> {
         let (continued, last_message) = (self.progress.continued, self.progress.last_message.as_deref());
         if continued >= MAX_CONTINUATIONS {
             return Ok(false);
@@ -44,7 +44,7 @@ impl TurnTask {
         let more = cx.thread.hooks.stop(&cx.action, continued > 0, last_message).await?;
         if let Some(item) = &more {
             self.progress.continued += 1;
-            self.remember(item).await;
+            self.append(item).await;
         }
         Ok(more.is_some())
     }

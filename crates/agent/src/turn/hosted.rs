@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::task::TurnTask;
 use crate::message::message;
 
-/// The item as it is shown when it begins.
+/// The item of `item/started`.
 pub(super) fn started(item: &ResponseItem, id: &str) -> Option<ThreadItem> {
     Some(match item {
         ResponseItem::WebSearchCall { .. } => {
@@ -27,7 +27,7 @@ pub(super) fn started(item: &ResponseItem, id: &str) -> Option<ThreadItem> {
     })
 }
 
-/// The item as it is shown when nothing came of it.
+/// The item of `item/completed` when the stream ended before the tool did.
 pub(super) fn given_up(item: ThreadItem) -> ThreadItem {
     match item {
         ThreadItem::ImageGeneration { id, revised_prompt, result, saved_path, .. } => {
@@ -57,7 +57,7 @@ impl TurnTask {
                 if self.scope.records {
                     self.cx.note(&[Record::EventMsg(end.into())]).await;
                 }
-                self.remember(item).await;
+                self.append(item).await;
                 self.cx.completed(ThreadItem::WebSearch { id, query, action: Some(wire(action)) }, None).await;
             }
             ResponseItem::ImageGenerationCall { status, revised_prompt, result, .. } => {
@@ -72,10 +72,10 @@ impl TurnTask {
                 if self.scope.records {
                     self.cx.note(&[Record::EventMsg(end.into())]).await;
                 }
-                self.remember(item).await;
+                self.append(item).await;
                 if let Some(path) = &saved_path {
                     let note = format!("The generated image {id} was saved as {path}.");
-                    self.remember(&message("developer", note)).await;
+                    self.append(&message("developer", note)).await;
                 }
                 let item = ThreadItem::ImageGeneration {
                     id,
@@ -101,13 +101,13 @@ impl TurnTask {
     }
 }
 
-/// A name that is safe in a path.
+/// An id as a file name: only letters that are safe in a path.
 fn plain(id: &str) -> String {
     let safe = |char: char| if char.is_ascii_alphanumeric() || matches!(char, '-' | '_') { char } else { '_' };
     id.chars().map(safe).collect()
 }
 
-/// What was searched for, in a few words.
+/// The query of a web search, as clients show it.
 fn query(action: &ResponsesApiWebSearchAction) -> String {
     use ResponsesApiWebSearchAction::*;
     match action {

@@ -1,4 +1,4 @@
-//! What a provider is told about a call beside the request itself.
+//! The headers of a model call.
 
 use loomd_config::Feature;
 use loomd_model::CallHeaders;

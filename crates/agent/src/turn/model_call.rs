@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, retry_delay};
 use loomd_protocol::{CodexErrorInfo, InputModality, TurnError};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::answer::Answer;
 use super::metadata;
 use super::task::{Failure, TurnTask};
+use crate::context::reasoning_summary;
 
 impl TurnTask {
-    /// One answer of the model, with retries, and the tools that it calls. True when it called any.
+    /// One answer of the model, with retries, and the outputs of its tool calls. Returns whether it called any.
     pub(super) async fn step(&mut self) -> Result<bool, Failure> {
         self.progress.asked = true;
         let retries = self.session.provider().stream_max_retries();
@@ -23,7 +26,7 @@ impl TurnTask {
             let error = match answered {
                 _ if self.cx.cancel.is_cancelled() => return Err(Failure::Interrupted),
                 Ok(()) => return Ok(called),
-                // The model goes on from what its calls found.
+                // The next model call continues from the outputs of the calls.
                 Err(Failure::Model(error)) if called && error.is_incomplete() => return Ok(true),
                 Err(Failure::Model(error)) => error,
                 Err(failure) => return Err(failure),
@@ -54,7 +57,7 @@ impl TurnTask {
         }
     }
 
-    /// Says what went wrong and how often it is tried again.
+    /// Publishes an error with the number of the retry.
     pub(super) async fn announce_retry(&self, error: &ModelError, attempt: u64, retries: u64) {
         let details = error.details(self.session.provider().name());
         let details = details.map(|details| format!("; {details}")).unwrap_or_default();
@@ -75,8 +78,16 @@ impl TurnTask {
         }
     }
 
-    /// One call of the model. Tools run while the rest of the answer is still coming in.
+    /// One call of the model, in a span of its own.
     async fn attempt(&mut self) -> Result<(), Failure> {
+        let span = model_span(&self.cx.settings.model, "answer");
+        let answered = self.stream_answer().instrument(span.clone()).await;
+        record_outcome(&span, &answered);
+        answered
+    }
+
+    /// Streams one answer. Tools run while the rest of it is still coming in.
+    async fn stream_answer(&mut self) -> Result<(), Failure> {
         let request = self.request(self.conversation.input(self.sees_images()));
         let cancel = self.cx.cancel.clone();
         let mut events = tokio::select! {
@@ -90,20 +101,20 @@ impl TurnTask {
             let event = tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
-                    self.break_off(&mut answer, true).await;
+                    self.end_open_items(&mut answer, true).await;
                     return Err(Failure::Interrupted);
                 }
                 event = events.next() => event,
             };
             match event {
                 Some(Ok(ModelEvent::Completed { usage, .. })) => {
-                    self.break_off(&mut answer, true).await;
+                    self.end_open_items(&mut answer, true).await;
                     self.count(usage).await;
                     return Ok(());
                 }
                 Some(Ok(event)) => self.take(&mut answer, event).await,
                 Some(Err(error)) => {
-                    self.break_off(&mut answer, error.is_incomplete()).await;
+                    self.end_open_items(&mut answer, error.is_incomplete()).await;
                     if error.usage().is_some() {
                         self.count(error.usage().cloned()).await;
                     }
@@ -139,8 +150,7 @@ impl TurnTask {
 
     pub(super) fn request(&self, input: Vec<loomd_model::InputItem>) -> Request {
         let (cx, config) = (&self.cx, &self.cx.profile.config.config);
-        let situation = self.situation();
-        let summary = situation.summary();
+        let summary = reasoning_summary(&cx.settings, &cx.profile, &cx.model);
         Request {
             model: cx.settings.model.clone(),
             instructions: Arc::clone(&self.scope.instructions),
@@ -166,4 +176,18 @@ impl TurnTask {
             additional_details: error.details(self.session.provider().name()),
         }
     }
+}
+
+/// The span of a model call. The spans around it name the thread and the turn.
+pub(super) fn model_span(model: &str, purpose: &'static str) -> Span {
+    tracing::debug_span!("model_call", model, purpose, outcome = Empty)
+}
+
+pub(super) fn record_outcome<T>(span: &Span, answered: &Result<T, Failure>) {
+    let outcome = match answered {
+        Ok(_) => "completed",
+        Err(Failure::Interrupted) => "interrupted",
+        Err(Failure::Model(_) | Failure::Other(_)) => "failed",
+    };
+    span.record("outcome", outcome);
 }

@@ -5,16 +5,16 @@ use loomd_store::rollout::Record;
 use uuid::Uuid;
 
 use super::task::{Failure, TurnTask};
-use crate::context::Situation;
+use crate::context::{self, PromptContext};
 use crate::inbox::Input;
 use crate::input;
 use crate::replay::Asked;
 
 impl TurnTask {
-    /// Answers the user.
+    /// Calls the model until it makes no more tool calls and no input is left.
     pub(super) async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
         if let Err(failure) = self.compact_if_full().await {
-            // It cannot be answered, but it was said.
+            // The input is recorded although the turn fails.
             self.submit(input).await?;
             return Err(failure);
         }
@@ -22,12 +22,12 @@ impl TurnTask {
         if !self.begin_session().await? {
             return Ok(());
         }
-        // Whether there is anything to answer. When hooks refuse what was said, there is not.
+        // Whether the model has to be called. Not when hooks refused the input.
         let mut open = self.submit(input).await?;
         self.replay_gap().await?;
         loop {
             for inputs in self.inbox.take() {
-                open |= self.take_mail(inputs).await?;
+                open |= self.take_queued(inputs).await?;
             }
             if !open {
                 self.settled().await?;
@@ -36,16 +36,16 @@ impl TurnTask {
                 }
                 continue;
             }
-            // Nothing is done that could not be written down.
+            // Without a rollout nothing more is done.
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
-            self.replay_told(Asked::Answer);
+            self.replay_model_call(Asked::Answer);
             open = self.step().await?;
             self.replay_gap().await?;
             if !open {
                 self.settled().await?;
-                open = self.inbox.is_empty() && self.must_go_on().await?;
+                open = self.inbox.is_empty() && self.continued_by_hooks().await?;
                 if !open && self.inbox.close_if_empty() {
                     return Ok(());
                 }
@@ -56,7 +56,7 @@ impl TurnTask {
         }
     }
 
-    /// Waits until nothing is to come that somebody promised.
+    /// Waits until all holds of the inbox are released.
     async fn settled(&self) -> Result<(), Failure> {
         tokio::select! {
             () = self.inbox.settled() => Ok(()),
@@ -64,18 +64,18 @@ impl TurnTask {
         }
     }
 
-    /// False when there is nothing in it to answer.
-    pub(super) async fn take_mail(&mut self, inputs: Input) -> Result<bool, Failure> {
+    /// Adds queued input to the conversation; false when hooks refused it.
+    pub(super) async fn take_queued(&mut self, inputs: Input) -> Result<bool, Failure> {
         match inputs {
             Input::User(input) => self.submit(input).await,
             Input::Injected(item) => {
-                self.remember(&item).await;
+                self.append(&item).await;
                 Ok(true)
             }
         }
     }
 
-    /// Writes down what the user said and shows it.
+    /// Records user input and publishes it as an item.
     pub(super) async fn take_input(&mut self, input: Vec<UserInput>) {
         let id = Uuid::new_v4().to_string();
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
@@ -85,7 +85,7 @@ impl TurnTask {
             self.show_raw(&item).await;
             self.cx.record(&[Record::ResponseItem(item), Record::EventMsg(stored.into())]).await;
         } else {
-            // A review's prompt is shown in the thread and is no part of its conversation.
+            // The prompt of a review is an item of the thread and no part of its conversation.
             self.cx.record(&[Record::EventMsg(stored.into())]).await;
         }
         if !self.cx.is_broken() {
@@ -96,19 +96,18 @@ impl TurnTask {
         self.cx.show_completed(item).await;
     }
 
-    /// Tells the model where it is and what it may do: all of it, or what changed.
+    /// Adds the context to the conversation: all of it, or what changed since the baseline.
     pub(super) async fn record_context(&mut self) {
-        let now = self.services.now();
         let (items, context) = {
-            let situation = self.situation();
+            let cx = self.prompt_context();
             let items = match &self.conversation.baseline {
-                Some(before) => situation.changes(before, &now),
-                None => situation.whole(&now).await,
+                Some(before) => context::changes(&cx, before),
+                None => context::initial(&cx).await,
             };
-            (items, situation.record(&now))
+            (items, cx.record())
         };
         for item in &items {
-            self.remember(item).await;
+            self.append(item).await;
         }
         if self.scope.records {
             self.cx.note(&[Record::TurnContext(Box::new(context.clone()))]).await;
@@ -116,20 +115,21 @@ impl TurnTask {
         self.conversation.baseline = Some(context);
     }
 
-    pub(super) fn situation(&self) -> Situation<'_> {
-        Situation {
+    pub(super) fn prompt_context(&self) -> PromptContext<'_> {
+        PromptContext {
             settings: &self.cx.settings,
             profile: &self.cx.profile,
             model: &self.cx.model,
             turn_id: &self.cx.turn_id,
             shell: self.services.shell_name(),
             home: &self.services.home,
-            subagents: self.subagents.clone(),
+            subagents: &self.subagents,
+            now: self.services.now(),
         }
     }
 
     /// Adds an item to the conversation.
-    pub(super) async fn remember(&mut self, item: &ResponseItem) {
+    pub(super) async fn append(&mut self, item: &ResponseItem) {
         self.conversation.push(item);
         if self.scope.records {
             self.cx.note(&[Record::ResponseItem(item.clone())]).await;
@@ -137,7 +137,7 @@ impl TurnTask {
         }
     }
 
-    /// Shows an item of the conversation to clients that asked for it.
+    /// Publishes an item of the conversation to clients that opted in to raw events.
     pub(super) async fn show_raw(&self, item: &ResponseItem) {
         if self.cx.profile.raw_events {
             self.cx
@@ -156,7 +156,7 @@ impl TurnTask {
         let called = !outputs.is_empty();
         while let Some(items) = outputs.next(&self.cx).await {
             for item in &items {
-                self.remember(item).await;
+                self.append(item).await;
             }
         }
         called

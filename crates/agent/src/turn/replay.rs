@@ -1,5 +1,5 @@
-//! What a turn does only when it is a replay: it shows what the model is told, and takes from the recording
-//! what came from outside while it ran.
+//! The steps of a turn that only a replay takes: it compares the input of model calls with the recording, and takes from
+//! it what came from clients meanwhile.
 
 use std::sync::atomic::Ordering;
 
@@ -7,14 +7,14 @@ use super::task::{Failure, TurnTask};
 use crate::replay::{Asked, Gap, Stop};
 
 impl TurnTask {
-    /// The model is about to be asked.
-    pub(super) fn replay_told(&self, asked: Asked) {
+    /// Compares the input of the next model call with the recording.
+    pub(super) fn replay_model_call(&self, asked: Asked) {
         if let Some(replayed) = &self.services.replayed {
             replayed.told(asked, &self.conversation.input(self.sees_images()), self.sees_images());
         }
     }
 
-    /// What came before the model was asked again: inputs, commands of the user, the end.
+    /// Plays what came between two model calls: input, commands of the user, an interrupt or failure.
     pub(super) async fn replay_gap(&self) -> Result<(), Failure> {
         let Some(replayed) = &self.services.replayed else { return Ok(()) };
         let Gap { inputs, strays, stop } = replayed.gap();

@@ -7,7 +7,7 @@ use crate::message::message;
 use crate::prompts;
 
 impl TurnTask {
-    /// The provider let another model answer than the one that was asked.
+    /// Publishes once per turn that the provider answers with another model.
     pub(super) async fn answered_by(&mut self, model: String) {
         let asked = &self.cx.settings.model;
         if self.progress.rerouted || is_same_model(asked, &model) {
@@ -15,7 +15,7 @@ impl TurnTask {
         }
         self.progress.rerouted = true;
         let warning = prompts::rerouted(asked, &model);
-        // The only reason that the protocol knows is one that the account's provider has. Of others nothing is claimed.
+        // The protocol's only reason is one that the account's provider has. For others it would be a false claim.
         let notification = if self.session.provider().uses_account() {
             ServerNotification::ModelRerouted(ModelReroutedNotification {
                 thread_id: self.cx.thread_id.clone(),
@@ -34,11 +34,11 @@ impl TurnTask {
             })
         };
         self.cx.publish(notification).await;
-        self.remember(&message("user", warning)).await;
+        self.append(&message("user", warning)).await;
     }
 }
 
-/// Routers put the name of a provider before a model's name, and providers the date of a snapshot behind it.
+/// Whether two names are of the same model: routers prefix the provider's name, providers append a snapshot's date.
 fn is_same_model(asked: &str, answered: &str) -> bool {
     let (asked, answered) = (bare(asked), bare(answered));
     let short = asked.len().min(answered.len());
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshots_and_prefixes_are_no_other_model() {
+    fn a_provider_prefix_or_snapshot_date_is_not_a_reroute() {
         for (asked, answered, same) in [
             ("gpt-5.4", "GPT-5.4", true),
             ("gpt-5.4", "gpt-5.4-2026-03-05", true),

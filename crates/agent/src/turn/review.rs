@@ -1,5 +1,4 @@
-//! A review: a reviewer with a conversation of its own looks at changes, and what it finds is told to the
-//! user and to the thread.
+//! A review turn: a reviewer with a conversation of its own, whose findings become an item and a message of the thread.
 
 use std::sync::Arc;
 
@@ -10,21 +9,20 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::task::{Failure, Progress, Scope, TurnTask};
+use super::task::{Failure, ModelScope, Progress, TurnTask};
 use crate::conversation::Conversation;
 use crate::guard::ActionCx;
 use crate::inbox::Inbox;
 use crate::message::message;
 use crate::prompts::{self, ReviewOutcome};
-use crate::tools::Toolbox;
 
-/// The id of the message that brings the result; clients of the reference know it.
+/// The id of the message with the result, which clients of the reference know.
 const MESSAGE_ID: &str = "review_rollout_assistant";
 
-/// When there is nothing to show.
+/// The result of a review without output.
 const NO_ANSWER: &str = "Reviewer failed to output a response.";
 
-/// When it was cut short.
+/// The message of a review that was interrupted or failed.
 const CUT_SHORT: &str = "Review was interrupted. Please re-run /review and wait for it to complete.";
 
 impl TurnTask {
@@ -35,7 +33,7 @@ impl TurnTask {
         let event = EnteredReviewMode { target, user_facing_hint: Some(hint), item_id: Some(id.clone()) };
         self.cx.completed(entered, Some(Event::EnteredReviewMode(event))).await;
 
-        let (reviewed, answer) = self.ask_reviewer(prompt).await;
+        let (reviewed, answer) = self.run_reviewer(prompt).await;
         let output = answer.as_deref().filter(|_| reviewed.is_ok()).map(parse);
         let shown = output.as_ref().map(render).filter(|text| !text.is_empty());
         let text = shown.clone().unwrap_or_else(|| NO_ANSWER.into());
@@ -50,18 +48,18 @@ impl TurnTask {
             Some(text) => ReviewOutcome::Finished(text),
             None => ReviewOutcome::Interrupted,
         };
-        self.remember(&message("user", prompts::review_report(report))).await;
-        self.say(said).await;
+        self.append(&message("user", prompts::review_report(report))).await;
+        self.append_message(said).await;
         reviewed
     }
 
-    /// The reviewer's last word, and whether it came to an end by itself.
-    async fn ask_reviewer(&mut self, prompt: String) -> (Result<(), Failure>, Option<String>) {
+    /// Runs the reviewer; its last message, and whether it completed.
+    async fn run_reviewer(&mut self, prompt: String) -> (Result<(), Failure>, Option<String>) {
         let mut settings = self.cx.settings.clone();
         settings.approval_policy = AskForApproval::Never;
         settings.mode = ModeKind::Default;
         settings.mode_instructions = None;
-        // Those of the last turn were chosen for other work.
+        // Effort and service tier of the last turn were chosen for other work.
         settings.reasoning_effort = None;
         settings.service_tier = None;
         if let Some(model) = &self.cx.profile.config.config.review_model {
@@ -69,25 +67,24 @@ impl TurnTask {
         }
         let cx = Arc::new(self.cx.with(settings));
         let action = ActionCx { turn: Arc::clone(&cx), ..self.toolbox.cx().action.clone() };
-        let tools = self.toolbox.cx().for_review(action);
         let session = Session::new(
             Arc::clone(&self.cx.profile.provider),
             Arc::clone(&self.services.http),
             self.cx.profile.identity.clone(),
         );
-        // Its tokens are counted with the thread's, and its window is its own.
+        // Its usage adds to the thread's total; its context window is its own.
         let mut conversation = Conversation::default();
         conversation.usage =
             self.conversation.usage.map(|used| TokenUsageInfo { last_token_usage: Default::default(), ..used });
         let mut reviewer = TurnTask {
-            toolbox: Arc::new(Toolbox::new(Arc::new(tools))),
+            toolbox: Arc::new(self.toolbox.for_review(action)),
             cx,
             services: Arc::clone(&self.services),
             view: Arc::clone(&self.view),
             conversation,
             session,
             inbox: Arc::new(Inbox::default()),
-            scope: Scope {
+            scope: ModelScope {
                 session_id: Uuid::now_v7().to_string(),
                 subagent: Some("review".into()),
                 instructions: prompts::REVIEW_INSTRUCTIONS.into(),
@@ -108,8 +105,8 @@ impl TurnTask {
         (reviewed, reviewer.progress.last_message)
     }
 
-    /// A message in the model's name.
-    async fn say(&mut self, text: String) {
+    /// Adds an assistant message to the conversation and publishes it as an item.
+    async fn append_message(&mut self, text: String) {
         let item =
             ThreadItem::AgentMessage { id: MESSAGE_ID.into(), text: text.clone(), phase: None, memory_citation: None };
         self.cx.started(item.clone()).await;
@@ -128,7 +125,7 @@ impl TurnTask {
     }
 }
 
-/// What a reviewer said: the object that it was asked for, wherever it stands, else all of it.
+/// The findings in a reviewer's message: the JSON object in it, else the whole text as the explanation.
 fn parse(text: &str) -> ReviewOutput {
     let object = || Some(&text[text.find('{')?..=text.rfind('}')?]);
     serde_json::from_str(text)
@@ -137,7 +134,7 @@ fn parse(text: &str) -> ReviewOutput {
         .unwrap_or_else(|| ReviewOutput { overall_explanation: text.trim().into(), ..ReviewOutput::default() })
 }
 
-/// What clients are shown.
+/// The findings as text.
 fn render(output: &ReviewOutput) -> String {
     let mut parts = Vec::new();
     let explanation = output.overall_explanation.trim();
@@ -171,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reviewer_says_is_made_readable() {
+    fn findings_of_a_review_are_rendered_as_text() {
         check("plain words\n", "plain words");
         check("", "");
         let finding = |title: &str| {

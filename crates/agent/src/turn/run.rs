@@ -14,7 +14,7 @@ use crate::prompts;
 use crate::turn_cx::GRACE;
 
 impl TurnTask {
-    /// Does the work and writes down how it ended.
+    /// Runs the turn and records how it ended.
     pub async fn run(mut self, work: Work) -> Ended {
         self.begin().await;
         let answers = matches!(work, Work::Answer { .. });
@@ -27,13 +27,13 @@ impl TurnTask {
             Work::Review { target, hint, prompt } => self.review(target, hint, prompt).await,
             Work::ShellCommand { command } => self.shell_command(command).await,
         };
-        // What came too late to be answered is still part of the conversation.
+        // Input that came after the last model call is still added to the conversation.
         let mut late = self.inbox.close();
         self.settle().await;
         late.extend(self.inbox.take());
         for inputs in late {
-            // Of what hooks could not be asked about any more, nothing is kept.
-            _ = self.take_mail(inputs).await;
+            // Input whose hooks were interrupted is dropped.
+            _ = self.take_queued(inputs).await;
         }
         self.count_side_calls().await;
         let mut outcome = match done {
@@ -57,11 +57,11 @@ impl TurnTask {
             conversation.end = self.cx.written().await;
         }
         self.cx.close().await;
+        tracing::Span::current().record("outcome", outcome.name());
         Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
     }
 
-    /// Waits for commands of the user that run beside the turn: they belong to it. Not for long when it is
-    /// stopped, because they are, too.
+    /// Waits for commands of the user that run beside the turn. An interrupt stops them, too, within [`GRACE`].
     async fn settle(&self) {
         let stopped = async {
             self.cx.cancel.cancelled().await;
@@ -102,7 +102,7 @@ impl TurnTask {
             Outcome::Interrupted => {
                 let replaced = self.replaced.load(Ordering::Relaxed);
                 if !replaced {
-                    self.remember(&message("user", prompts::TURN_ABORTED.into())).await;
+                    self.append(&message("user", prompts::TURN_ABORTED.into())).await;
                 }
                 let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
                 let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
@@ -115,7 +115,7 @@ impl TurnTask {
         }
     }
 
-    /// Tells the user's own program that the turn is done.
+    /// Runs the user's `notify` program.
     fn notify(&self, last_message: Option<&str>) {
         let cx = &self.cx;
         if let Some(program) = &cx.profile.config.config.notify

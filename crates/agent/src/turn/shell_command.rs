@@ -1,4 +1,4 @@
-//! A command that the user runs in the thread, without the model. The model is told of it.
+//! A command that the user runs in the thread. Its output is added to the conversation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::settings::truncation;
 use crate::tools::{Task, ToolCx, run_command};
 use crate::truncate::truncate;
 
-/// Users may wait for a build.
+/// Longer than for commands of the model: it may be a build.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Runs the command in the user's shell and gives what the model is told of it.
+/// Runs the command in the user's shell; the item for the conversation.
 pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
     let id = Uuid::new_v4().to_string();
     let task = Task {
@@ -34,7 +34,7 @@ pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
 impl TurnTask {
     pub(super) async fn shell_command(&mut self, command: String) -> Result<(), Failure> {
         let told = run(self.toolbox.cx(), command).await;
-        self.remember(&told).await;
+        self.append(&told).await;
         match self.cx.cancel.is_cancelled() {
             true => Err(Failure::Interrupted),
             false => Ok(()),

@@ -32,7 +32,18 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
-/// Why a step of a turn did not work out.
+impl Outcome {
+    /// The name for traces.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::Failed(_) => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Why a turn cannot go on.
 pub(crate) enum Failure {
     Interrupted,
     Model(ModelError),
@@ -51,20 +62,20 @@ impl From<ModelError> for Failure {
     }
 }
 
-/// How the model is spoken to in this turn.
-pub(crate) struct Scope {
-    /// Names the conversation to the provider.
+/// How the model is called in this turn.
+pub(crate) struct ModelScope {
+    /// Identifies the conversation to the provider.
     pub session_id: String,
-    /// What sort of helper this is, for the provider.
+    /// The kind of subagent, for the provider; `None` for the thread's own agent.
     pub subagent: Option<String>,
     pub instructions: Arc<str>,
-    /// The model's messages are shown as items.
+    /// Messages of the model are published as items.
     pub shows_messages: bool,
-    /// The conversation is the thread's and is written down.
+    /// The conversation is the thread's own and is recorded.
     pub records: bool,
 }
 
-/// A turn that is about to run, or runs.
+/// A turn, owned by its task.
 pub(crate) struct TurnTask {
     pub cx: Arc<TurnCx>,
     pub services: Arc<Services>,
@@ -73,46 +84,46 @@ pub(crate) struct TurnTask {
     pub session: Session,
     pub inbox: Arc<Inbox>,
     pub toolbox: Arc<Toolbox>,
-    pub scope: Scope,
-    /// The thread's record of itself, when nothing of it is written yet.
+    pub scope: ModelScope,
+    /// The first record of the rollout, when nothing of the thread is written yet.
     pub meta: Option<Box<SessionMeta>>,
     /// Open child agents.
     pub subagents: Vec<(String, String)>,
     pub rate_limits: RateLimitSnapshot,
-    /// Something else takes the place of this turn.
+    /// Set before the turn is cancelled when another turn replaces it.
     pub replaced: Arc<AtomicBool>,
     pub progress: Progress,
 }
 
-/// How far a turn has come.
+/// The progress of a turn.
 #[derive(Default)]
 pub(crate) struct Progress {
     pub calls: Calls,
     pub(super) output_schema: Option<JsonValue>,
     pub(super) last_message: Option<String>,
-    /// Given by the provider, and given back to it until the turn ends.
+    /// An opaque header of the provider, sent back to it until the turn ends.
     pub(super) turn_state: Option<String>,
     pub(super) rerouted: bool,
-    /// What the provider is told about the repository.
+    /// The repository, for the headers of model calls.
     pub(super) workspaces: Option<Workspaces>,
-    /// The model has been asked for something.
+    /// The model has been called.
     pub(super) asked: bool,
-    /// How often hooks kept the turn from ending.
+    /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
 }
 
-/// What is left when a turn is over.
+/// What a turn returns to the thread.
 pub(crate) struct Ended {
     pub outcome: Outcome,
-    /// `None` when it cannot be trusted any more; the rollout can.
+    /// `None` when it may differ from the rollout, which is then read again.
     pub conversation: Option<Conversation>,
     pub session: Session,
     pub rate_limits: RateLimitSnapshot,
 }
 
 impl TurnTask {
-    /// The thread has been written to, if anything is written of it at all.
-    pub(super) fn keeps(&self) -> bool {
+    /// Whether records of the thread are written: not of an ephemeral one.
+    pub(super) fn is_persisted(&self) -> bool {
         self.view.persistence() != Persistence::Ephemeral
     }
 }

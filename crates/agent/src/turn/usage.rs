@@ -4,12 +4,12 @@ use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{CreditsSnapshot, RateLimitSnapshot, RateLimitWindow, ThreadTokenUsage, TokenUsageBreakdown};
 use loomd_store::rollout::{TokenUsage as StoredUsage, TokenUsageInfo};
 
-/// The window as clients are told it.
+/// The usable part of the context window, in tokens.
 pub(crate) fn window(model: &ModelInfo) -> i64 {
     model.context_window.saturating_mul(model.usable_window_percent) / 100
 }
 
-/// What a rollout knows of usage, as clients are told it.
+/// The usage in a rollout's record, as the wire spells it.
 pub(crate) fn wire(usage: &TokenUsageInfo) -> ThreadTokenUsage {
     ThreadTokenUsage {
         total: breakdown(usage.total_token_usage),
@@ -18,7 +18,7 @@ pub(crate) fn wire(usage: &TokenUsageInfo) -> ThreadTokenUsage {
     }
 }
 
-/// What is known before a provider has said anything.
+/// The rate limits before the provider has sent any.
 pub(crate) fn no_limits() -> RateLimitSnapshot {
     RateLimitSnapshot {
         limit_id: Some("codex".into()),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_is_the_part_that_the_catalogue_calls_usable() {
+    fn the_window_is_the_usable_percentage_of_the_catalogue() {
         let mut model = Catalogue::bundled().find("scripted-model");
         (model.context_window, model.usable_window_percent) = (1000, 80);
         assert_eq!(window(&model), 800);

@@ -7,7 +7,7 @@ use loomd_git::Repository;
 use loomd_store::rollout::StoredGit;
 use serde::Serialize;
 
-/// Repositories by the folder that they are in.
+/// Repositories by the root of their work tree.
 pub(super) type Workspaces = BTreeMap<String, Workspace>;
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub(super) fn workspaces(cwd: &str, git: Option<&StoredGit>) -> Option<Workspace
     Some(Workspaces::from([(root.to_string_lossy().into_owned(), workspace)]))
 }
 
-/// People put tokens into the addresses of their remotes.
+/// A remote's address without user name and password, which may be a token.
 fn without_password(url: &str) -> String {
     let Some((scheme @ ("http" | "https"), rest)) = url.split_once("://") else { return url.into() };
     let end = rest.find('/').unwrap_or(rest.len());
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remotes_are_told_without_their_passwords() {
+    fn remote_urls_are_sent_without_their_credentials() {
         for (url, told) in [
             ("https://user:token@host.example/a/b.git", "https://host.example/a/b.git"),
             ("https://token@host.example", "https://host.example"),

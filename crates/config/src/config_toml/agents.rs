@@ -1,4 +1,4 @@
-//! `[agents]`: limits of sub-agents, and roles beside them.
+//! `[agents]`: limits of sub-agents, and the roles that are defined beside them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::AgentRole;
 
-/// Limits are never zero.
+/// Limits and roles of sub-agents. Limits are never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Agents {
     pub max_threads: Option<NonZeroUsize>,
     pub max_depth: Option<NonZeroI32>,
     pub job_max_runtime_seconds: Option<NonZeroU64>,
-    /// All other tables in here, by the name of the role.
+    /// All other tables, by the name of the role.
     #[serde(flatten)]
     pub roles: BTreeMap<String, AgentRole>,
 }
 
-/// By hand, because a derived `flatten` would lose the place of a wrong limit.
+/// Written by hand, because a derived `flatten` would lose the location of a wrong limit.
 impl<'de> Deserialize<'de> for Agents {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;

@@ -1,4 +1,4 @@
-//! Small tables of other areas: history, projects, skills, plugins, memories, feedback, realtime.
+//! Small tables: history, projects, skills, plugins, memories, feedback, realtime.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Project {
 }
 
 impl super::ConfigToml {
-    /// The folders of projects that are trusted by name.
+    /// Returns the folders of projects with `trust_level = "trusted"`.
     pub fn trusted_projects(&self) -> Vec<PathBuf> {
         let trusted = self.projects.iter().filter(|(_, project)| project.trust_level == Some(TrustLevel::Trusted));
         trusted.map(|(path, _)| path.into()).collect()

@@ -1,15 +1,15 @@
-//! Variables of the server's environment that hold credentials of providers and tool servers.
+//! Environment variables of the server that hold credentials of providers and MCP servers.
 
 use std::collections::BTreeSet;
 
 use super::mcp::McpTransport;
 use super::{ConfigToml, ModelProvider};
 
-/// Taken for a key of the account by the program itself.
+/// The API key variable that the program itself reads.
 const OWN: &str = "CODEX_API_KEY";
 
 impl ConfigToml {
-    /// The names of variables that this server reads credentials from, whether they are set or not.
+    /// Returns the names of all variables that this server reads credentials from, set or not.
     pub fn credential_variables(&self) -> BTreeSet<String> {
         let built_in = ModelProvider::built_in_ids().filter_map(ModelProvider::built_in);
         let mut names: BTreeSet<String> = built_in.filter_map(|provider| provider.env_key).collect();
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configured_and_built_in_providers_and_tool_servers_count() {
+    fn credential_variables_include_built_in_and_configured_providers_and_mcp_servers() {
         let config: ConfigToml = toml::from_str(
             r#"
             [model_providers.mine]

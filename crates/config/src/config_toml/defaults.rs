@@ -1,5 +1,5 @@
-//! What a key means when nobody sets it. Defaults that depend on more than the configuration (the model
-//! catalogue, a project's trust, the account) are not here.
+//! Defaults of keys that are not set. Defaults that depend on more than the configuration (the model catalogue, a
+//! project's trust, the account) are elsewhere.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl ConfigToml {
         self.project_doc_max_bytes.unwrap_or(32_768)
     }
 
-    /// Whether a folder is a project root is decided by these names in it.
+    /// The names of entries that mark a folder as a project root.
     pub fn project_root_markers(&self) -> Vec<String> {
         self.project_root_markers.clone().unwrap_or_else(|| vec![".git".into()])
     }
@@ -67,7 +67,7 @@ impl ShellEnvironmentPolicy {
         self.inherit.unwrap_or_default()
     }
 
-    /// Variables that look like secrets are passed on unless this is false.
+    /// Whether variables that look like secrets are passed on.
     pub fn ignore_default_excludes(&self) -> bool {
         self.ignore_default_excludes.unwrap_or(true)
     }

@@ -1,4 +1,4 @@
-//! `[loomd]`: what only this server has. Other programs that share the file ignore it.
+//! `[loomd]`: settings of this server only. Other programs that share the file ignore it.
 
 use loomd_protocol::AbsolutePathBuf;
 use schemars::JsonSchema;
@@ -7,20 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Loomd {
-    /// What models answer is written to this file, as a scenario that the rehearsal can play.
+    /// Records all model responses to this file, as a scenario that the rehearsal can play.
     pub record: Option<AbsolutePathBuf>,
     /// The scenario that the rehearsal plays.
     pub scenario: Option<AbsolutePathBuf>,
-    /// What sandboxed commands may take of the machine.
+    /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
 }
 
-/// Limits of one sandboxed command and all that it starts.
+/// Resource limits of one sandboxed command and its descendants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CommandLimits {
-    /// How many processes and threads there may be at a time; 0 for no limit. Without it, 4096.
+    /// The maximum number of processes and threads at a time; 0 for no limit. Default: 4096.
     pub processes: Option<u64>,
-    /// How many megabytes each process may allocate; 0 for no limit. Without it, three quarters of the machine's.
+    /// The maximum memory of each process in megabytes; 0 for no limit. Default: three quarters of the machine's
+    /// memory.
     pub memory_mb: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `[mcp_servers.<name>]`: a program to start or an address to talk to, and what to do with its tools.
+//! `[mcp_servers.<name>]`: a program or a URL, and settings of its tools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use crate::secret::{Secret, as_written};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "McpServerToml", into = "McpServerToml")]
 pub struct McpServer {
     pub transport: McpTransport,
     /// A disabled server is never started.
     pub enabled: bool,
-    /// A thread cannot start without it.
+    /// Threads cannot start without this server.
     pub required: bool,
     pub startup_timeout: Option<Duration>,
     pub tool_timeout: Option<Duration>,
-    /// Of the raw tool names: the allow list, then the deny list.
+    /// The tools that are offered, by raw name; `disabled_tools` are then removed.
     pub enabled_tools: Option<Vec<String>>,
     pub disabled_tools: Option<Vec<String>>,
     pub scopes: Option<Vec<String>>,
@@ -33,7 +33,7 @@ pub enum McpTransport {
         command: String,
         args: Vec<String>,
         env: Option<BTreeMap<String, Secret>>,
-        /// Variables that the server passes on.
+        /// The names of variables that are passed on to the program.
         env_vars: Vec<String>,
         cwd: Option<PathBuf>,
     },
@@ -41,7 +41,7 @@ pub enum McpTransport {
         url: String,
         bearer_token_env_var: Option<String>,
         http_headers: Option<BTreeMap<String, Secret>>,
-        /// Header to variable.
+        /// Header name to variable name.
         env_http_headers: Option<BTreeMap<String, String>>,
         oauth_resource: Option<String>,
     },
@@ -63,10 +63,10 @@ impl McpServer {
     }
 }
 
-/// The table as it stands in the file, before it is known to make sense.
+/// The table as written, before its keys are checked against each other.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Written {
+struct McpServerToml {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,69 +115,69 @@ fn is_not_set(flag: &Option<bool>) -> bool {
     *flag != Some(true)
 }
 
-impl TryFrom<Written> for McpServer {
+impl TryFrom<McpServerToml> for McpServer {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let startup_timeout = match (written.startup_timeout_sec, written.startup_timeout_ms) {
+    fn try_from(toml: McpServerToml) -> Result<Self, String> {
+        let startup_timeout = match (toml.startup_timeout_sec, toml.startup_timeout_ms) {
             (Some(seconds), _) => Some(duration("startup_timeout_sec", seconds)?),
             (None, millis) => millis.map(Duration::from_millis),
         };
-        let tool_timeout = written.tool_timeout_sec.map(|seconds| duration("tool_timeout_sec", seconds)).transpose()?;
+        let tool_timeout = toml.tool_timeout_sec.map(|seconds| duration("tool_timeout_sec", seconds)).transpose()?;
         let refuse = |transport: &str, fields: &[(&str, bool)]| match fields.iter().find(|(_, set)| *set) {
             Some((field, _)) => Err(format!("{field} is not supported for {transport}")),
             None => Ok(()),
         };
-        let transport = if let Some(command) = written.command {
+        let transport = if let Some(command) = toml.command {
             refuse(
                 "stdio",
                 &[
-                    ("url", written.url.is_some()),
-                    ("bearer_token_env_var", written.bearer_token_env_var.is_some()),
-                    ("bearer_token", written.bearer_token.is_some()),
-                    ("http_headers", written.http_headers.is_some()),
-                    ("env_http_headers", written.env_http_headers.is_some()),
-                    ("oauth_resource", written.oauth_resource.is_some()),
+                    ("url", toml.url.is_some()),
+                    ("bearer_token_env_var", toml.bearer_token_env_var.is_some()),
+                    ("bearer_token", toml.bearer_token.is_some()),
+                    ("http_headers", toml.http_headers.is_some()),
+                    ("env_http_headers", toml.env_http_headers.is_some()),
+                    ("oauth_resource", toml.oauth_resource.is_some()),
                 ],
             )?;
             McpTransport::Stdio {
                 command,
-                args: written.args.unwrap_or_default(),
-                env: written.env,
-                env_vars: written.env_vars.unwrap_or_default(),
-                cwd: written.cwd,
+                args: toml.args.unwrap_or_default(),
+                env: toml.env,
+                env_vars: toml.env_vars.unwrap_or_default(),
+                cwd: toml.cwd,
             }
-        } else if let Some(url) = written.url {
+        } else if let Some(url) = toml.url {
             refuse(
                 "streamable_http",
                 &[
-                    ("args", written.args.is_some()),
-                    ("env", written.env.is_some()),
-                    ("env_vars", written.env_vars.is_some()),
-                    ("cwd", written.cwd.is_some()),
-                    ("bearer_token", written.bearer_token.is_some()),
+                    ("args", toml.args.is_some()),
+                    ("env", toml.env.is_some()),
+                    ("env_vars", toml.env_vars.is_some()),
+                    ("cwd", toml.cwd.is_some()),
+                    ("bearer_token", toml.bearer_token.is_some()),
                 ],
             )?;
             McpTransport::StreamableHttp {
                 url,
-                bearer_token_env_var: written.bearer_token_env_var,
-                http_headers: written.http_headers,
-                env_http_headers: written.env_http_headers,
-                oauth_resource: written.oauth_resource,
+                bearer_token_env_var: toml.bearer_token_env_var,
+                http_headers: toml.http_headers,
+                env_http_headers: toml.env_http_headers,
+                oauth_resource: toml.oauth_resource,
             }
         } else {
             return Err("invalid transport".into());
         };
         Ok(Self {
             transport,
-            enabled: written.enabled.unwrap_or(true),
-            required: written.required.unwrap_or(false),
+            enabled: toml.enabled.unwrap_or(true),
+            required: toml.required.unwrap_or(false),
             startup_timeout,
             tool_timeout,
-            enabled_tools: written.enabled_tools,
-            disabled_tools: written.disabled_tools,
-            scopes: written.scopes,
-            tools: written.tools,
+            enabled_tools: toml.enabled_tools,
+            disabled_tools: toml.disabled_tools,
+            scopes: toml.scopes,
+            tools: toml.tools,
         })
     }
 }
@@ -186,7 +186,7 @@ fn duration(field: &str, seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| format!("{field}: {error}"))
 }
 
-impl From<McpServer> for Written {
+impl From<McpServer> for McpServerToml {
     fn from(server: McpServer) -> Self {
         let rest = Self {
             enabled: Some(server.enabled),

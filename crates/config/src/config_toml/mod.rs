@@ -1,5 +1,5 @@
-//! `config.toml`, typed: every key that is known, as it may be written. Unknown keys are ignored here and
-//! kept in their layer. A key that is not set is `None` or empty; what that means is in `defaults.rs`.
+//! `config.toml`, typed: every known key. Unknown keys are ignored here and preserved in their layer. A key that is not
+//! set is `None` or empty; `defaults.rs` has the defaults.
 
 mod agents;
 mod areas;
@@ -7,13 +7,13 @@ mod credentials;
 mod defaults;
 mod loomd;
 mod mcp;
+mod opaque;
 mod otel;
 mod permissions;
 mod profile;
 mod providers;
 mod sandbox;
 mod shell;
-mod shown;
 mod stores;
 mod tools;
 
@@ -33,17 +33,17 @@ pub use areas::{
 };
 pub use loomd::{CommandLimits, Loomd};
 pub use mcp::{McpServer, McpTool, McpTransport};
+pub use opaque::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};
 pub use permissions::{FileAccess, FilePermission, NetworkMode, NetworkPermissions, PermissionProfile};
 pub use profile::Profile;
 pub use providers::{ModelProvider, ProviderAuth, WireApi};
 pub use sandbox::WorkspaceWrite;
 pub use shell::{Inherit, ShellEnvironmentPolicy};
-pub use shown::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use stores::{CliCredentialsStore, McpCredentialsStore};
 pub use tools::Tools;
 
-/// A configuration, whole.
+/// A whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ConfigToml {
@@ -65,19 +65,19 @@ pub struct ConfigToml {
     pub openai_base_url: Option<String>,
     pub oss_provider: Option<String>,
 
-    // What the model is told.
+    // Instructions.
     /// Accepted and ignored.
     pub instructions: Option<String>,
     pub developer_instructions: Option<String>,
     pub model_instructions_file: Option<AbsolutePathBuf>,
-    /// Deprecated; its use is noticed.
+    /// Deprecated; its use is reported.
     pub experimental_instructions_file: Option<AbsolutePathBuf>,
     pub compact_prompt: Option<String>,
     pub experimental_compact_prompt_file: Option<AbsolutePathBuf>,
     pub project_doc_max_bytes: Option<usize>,
     pub project_doc_fallback_filenames: Option<Vec<String>>,
 
-    // What it may do.
+    // Approvals and permissions.
     pub approval_policy: Option<AskForApproval>,
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     pub sandbox_mode: Option<SandboxMode>,
@@ -89,7 +89,7 @@ pub struct ConfigToml {
     pub projects: BTreeMap<String, Project>,
     pub project_root_markers: Option<Vec<String>>,
 
-    // Tools and how commands run.
+    // Tools, and how commands run.
     pub web_search: Option<WebSearchMode>,
     pub tools: Option<Tools>,
     #[serde(skip_serializing)]
@@ -108,7 +108,7 @@ pub struct ConfigToml {
     pub agents: Option<Agents>,
     pub features: BTreeMap<String, bool>,
 
-    // What is added to it.
+    // Extensions.
     pub mcp_servers: BTreeMap<String, McpServer>,
     pub mcp_oauth_credentials_store: Option<McpCredentialsStore>,
     pub mcp_oauth_callback_port: Option<u16>,
@@ -151,7 +151,7 @@ pub struct ConfigToml {
     pub experimental_realtime_ws_startup_context: Option<String>,
     pub experimental_realtime_start_instructions: Option<String>,
 
-    // Accepted for the sake of other programs that share the file.
+    // Accepted for other programs that share the file.
     pub check_for_update_on_startup: Option<bool>,
     pub disable_paste_burst: Option<bool>,
     pub file_opener: Option<String>,
@@ -162,7 +162,7 @@ pub struct ConfigToml {
     pub windows: Option<Windows>,
 }
 
-/// The view shows `null` for tables that nobody wrote.
+/// Serialises an empty table as `null`, as `config/read` shows a missing one.
 fn null_when_empty<T: Serialize, S: Serializer>(map: &BTreeMap<String, T>, serializer: S) -> Result<S::Ok, S::Error> {
     if map.is_empty() { serializer.serialize_none() } else { map.serialize(serializer) }
 }

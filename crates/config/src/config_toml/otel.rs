@@ -1,4 +1,4 @@
-//! `[otel]`: where telemetry goes.
+//! `[otel]`: exporters of telemetry.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct Otel {
     /// The resource attribute `env`.
     pub environment: Option<String>,
     pub log_user_prompt: Option<bool>,
-    /// Of log events.
+    /// The exporter of log events.
     pub exporter: Option<OtelExporter>,
     pub trace_exporter: Option<OtelExporter>,
     pub metrics_exporter: Option<OtelExporter>,

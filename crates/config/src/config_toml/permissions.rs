@@ -1,5 +1,4 @@
-//! `[permissions.<name>]`: what commands may touch, as it is written. What it means is worked out in
-//! [`crate::permissions`].
+//! `[permissions.<name>]`: what commands may access, as written. [`crate::permissions`] resolves it.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PermissionProfile {
-    /// By place: `:root`, `:minimal`, `:project_roots`, `:tmpdir`, or a path.
+    /// By path: `:root`, `:minimal`, `:project_roots`, `:tmpdir`, or a file system path.
     pub filesystem: Option<BTreeMap<String, FilePermission>>,
     pub network: Option<NetworkPermissions>,
 }
 
-/// What may be done to a place, or to places in it by their relative paths.
+/// The access to a path, or to relative paths below it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected `read`, `write`, `none`, or a table of those by path")]
 pub enum FilePermission {
@@ -36,7 +35,7 @@ pub enum FileAccess {
 #[serde(default)]
 pub struct NetworkPermissions {
     pub enabled: Option<bool>,
-    /// Of this and `socks_url` only the port counts.
+    /// Only the port of this and of `socks_url` is used.
     pub proxy_url: Option<String>,
     pub enable_socks5: Option<bool>,
     pub socks_url: Option<String>,
@@ -53,7 +52,7 @@ pub struct NetworkPermissions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
-    /// Only requests that change nothing.
+    /// Only HTTP methods without side effects.
     Limited,
     #[default]
     Full,

@@ -1,4 +1,4 @@
-//! `[profiles.<name>]`: values that win over the same keys at the top level when the profile is selected.
+//! `[profiles.<name>]`: values that override the same keys at the top level when the profile is selected.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ConfigToml, Tools, Windows, null_when_empty};
 
-/// `replaced` keys stand for the whole value; `merged` ones are laid over it.
+/// `replaced` keys override the whole value; `merged` keys override its members.
 macro_rules! profile {
     (replaced { $($key:ident: $type:ty,)* } merged { $($(#[$attribute:meta])* $merged:ident: $merged_type:ty,)* }) => {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ profile! {
 }
 
 impl Profile {
-    /// Lays this profile over the top level.
+    /// Overrides the top level with this profile.
     pub(crate) fn apply(&self, config: &mut ConfigToml) {
         self.replace(config);
         if let Some(tools) = &self.tools {

@@ -1,4 +1,4 @@
-//! `[model_providers.<id>]`: how a model is reached. The built-in providers are described here, too.
+//! `[model_providers.<id>]`: how to reach a model. Also defines the built-in providers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::secret::{Secret, as_written};
 
-/// More attempts than this help nobody.
+/// The upper bound of configured retries.
 const MAX_RETRIES: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelProvider {
     pub name: String,
-    /// Without it the address follows from the account.
+    /// Without it, the URL depends on the account.
     pub base_url: Option<String>,
-    /// The variable that holds the key.
+    /// The variable that holds the API key.
     pub env_key: Option<String>,
     /// Shown to the user when that variable is missing.
     pub env_key_instructions: Option<String>,
@@ -29,7 +29,7 @@ pub struct ModelProvider {
     pub query_params: Option<BTreeMap<String, String>>,
     #[serde(default, serialize_with = "as_written")]
     pub http_headers: Option<BTreeMap<String, Secret>>,
-    /// Header to variable.
+    /// Header name to variable name.
     pub env_http_headers: Option<BTreeMap<String, String>>,
     pub request_max_retries: Option<u64>,
     pub stream_max_retries: Option<u64>,
@@ -39,7 +39,7 @@ pub struct ModelProvider {
     pub requires_openai_auth: bool,
     #[serde(default)]
     pub supports_websockets: bool,
-    /// Set from `[loomd]`, whatever the provider.
+    /// Set from `[loomd]` for every provider.
     #[serde(skip)]
     pub record: Option<AbsolutePathBuf>,
     /// Set from `[loomd]`; for the rehearsal.
@@ -47,8 +47,8 @@ pub struct ModelProvider {
     pub scenario: Option<AbsolutePathBuf>,
 }
 
-/// A provider that is there for whoever has a key in the environment. A file may define the same id and wins.
-struct Keyed {
+/// A built-in provider with its API key in the environment. A configured provider of the same id overrides it.
+struct KeyedProvider {
     id: &'static str,
     name: &'static str,
     base_url: &'static str,
@@ -62,12 +62,12 @@ const fn keyed(
     base_url: &'static str,
     env_key: &'static str,
     wire_api: WireApi,
-) -> Keyed {
-    Keyed { id, name, base_url, env_key, wire_api }
+) -> KeyedProvider {
+    KeyedProvider { id, name, base_url, env_key, wire_api }
 }
 
-/// The account's own provider is `openai`; it never looks at keys in the environment.
-const KEYED: &[Keyed] = &[
+/// The provider of the account is `openai`; it never reads keys from the environment.
+const KEYED: &[KeyedProvider] = &[
     keyed("openai-api", "OpenAI API", "https://api.openai.com/v1", "OPENAI_API_KEY", WireApi::Responses),
     keyed("anthropic", "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", WireApi::Anthropic),
     keyed("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", WireApi::Chat),
@@ -88,7 +88,7 @@ const KEYED: &[Keyed] = &[
     keyed("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", WireApi::Chat),
 ];
 
-/// The language that a provider speaks.
+/// The API that a provider implements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WireApi {
@@ -110,7 +110,7 @@ pub struct ProviderAuth {
     pub timeout_ms: Option<u64>,
     #[serde(serialize_with = "ProviderAuth::show_refresh_interval")]
     pub refresh_interval_ms: Option<u64>,
-    /// The server's working directory when unset.
+    /// Default: the server's working directory.
     pub cwd: Option<AbsolutePathBuf>,
 }
 
@@ -118,7 +118,7 @@ impl ModelProvider {
     /// The ids that a file cannot define.
     pub const RESERVED: [&str; 3] = ["openai", "ollama", "lmstudio"];
 
-    /// The provider that exists without being configured.
+    /// Returns a provider that exists without configuration.
     pub fn built_in(id: &str) -> Option<Self> {
         let provider = |name: &str, base_url: Option<&str>| Self {
             name: name.into(),
@@ -141,7 +141,7 @@ impl ModelProvider {
         })
     }
 
-    /// Every id that [`ModelProvider::built_in`] knows, those of this machine last.
+    /// Returns every id that [`ModelProvider::built_in`] knows, local ones last.
     pub fn built_in_ids() -> impl Iterator<Item = &'static str> {
         let keyed = KEYED.iter().map(|keyed| keyed.id);
         std::iter::once("openai").chain(keyed).chain(["ollama", "lmstudio", "rehearsal"])
@@ -163,8 +163,8 @@ impl ModelProvider {
         Duration::from_millis(self.websocket_connect_timeout_ms.unwrap_or(15_000))
     }
 
-    /// Why this provider cannot work, if so.
-    pub(crate) fn contradiction(&self) -> Option<String> {
+    /// Returns why this provider cannot work, if so.
+    pub(crate) fn problem(&self) -> Option<String> {
         let auth = self.auth.as_ref()?;
         if auth.command.trim().is_empty() {
             return Some("provider auth.command must not be empty".into());

@@ -1,4 +1,4 @@
-//! `[sandbox_workspace_write]`: what the workspace-write sandbox adds to the workspace.
+//! `[sandbox_workspace_write]`: additions to the workspace-write sandbox.
 
 use loomd_protocol::AbsolutePathBuf;
 use schemars::JsonSchema;

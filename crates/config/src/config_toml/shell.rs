@@ -1,4 +1,4 @@
-//! `[shell_environment_policy]`: which variables a command gets.
+//! `[shell_environment_policy]`: the environment of commands.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct ShellEnvironmentPolicy {
     pub experimental_use_profile: Option<bool>,
 }
 
-/// What a command's environment starts from.
+/// The environment that a command starts from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Inherit {

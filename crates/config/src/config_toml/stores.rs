@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! The storage of credentials.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum CliCredentialsStore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum McpCredentialsStore {
-    /// The keyring, else the file.
+    /// The keyring, or else the file.
     #[default]
     Auto,
     File,

@@ -1,4 +1,4 @@
-//! `[tools]`: switches and settings of built-in tools.
+//! `[tools]`: settings of built-in tools.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Tools {
     pub view_image: Option<bool>,
 }
 
-/// Old files have `web_search = true`, which says nothing any more: the tool is chosen by the mode.
+/// Accepts the deprecated `web_search = true`, which has no effect: `web_search` at the top level selects the mode.
 fn table_or_switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WebSearchToolConfig>, D::Error> {
     struct TableOrSwitch;
 

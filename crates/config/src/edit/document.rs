@@ -1,11 +1,11 @@
-//! Changing one value in the text of a file. Comments, order and formatting of everything else stay.
+//! Changes one value in the text of a file. Comments, order and formatting of everything else are preserved.
 
 use loomd_protocol::{JsonValue, MergeStrategy};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::WriteError;
 
-/// Sets the value at a path. Tables on the way are made.
+/// Sets the value at a path. Missing tables are created.
 pub(super) fn set(
     document: &mut DocumentMut,
     path: &[String],
@@ -33,7 +33,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Removes the value at a path. That it is not there is fine; that its table is not is not.
+/// Removes the value at a path. A missing value is fine; a missing table is an error.
 pub(super) fn remove(document: &mut DocumentMut, path: &[String]) -> Result<(), WriteError> {
     let Some((last, parents)) = path.split_last() else { return Ok(()) };
     let mut table: &mut dyn TableLike = document.as_table_mut();
@@ -63,7 +63,7 @@ fn put(table: &mut dyn TableLike, name: &str, value: &JsonValue, strategy: Merge
         (Some(inner), JsonValue::Object(members)) if strategy == MergeStrategy::Upsert => {
             members.iter().for_each(|(name, value)| put(inner, name, value, strategy));
         }
-        // The header, or the place on its line, stays where it is.
+        // Keeps the position of the header or of the inline table.
         (Some(inner), JsonValue::Object(members)) => {
             let gone: Vec<String> =
                 inner.iter().map(|(name, _)| name.to_owned()).filter(|name| !members.contains_key(name)).collect();
@@ -72,7 +72,7 @@ fn put(table: &mut dyn TableLike, name: &str, value: &JsonValue, strategy: Merge
         }
         (None, JsonValue::Object(_)) if !is_inline => _ = table.insert(name, item(value)),
         _ => match (table.get_mut(name), inline(value)) {
-            // What stands behind the value on its line stays.
+            // Keeps comments behind the value on its line.
             (Some(Item::Value(old)), mut new) => {
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
@@ -82,7 +82,7 @@ fn put(table: &mut dyn TableLike, name: &str, value: &JsonValue, strategy: Merge
     }
 }
 
-/// A table that is written only as far as something is in it.
+/// A table without a header until it has values.
 fn new_table() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
@@ -102,7 +102,7 @@ fn item(value: &JsonValue) -> Item {
     }
 }
 
-/// A value on one line. Whole numbers that TOML does not have become floats.
+/// An inline value. Integers beyond the range of TOML become floats.
 fn inline(value: &JsonValue) -> Value {
     match value {
         JsonValue::Null => Value::from(""),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_as_it_is() {
+    fn edits_preserve_comments_order_and_formatting() {
         let text = "# head\nmodel = \"a\"   # which\n\n# about\nreview_model = 'r'\n\n[tui] # look\ntheme = \"x\"\n";
         check(text, "model", json!("b"), &text.replace("\"a\"", "\"b\""));
         check(text, "model", json!(null), "\n# about\nreview_model = 'r'\n\n[tui] # look\ntheme = \"x\"\n");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_made_where_they_are_missing() {
+    fn missing_tables_are_created() {
         check("", "a.b.c", json!(1), "[a.b]\nc = 1\n");
         check("a = 1\n", "t", json!({"x": {"y": 1}}), "a = 1\n\n[t.x]\ny = 1\n");
         check("", "t", json!({}), "[t]\n");
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn dotted_keys_and_tables_on_one_line_stay_so() {
+    fn dotted_keys_and_inline_tables_are_preserved() {
         check("f.a = true\n", "f.b", json!(false), "f.a = true\nf.b = false\n");
         check("t = { a = 1 } # c\n", "t.b", json!(2), "t = { a = 1 , b = 2 } # c\n");
         check("t = { a = 1 }\n", "t.a", json!(2), "t = { a = 2 }\n");
     }
 
     #[test]
-    fn replacing_drops_what_upserting_keeps() {
+    fn replace_drops_members_that_upsert_keeps() {
         let text = "[s]\ncommand = 'x' # c\n[s.env]\nA = '1'\n";
         upsert(text, "s", json!({"env": {"B": "2"}}), "[s]\ncommand = 'x' # c\n[s.env]\nA = '1'\nB = \"2\"\n");
         check(text, "s", json!({"command": "y"}), "[s]\ncommand = \"y\" # c\n");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_on_the_way_is_replaced_unless_it_is_the_parent() {
+    fn a_scalar_in_the_path_is_replaced_unless_it_is_the_direct_parent() {
         check("a = 1\n", "a.b.c", json!(1), "[a.b]\nc = 1\n");
         let refused = |path: &str, value| edited("a = 1\nl = []", path, value, MergeStrategy::Replace).unwrap_err();
         assert_eq!(refused("a.b", json!(1)).to_string(), "cannot set value on non-table parent");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn null_has_no_place_in_toml() {
+    fn null_values_are_refused() {
         for value in [json!([null]), json!({"a": {"b": null}})] {
             let error = edited("", "a", value, MergeStrategy::Replace).unwrap_err().to_string();
             assert_eq!(error, "invalid value: invalid type: null, expected any valid TOML value");

@@ -1,6 +1,6 @@
-//! Dotted paths to a value. A part may be quoted as in TOML, and then contain dots.
+//! Dotted key paths. A segment may be quoted as in TOML, and may then contain dots.
 
-/// The parts of a path, outermost first. Quotes that make no sense are ordinary characters.
+/// Splits a path into its segments, outermost first. Unbalanced quotes are ordinary characters.
 pub(super) fn parse(path: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = path;
@@ -17,7 +17,7 @@ pub(super) fn parse(path: &str) -> Vec<String> {
     }
 }
 
-/// A quoted part that is followed by a dot or nothing, and what comes after the dot.
+/// Returns a quoted segment that a dot or the end follows, and the text behind the dot.
 fn quoted(text: &str) -> Option<(String, Option<&str>)> {
     let quote = text.chars().next().filter(|char| matches!(char, '"' | '\''))?;
     let mut escaped = false;
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_split_at_its_dots() {
+    fn a_path_is_split_at_dots() {
         check("a", &["a"]);
         check("a.b.c", &["a", "b", "c"]);
         check(".a", &["", "a"]);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_parts_keep_their_dots() {
+    fn quoted_segments_keep_their_dots() {
         check("projects.\"/a.b\".trust_level", &["projects", "/a.b", "trust_level"]);
         check("'x.y'", &["x.y"]);
         check("\"a\\\"b.c\".d", &["a\"b.c", "d"]);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_make_no_sense_are_characters() {
+    fn unbalanced_quotes_are_ordinary_characters() {
         check("\"a.b", &["\"a", "b"]);
         check("\"a\"b.c", &["\"a\"b", "c"]);
         check("a\"b.c\"", &["a\"b", "c\""]);

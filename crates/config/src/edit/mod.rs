@@ -1,5 +1,5 @@
-//! `config/value/write` and `config/batchWrite`: edits of the user's file that keep what they do not touch,
-//! happen as a whole or not at all, and lose nothing that others write at the same time.
+//! `config/value/write` and `config/batchWrite`: edits of the user's file. They preserve everything else in it, apply
+//! as a whole or not at all, and do not lose concurrent changes.
 
 mod document;
 mod key_path;
@@ -19,21 +19,21 @@ use toml_edit::DocumentMut;
 use crate::file::SourceFile;
 use crate::load::{load_with, user_layer};
 use crate::{ConfigError, ConfigToml, LoadRequest, resolve};
-use save::{Lock, Saved, replace};
+use save::{Lock, SaveOutcome, replace};
 
-/// How often an edit is done again because somebody else wrote at the same time.
+/// How often an edit is repeated because another program wrote the file meanwhile.
 const MAX_ATTEMPTS: usize = 100;
 
 /// One change.
 pub type Edit = ConfigEdit;
 
-/// Changes to make together.
+/// Changes that are applied together.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRequest<'a> {
     pub edits: &'a [Edit],
     /// The file that the client means; only the user's is accepted.
     pub file_path: Option<&'a str>,
-    /// The version that the client has seen.
+    /// The version that the client has read.
     pub expected_version: Option<&'a str>,
     /// The server's working directory.
     pub cwd: &'a Path,
@@ -52,7 +52,7 @@ pub enum WriteError {
     NotATable,
     #[error("Path not found")]
     PathNotFound,
-    /// The file cannot be read as it is.
+    /// The existing file cannot be loaded.
     #[error("failed to load configuration: {0}")]
     Load(ConfigError),
     #[error("failed to write configuration: {0}")]
@@ -60,7 +60,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The code for programs; `None` when it is not the caller's fault.
+    /// The error code for clients; `None` for internal errors.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Readonly => Some("configLayerReadonly"),
@@ -72,7 +72,7 @@ impl WriteError {
     }
 }
 
-/// Edits the user's file. `request` has no working directory: projects do not matter here.
+/// Edits the user's file. `request` has no working directory: project layers do not matter here.
 pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<ConfigWriteResponse, WriteError> {
     let file_path = check_file(request, write)?;
     let _lock = Lock::take(request.home)?;
@@ -88,7 +88,7 @@ pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<Conf
         let after = user_layer(request, &new).map_err(invalid)?;
         let loaded = validate(request, &file, &new, &after.table)?;
         let changed = after.table != before.table;
-        if changed && replace(&file.path, file.as_read(), new.text())? == Saved::Changed {
+        if changed && replace(&file.path, file.as_read(), new.text())? == SaveOutcome::Conflict {
             continue;
         }
         let overridden = overridden::find(write.edits, &loaded.stack, &after.table);
@@ -99,11 +99,11 @@ pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<Conf
             overridden_metadata: overridden,
         });
     }
-    Err(io::Error::other("others keep writing the same file").into())
+    Err(io::Error::other("another program keeps changing the file").into())
 }
 
-/// Adds the members of `wanted` that a file does not have, at any depth. Tells whether there were some; with
-/// `dry` nothing is written.
+/// Adds the members of `wanted` that a file lacks, at any depth. Returns whether any were missing; with `dry`, nothing
+/// is written.
 pub fn import_missing(
     home: &AbsolutePathBuf,
     path: &AbsolutePathBuf,
@@ -123,11 +123,11 @@ pub fn import_missing(
         for (path, value) in &missing {
             document::set(&mut document, path, value, MergeStrategy::Upsert)?;
         }
-        if replace(path, file.as_read(), &document.to_string())? == Saved::Done {
+        if replace(path, file.as_read(), &document.to_string())? == SaveOutcome::Saved {
             return Ok(true);
         }
     }
-    Err(io::Error::other("others keep writing the same file").into())
+    Err(io::Error::other("another program keeps changing the file").into())
 }
 
 fn find_missing<'a>(
@@ -141,14 +141,14 @@ fn find_missing<'a>(
         match (table.get(key), value) {
             (None, value) => missing.push((path.clone(), value)),
             (Some(toml::Value::Table(table)), JsonValue::Object(wanted)) => find_missing(table, wanted, path, missing),
-            // What is there wins.
+            // Existing values win.
             (Some(_), _) => {}
         }
         path.pop();
     }
 }
 
-/// The path to answer with.
+/// Returns the path to report, if the client means the user's file.
 fn check_file(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<AbsolutePathBuf, WriteError> {
     let user_file = request.user_file();
     let Some(given) = write.file_path else { return Ok(user_file) };
@@ -164,10 +164,10 @@ fn parse(file: &SourceFile) -> Result<DocumentMut, WriteError> {
     file.text().parse().map_err(|error: toml_edit::TomlError| WriteError::Validation(error.to_string()))
 }
 
-/// The text of the file after the edits, one after the other.
+/// Returns the text of the file after all edits, in order.
 fn edit(file: &SourceFile, edits: &[Edit]) -> Result<String, WriteError> {
     let mut document = parse(file)?;
-    // Comments in a file without values would end up behind what is added.
+    // Comments in a file without values would otherwise end up behind what is added.
     let mut head = String::new();
     if document.is_empty() && !edits.is_empty() {
         head = file.text().trim_end().to_owned() + "\n";
@@ -186,19 +186,19 @@ fn edit(file: &SourceFile, edits: &[Edit]) -> Result<String, WriteError> {
     Ok(head.trim_start().to_owned() + &document.to_string())
 }
 
-/// The file must make sense by itself and with the others, and must not break what worked.
+/// Checks the new file by itself and with the other layers. It must not break a configuration that worked.
 fn validate(
     request: &LoadRequest<'_>,
     before: &SourceFile,
     after: &SourceFile,
     table: &Table,
-) -> Result<crate::Loaded, WriteError> {
+) -> Result<crate::LoadedConfig, WriteError> {
     let alone: Result<ConfigToml, _> = table.clone().try_into();
     alone.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
     let loaded = load_with(request, after.clone()).map_err(invalid)?;
     let disallowed = loaded.requirements.check_features(table);
     disallowed.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
-    // Files that it names may come later; profiles and providers are in this file.
+    // Files that it names may be created later; profiles and providers are in this file.
     if let Err(error @ (ConfigError::UnknownProfile(_) | ConfigError::UnknownProvider(_))) = resolve(&loaded)
         && load_with(request, before.clone()).is_ok_and(|before| resolve(&before).is_ok())
     {

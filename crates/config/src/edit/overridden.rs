@@ -1,13 +1,13 @@
-//! Edits that have no effect, because another layer says something else.
+//! Edits without effect, because another layer overrides them.
 
 use loomd_protocol::{ConfigLayerSource, JsonValue, OverriddenMetadata};
 use toml::{Table, Value};
 
 use super::{Edit, key_path};
-use crate::{Stack, json};
+use crate::{LayerStack, json};
 
-/// The first edit whose value is not the one that counts.
-pub(super) fn find(edits: &[Edit], stack: &Stack, user: &Table) -> Option<OverriddenMetadata> {
+/// Returns the first edit whose value is not the effective one.
+pub(super) fn find(edits: &[Edit], stack: &LayerStack, user: &Table) -> Option<OverriddenMetadata> {
     let merged = stack.merged();
     edits.iter().find_map(|edit| {
         let path = key_path::parse(&edit.key_path);

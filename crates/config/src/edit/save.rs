@@ -1,5 +1,5 @@
-//! Replacing a file as a whole, one writer at a time. Programs of this kind take a lock; other programs do
-//! not, so what they wrote in the meantime is noticed and kept.
+//! Atomic replacement of a file, one writer at a time. Programs of this kind take a lock; other programs do not, so
+//! their concurrent changes are detected and kept.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
 use crate::file::MAX_BYTES;
 
-/// How long another writer is waited for. Writing takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long to wait for another writer. Writing takes milliseconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The mode of a file that did not exist: it may hold secrets.
+/// The mode of a new file, which may hold secrets.
 const PRIVATE: u32 = loomd_private::FILE;
 
-/// How many links may lead to the file.
+/// The limit on symlinks to follow.
 const MAX_LINKS: usize = 40;
 
-/// The right to write, until it is dropped or the process ends.
+/// The exclusive lock of writers, until it is dropped or the process ends.
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// The lock of a home.
+    /// Takes the lock of a home.
     pub fn take(home: &Path) -> io::Result<Self> {
         let folder = home.join("loomd");
         loomd_private::create_dir_all(&folder)?;
@@ -35,7 +35,9 @@ impl Lock {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => std::thread::sleep(LOOK_AGAIN),
+                Err(rustix::io::Errno::WOULDBLOCK) if start.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(LOCK_POLL_INTERVAL)
+                }
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     return Err(io::Error::new(
                         io::ErrorKind::WouldBlock,
@@ -50,55 +52,56 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A child process that is just being started may share the descriptor for a moment.
+        // A child process that is just being started may share the descriptor for a moment, so closing alone does not
+        // unlock.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// What became of an attempt to save.
+/// The outcome of an attempt to save.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Saved {
-    Done,
-    /// Somebody else wrote first; the file is as they left it.
-    Changed,
+pub(super) enum SaveOutcome {
+    Saved,
+    /// Another program wrote first; its version is kept.
+    Conflict,
 }
 
-/// Replaces the file, whose text was `before` when it was read, or missing.
-pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Result<Saved> {
+/// Replaces a file whose text was `before` when it was read; `None` if it was missing.
+pub(super) fn replace(path: &Path, before: Option<&str>, text: &str) -> io::Result<SaveOutcome> {
     let path = target(path);
     let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
     loomd_private::create_dir_all(folder)?;
     let mode = fs::metadata(&path).map_or(PRIVATE, |metadata| metadata.permissions().mode() & 0o7777);
-    let temporary = Temporary::create(folder, text, mode)?;
+    let temporary = TemporaryFile::create(folder, text, mode)?;
     if before.is_none() {
-        // Fails when the file is there by now.
+        // Fails if the file exists by now.
         return match renameat_with(CWD, &temporary.0, CWD, &path, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(Saved::Done),
-            Err(rustix::io::Errno::EXIST) => Ok(Saved::Changed),
-            Err(_) if path.exists() => Ok(Saved::Changed),
-            Err(_) => fs::rename(&temporary.0, &path).map(|()| Saved::Done),
+            Ok(()) => Ok(SaveOutcome::Saved),
+            Err(rustix::io::Errno::EXIST) => Ok(SaveOutcome::Conflict),
+            Err(_) if path.exists() => Ok(SaveOutcome::Conflict),
+            Err(_) => fs::rename(&temporary.0, &path).map(|()| SaveOutcome::Saved),
         };
     }
     if read(&path).as_deref() != before {
-        return Ok(Saved::Changed);
+        return Ok(SaveOutcome::Conflict);
     }
-    // Both change places at once, so what was there cannot get lost between looking and renaming.
+    // Exchanges both files atomically, so a concurrent change cannot get lost between the check and the rename.
     if renameat_with(CWD, &temporary.0, CWD, &path, RenameFlags::EXCHANGE).is_err() {
-        return fs::rename(&temporary.0, &path).map(|()| Saved::Done);
+        return fs::rename(&temporary.0, &path).map(|()| SaveOutcome::Saved);
     }
     if read(&temporary.0).as_deref() == before {
-        return Ok(Saved::Done);
+        return Ok(SaveOutcome::Saved);
     }
     fs::rename(&temporary.0, &path)?;
-    Ok(Saved::Changed)
+    Ok(SaveOutcome::Conflict)
 }
 
-/// What a file says now; `before` was read within the same limit.
+/// Reads the file as `before` was read, within the same limit.
 fn read(path: &Path) -> Option<String> {
     loomd_regular::read_to_string(path, MAX_BYTES).ok()
 }
 
-/// The file that links lead to. Links in a circle lead nowhere: the first of them is the file then.
+/// Resolves symlinks. If they form a cycle, the first one is replaced.
 fn target(path: &Path) -> PathBuf {
     let mut current = path.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -110,10 +113,10 @@ fn target(path: &Path) -> PathBuf {
     path.into()
 }
 
-/// A file beside the one that it is to replace; removed when it is dropped.
-struct Temporary(PathBuf);
+/// A temporary file next to its target, removed on drop.
+struct TemporaryFile(PathBuf);
 
-impl Temporary {
+impl TemporaryFile {
     fn create(folder: &Path, text: &str, mode: u32) -> io::Result<Self> {
         let path = folder.join(format!(".config.toml.{}", uuid::Uuid::now_v7().simple()));
         let mut file = loomd_private::options().write(true).create_new(true).open(&path)?;
@@ -125,7 +128,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -138,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_with_its_mode_and_behind_its_links() {
+    fn replacing_keeps_the_mode_and_follows_symlinks() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("real"), "old").unwrap();
         fs::set_permissions(at("real"), fs::Permissions::from_mode(0o644)).unwrap();
         symlink("real", at("one")).unwrap();
         symlink("one", at("two")).unwrap();
-        assert_eq!(replace(&at("two"), Some("old"), "new").unwrap(), Saved::Done);
+        assert_eq!(replace(&at("two"), Some("old"), "new").unwrap(), SaveOutcome::Saved);
         assert_eq!(fs::read_to_string(at("real")).unwrap(), "new");
         assert_eq!(fs::metadata(at("real")).unwrap().permissions().mode() & 0o7777, 0o644);
         assert_eq!(fs::read_link(at("two")).unwrap(), Path::new("one"));
@@ -156,22 +159,22 @@ mod tests {
     fn a_new_file_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
-        assert_eq!(replace(&path, None, "new").unwrap(), Saved::Done);
+        assert_eq!(replace(&path, None, "new").unwrap(), SaveOutcome::Saved);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_kept() {
+    fn a_concurrent_change_is_kept_and_reported_as_a_conflict() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         fs::write(&path, "theirs").unwrap();
-        assert_eq!(replace(&path, Some("old"), "mine").unwrap(), Saved::Changed);
-        assert_eq!(replace(&path, None, "mine").unwrap(), Saved::Changed);
+        assert_eq!(replace(&path, Some("old"), "mine").unwrap(), SaveOutcome::Conflict);
+        assert_eq!(replace(&path, None, "mine").unwrap(), SaveOutcome::Conflict);
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
     }
 
     #[test]
-    fn links_in_a_circle_are_replaced() {
+    fn a_symlink_cycle_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         symlink("g", &path).unwrap();

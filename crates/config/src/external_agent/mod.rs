@@ -1,5 +1,5 @@
-//! Taking over what the user set up for another agent: settings, skills and instructions, from the home and
-//! from repositories. What is there already always wins.
+//! Imports what the user configured for another agent: settings, skills and instructions, from the home and from
+//! repositories. Existing configuration always wins.
 
 mod settings;
 mod skills;
@@ -18,9 +18,9 @@ use thiserror::Error;
 
 use crate::{WriteError, import_missing};
 
-/// Where things are.
+/// The paths to import from and to.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ImportPaths {
     pub home: AbsolutePathBuf,
     /// `$HOME`
     pub user_home: Option<PathBuf>,
@@ -38,8 +38,8 @@ pub enum ImportError {
     Write(#[from] WriteError),
 }
 
-/// What could be imported: first from the home, then from each repository.
-pub fn detect(places: &Places, include_home: bool, cwds: &[String]) -> Result<Vec<MigrationItem>, ImportError> {
+/// Returns what can be imported: from the home, then from each repository.
+pub fn detect(places: &ImportPaths, include_home: bool, cwds: &[String]) -> Result<Vec<MigrationItem>, ImportError> {
     let mut items = Vec::new();
     if include_home && let Some(scope) = Scope::home(places) {
         scope.detect(places, None, &mut items)?;
@@ -52,8 +52,8 @@ pub fn detect(places: &Places, include_home: bool, cwds: &[String]) -> Result<Ve
     Ok(items)
 }
 
-/// Imports in order; the first failure stops the rest.
-pub fn import(places: &Places, items: &[MigrationItem]) -> Result<(), ImportError> {
+/// Imports items in order; stops at the first failure.
+pub fn import(places: &ImportPaths, items: &[MigrationItem]) -> Result<(), ImportError> {
     for item in items {
         let scope = match &item.cwd {
             None => Scope::home(places),
@@ -66,26 +66,27 @@ pub fn import(places: &Places, items: &[MigrationItem]) -> Result<(), ImportErro
     Ok(())
 }
 
-/// The repository that a folder, or a file's folder, is in; else that folder. `None` when it does not exist.
-fn repository(places: &Places, cwd: &str) -> Option<PathBuf> {
+/// Returns the work tree of the repository around a folder or file, or else the folder itself. `None` if it does not
+/// exist.
+fn repository(places: &ImportPaths, cwd: &str) -> Option<PathBuf> {
     let path = AbsolutePathBuf::new(places.cwd.join(cwd))?;
     let folder = if fs::metadata(&path).ok()?.is_dir() { &*path } else { path.parent()? };
     Some(Repository::find(folder).map_or_else(|| folder.to_path_buf(), |repository| repository.work_tree))
 }
 
-/// Sources and their targets.
+/// The sources of one scope and their targets.
 struct Scope {
     settings: PathBuf,
     config: PathBuf,
     skills: PathBuf,
     skills_target: PathBuf,
-    /// The first that says something counts.
+    /// The first one with text is used.
     instructions: Vec<PathBuf>,
     instructions_target: PathBuf,
 }
 
 impl Scope {
-    fn home(places: &Places) -> Option<Self> {
+    fn home(places: &ImportPaths) -> Option<Self> {
         let theirs = places.user_home.as_ref()?.join(".claude");
         let beside_home = places.home.parent().unwrap_or(&places.home);
         Some(Self {
@@ -110,7 +111,12 @@ impl Scope {
         }
     }
 
-    fn detect(&self, places: &Places, cwd: Option<&str>, items: &mut Vec<MigrationItem>) -> Result<(), ImportError> {
+    fn detect(
+        &self,
+        places: &ImportPaths,
+        cwd: Option<&str>,
+        items: &mut Vec<MigrationItem>,
+    ) -> Result<(), ImportError> {
         let mut add = |item_type, description| {
             items.push(MigrationItem { item_type, description, cwd: cwd.map(str::to_owned) });
         };
@@ -130,7 +136,7 @@ impl Scope {
         Ok(())
     }
 
-    fn import(&self, places: &Places, item_type: ItemType) -> Result<(), ImportError> {
+    fn import(&self, places: &ImportPaths, item_type: ItemType) -> Result<(), ImportError> {
         match item_type {
             ItemType::Config => _ = self.import_settings(places, false)?,
             ItemType::Skills => skills::copy(&self.skills, &self.skills_target)?,
@@ -145,21 +151,21 @@ impl Scope {
                     }
                 }
             }
-            // Nothing of it can be taken over.
+            // MCP servers cannot be imported.
             ItemType::McpServerConfig => {}
         }
         Ok(())
     }
 
-    /// Whether there was something to import.
-    fn import_settings(&self, places: &Places, dry: bool) -> Result<bool, ImportError> {
+    /// Returns whether there was something to import.
+    fn import_settings(&self, places: &ImportPaths, dry: bool) -> Result<bool, ImportError> {
         let Some(text) = read(&self.settings)? else { return Ok(false) };
         let wanted = settings::map(&text)?;
         let Some(config) = AbsolutePathBuf::new(&self.config) else { return Ok(false) };
         Ok(import_missing(&places.home, &config, &wanted, dry)?)
     }
 
-    /// The instructions, if there are some and none of ours.
+    /// Returns the instructions to import, unless the target has instructions already.
     fn instructions(&self) -> Result<Option<(PathBuf, String)>, ImportError> {
         let is_blank = |text: &String| text.trim().is_empty();
         if read(&self.instructions_target)?.is_some_and(|text| !is_blank(&text)) {
@@ -174,10 +180,10 @@ impl Scope {
     }
 }
 
-/// Settings and instructions are written by hand; what is larger is something else.
+/// The largest settings or instructions file that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// `None` when there is no such file.
+/// Returns `None` if the file does not exist.
 fn read(path: &Path) -> io::Result<Option<String>> {
     match loomd_regular::read(path, MAX_BYTES) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

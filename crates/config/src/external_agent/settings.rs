@@ -1,11 +1,11 @@
-//! From the settings of the other agent to ours: the environment of commands, and whether they are confined.
+//! Maps the settings of the other agent: the environment of commands, and the sandbox mode.
 
 use loomd_protocol::{JsonObject, JsonValue};
 use serde_json::json;
 
 use super::ImportError;
 
-/// What `settings.json` means in `config.toml`.
+/// Returns the `config.toml` equivalent of a `settings.json`.
 pub(super) fn map(text: &str) -> Result<JsonObject, ImportError> {
     let settings: JsonValue = serde_json::from_str(text).map_err(|error| ImportError::Settings(error.to_string()))?;
     let JsonValue::Object(settings) = settings else {
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_and_the_sandbox_are_taken_over() {
+    fn environment_and_sandbox_are_mapped() {
         check(
             r#"{"env": {"A": "1", "B": true, "C": 5, "D": null, "E": [1]}, "sandbox": {"enabled": true}, "model": "m"}"#,
             json!({
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_settings_file_is_refused() {
+    fn malformed_settings_are_refused() {
         assert_eq!(map("[]").unwrap_err().to_string(), "external agent settings root must be an object");
         assert!(map("{").unwrap_err().to_string().starts_with("EOF while parsing"));
     }

@@ -1,4 +1,4 @@
-//! Skill folders: copied when there is none of the name, their descriptions rewritten for this agent.
+//! Skill folders: copied unless the target has one of the same name, with their descriptions rewritten for this agent.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::MAX_BYTES;
 use super::text::renamed;
 
-/// The skill folders of `source` that `target` lacks, by name.
+/// Returns the skill folders of `source` that `target` lacks, by name.
 pub(super) fn missing(source: &Path, target: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(source) {
         Ok(entries) => entries,
@@ -36,7 +36,7 @@ pub(super) fn copy(source: &Path, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Links are left out: they would lead elsewhere from the new place.
+/// Copies a folder without symlinks, which would not resolve from the new location.
 fn copy_folder(source: &Path, target: &Path) -> io::Result<()> {
     let mut folders = vec![(source.to_path_buf(), target.to_path_buf())];
     while let Some((from, to)) = folders.pop() {

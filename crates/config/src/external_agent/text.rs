@@ -1,6 +1,6 @@
-//! Instructions that name the other agent name this one instead.
+//! Replaces the other agent's name in instructions.
 
-/// What is replaced, in this order; whole words, whatever their case.
+/// The replacements, in order: whole words, in any case.
 const NAMES: &[(&str, &str)] = &[
     ("claude.md", "AGENTS.md"),
     ("claude code", "Codex"),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_words_are_replaced_in_any_case() {
+    fn names_are_replaced_as_whole_words_in_any_case() {
         for (text, expected) in [
             ("Ask Claude Code or CLAUDE.", "Ask Codex or Codex."),
             ("See CLAUDE.md, claude_code and claude-code.", "See AGENTS.md, Codex and Codex."),

@@ -1,5 +1,4 @@
-//! What commands may reach on the network where that is more than yes or no: what a profile lists and what an
-//! administrator requires, together. Who enforces it is somebody else's business.
+//! The managed network: the profile's lists and the administrator's requirements, combined. The proxy enforces it.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +8,33 @@ use super::Permissions;
 use crate::config_toml::NetworkMode;
 use crate::{ConfigError, Requirements};
 
-/// The port of the HTTP proxy that commands are told when nobody names another.
+/// The default port of the HTTP proxy that commands see.
 const HTTP_PORT: u16 = 3128;
-/// And that of the SOCKS proxy.
+/// The default port of the SOCKS proxy.
 const SOCKS_PORT: u16 = 8081;
 
 /// A network that commands reach through a proxy only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedNetwork {
-    /// False: an administrator wants no network at all.
+    /// False if an administrator forbids all network access.
     pub enabled: bool,
     pub mode: NetworkMode,
     /// By name or pattern.
     pub domains: BTreeMap<String, NetworkDomainPermission>,
-    /// Whether addresses of this machine and its surroundings may be reached without being listed.
+    /// Whether loopback and private addresses may be reached without being listed.
     pub allow_local_binding: bool,
-    /// Whether the user may be asked about what is not listed.
-    pub asks: bool,
+    /// Whether the user may approve hosts that are not listed.
+    pub may_request_approval: bool,
     pub http_port: u16,
-    /// `None`: only HTTP.
+    /// `None` for HTTP only.
     pub socks_port: Option<u16>,
-    /// Whether an administrator wants it; then it also holds for commands that are not confined otherwise.
+    /// Whether an administrator requires it; it then also applies to commands that are not sandboxed.
     pub required: bool,
 }
 
 impl ManagedNetwork {
-    /// `None` when nobody asks for it. `profile` is the permission profile in force.
+    /// Returns `None` if neither the profile nor an administrator manages the network. `profile` is the permission
+    /// profile in force.
     pub fn new(profile: Option<&Permissions>, requirements: &Requirements) -> Result<Option<Self>, ConfigError> {
         let required = requirements.network.as_ref().map(|required| &required.value);
         let network = profile.filter(|profile| profile.network_enabled()).map(|profile| profile.network.clone());
@@ -68,20 +68,20 @@ impl ManagedNetwork {
             mode: network.mode.unwrap_or_default(),
             domains,
             allow_local_binding: local == Some(true),
-            asks: !only_theirs,
+            may_request_approval: !only_theirs,
             http_port,
             socks_port: (network.enable_socks5 != Some(false)).then_some(socks_port),
             required: required.is_some(),
         }))
     }
 
-    /// The domains with this permission, sorted.
+    /// Returns the domains with this permission, sorted.
     pub fn listed(&self, permission: NetworkDomainPermission) -> Vec<String> {
         self.domains.iter().filter(|(_, found)| **found == permission).map(|(domain, _)| domain.clone()).collect()
     }
 }
 
-/// Port 0 would be any.
+/// Returns the port of a URL; `None` for port 0.
 fn port_of(url: &Option<String>) -> Option<u16> {
     let url = url.as_deref()?.trim_end_matches('/');
     url.rsplit_once(':')?.1.parse().ok().filter(|port| *port != 0)
@@ -106,7 +106,7 @@ mod tests {
             mode: NetworkMode::Full,
             domains: BTreeMap::new(),
             allow_local_binding: false,
-            asks: true,
+            may_request_approval: true,
             http_port: HTTP_PORT,
             socks_port: Some(SOCKS_PORT),
             required: false,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_managed_when_somebody_asks_for_it() {
+    fn the_network_is_managed_by_a_profile_or_a_requirement() {
         assert_eq!(network("", ""), Ok(None));
         assert_eq!(network("[network]\nenabled = false\nmode = 'limited'", ""), Ok(None));
         assert_eq!(network("[network]\nenabled = true", ""), Ok(Some(plain())));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_anybody_denies_is_denied_and_an_administrator_may_be_the_only_one_to_allow() {
+    fn any_source_may_deny_and_managed_only_ignores_allowed_domains_of_profiles() {
         let profile = "[network]\nenabled = true\ndomains = { mine = 'allow', theirs = 'deny', never = 'allow' }";
         let domains = |only: bool| {
             let rules = format!(
@@ -144,14 +144,18 @@ mod tests {
             );
             let network = network(profile, &rules).unwrap().unwrap();
             let listed = |permission| network.listed(permission).join(" ");
-            (network.asks, listed(NetworkDomainPermission::Allow), listed(NetworkDomainPermission::Deny))
+            (
+                network.may_request_approval,
+                listed(NetworkDomainPermission::Allow),
+                listed(NetworkDomainPermission::Deny),
+            )
         };
         assert_eq!(domains(false), (true, "mine ok".into(), "never theirs".into()));
         assert_eq!(domains(true), (false, "ok".into(), "never theirs".into()));
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictory_networks_are_refused() {
         for (text, expected) in [
             (
                 "domains = { '*' = 'deny' }",

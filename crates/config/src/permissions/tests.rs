@@ -20,7 +20,7 @@ fn policy(text: &str) -> Result<serde_json::Value, String> {
 }
 
 #[test]
-fn a_profile_is_shown_as_near_as_the_wire_can() {
+fn a_profile_maps_to_the_closest_wire_policy() {
     let full = json!({ "type": "fullAccess" });
     let restricted = |platform: bool, roots: &[&str]| json!({ "type": "restricted", "includePlatformDefaults": platform, "readableRoots": roots });
     let read_only =
@@ -58,7 +58,7 @@ fn a_profile_is_shown_as_near_as_the_wire_can() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_filesystem_entries_are_refused() {
     for (text, expected) in [
         ("'x/y' = 'read'", "filesystem path `x/y` must be absolute, use `~/...`, or start with `:`"),
         ("'~u/y' = 'read'", "filesystem path `~u/y` must be absolute, use `~/...`, or start with `:`"),
@@ -83,11 +83,11 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn what_is_not_known_is_told_and_left_out() {
-    let told = |text: &str| resolve(&format!("[filesystem]\n{text}")).unwrap().1;
-    assert_eq!(told("':root' = 'read'"), Vec::<String>::new());
+fn unknown_filesystem_entries_are_ignored_with_a_warning() {
+    let warnings = |text: &str| resolve(&format!("[filesystem]\n{text}")).unwrap().1;
+    assert_eq!(warnings("':root' = 'read'"), Vec::<String>::new());
     assert_eq!(
-        told("':root' = 'read'\n':cwd' = 'write'\n':new' = { x = 'read' }"),
+        warnings("':root' = 'read'\n':cwd' = 'write'\n':new' = { x = 'read' }"),
         [
             "Configured filesystem path `:cwd` is not known to this version and is ignored.",
             "Configured filesystem path `:new` with nested entry `x` is not known to this version and is ignored.",
@@ -95,15 +95,15 @@ fn what_is_not_known_is_told_and_left_out() {
     );
     let nothing = "Permissions profile `p` has no filesystem entry that this version knows, so commands can read and \
                    write nothing.";
-    assert_eq!(told(""), [nothing]);
+    assert_eq!(warnings(""), [nothing]);
 }
 
 proptest! {
     #[test]
-    fn a_part_never_leaves_its_folder(part in "[./a~:]{0,12}") {
+    fn a_subpath_never_leaves_its_folder(part in "[./a~:]{0,12}") {
         let text = toml::to_string(&json!({ "filesystem": { ":project_roots": { &part: "write" } } })).unwrap();
         if let Ok((permissions, _)) = resolve(&text) {
-            let path = permissions.files[0].place.path(Path::new(CWD)).unwrap();
+            let path = permissions.files[0].path.resolve(Path::new(CWD)).unwrap();
             prop_assert!(path.starts_with(CWD), "{} {}", part, path.display());
         }
     }

@@ -1,26 +1,27 @@
-//! Requirements that an organisation manages for its members. Fetching them is somebody else's task; here is
-//! what was fetched last, or why it could not be.
+//! Requirements that an organisation manages for its members. Holds the last fetched text, or why fetching failed; the
+//! server fetches it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::JsonValue;
+use parking_lot::Mutex;
 use serde_json::json;
 use thiserror::Error;
 
-/// What was fetched last. Shared by whoever fetches and whoever loads configuration.
+/// The result of the last fetch, shared with the server, which updates it.
 #[derive(Debug)]
-pub struct Managed(Mutex<Arc<State>>);
+pub struct ManagedRequirements(Mutex<Arc<FetchResult>>);
 
-/// Nothing is managed.
-impl Default for Managed {
+/// Without managed requirements.
+impl Default for ManagedRequirements {
     fn default() -> Self {
         Self(Mutex::new(Arc::new(Ok(None))))
     }
 }
 
-type State = Result<Option<String>, CloudError>;
+type FetchResult = Result<Option<String>, CloudError>;
 
-/// Why the requirements are not known. Nothing that depends on configuration works then.
+/// Why the requirements could not be fetched. Requests that depend on configuration fail then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("failed to load your workspace-managed config")]
 pub struct CloudError {
@@ -31,7 +32,7 @@ pub struct CloudError {
 }
 
 impl CloudError {
-    /// For programs: the `data` of the error.
+    /// The `data` of the RPC error.
     pub fn data(&self) -> JsonValue {
         let mut data = json!({ "reason": "cloudRequirements", "errorCode": self.code, "detail": self.detail });
         if let Some(status) = self.status {
@@ -44,13 +45,13 @@ impl CloudError {
     }
 }
 
-impl Managed {
-    /// The text of a `requirements.toml`, or `None` where nothing is managed.
-    pub fn set(&self, state: State) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+impl ManagedRequirements {
+    /// Sets the text of a `requirements.toml`; `None` without managed requirements.
+    pub fn set(&self, state: FetchResult) {
+        *self.0.lock() = Arc::new(state);
     }
 
-    pub fn get(&self) -> Arc<State> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn get(&self) -> Arc<FetchResult> {
+        Arc::clone(&self.0.lock())
     }
 }

@@ -1,5 +1,5 @@
-//! What an administrator requires: which values are allowed, which features are pinned, which servers and
-//! apps may be used. A field that one source sets cannot be changed by the sources after it.
+//! An administrator's requirements: allowed values, pinned features, allowed MCP servers and apps. A field that one
+//! source sets cannot be changed by later sources.
 
 mod managed;
 mod network;
@@ -19,11 +19,11 @@ use crate::config_toml::{McpServer, McpTransport};
 use crate::features::FeatureSet;
 use crate::{ConfigError, Feature};
 
-pub use managed::{CloudError, Managed};
+pub use managed::{CloudError, ManagedRequirements};
 pub use toml_file::{McpIdentity, SandboxRequirement};
 pub(crate) use toml_file::{ParseError, legacy, parse};
 
-/// Who requires something. Displays as messages name it.
+/// The source of a requirement. `Display` is its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequirementSource {
     Cloud,
@@ -39,40 +39,40 @@ impl fmt::Display for RequirementSource {
     }
 }
 
-/// A requirement and who requires it.
+/// A requirement and its source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Required<T> {
+pub struct Requirement<T> {
     pub value: T,
     pub source: RequirementSource,
 }
 
-/// All requirements of all sources. By default there are none.
+/// The requirements of all sources. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Requirements {
-    pub approval_policies: Option<Required<Vec<AskForApproval>>>,
-    pub sandbox_modes: Option<Required<Vec<SandboxRequirement>>>,
-    pub web_search_modes: Option<Required<Vec<WebSearchMode>>>,
-    pub features: Option<Required<BTreeMap<String, bool>>>,
-    pub mcp_servers: Option<Required<BTreeMap<String, McpIdentity>>>,
+    pub approval_policies: Option<Requirement<Vec<AskForApproval>>>,
+    pub sandbox_modes: Option<Requirement<Vec<SandboxRequirement>>>,
+    pub web_search_modes: Option<Requirement<Vec<WebSearchMode>>>,
+    pub features: Option<Requirement<BTreeMap<String, bool>>>,
+    pub mcp_servers: Option<Requirement<BTreeMap<String, McpIdentity>>>,
     /// `false` from any source wins.
     pub apps: BTreeMap<String, bool>,
-    pub rules: Option<Required<Table>>,
-    pub residency: Option<Required<ResidencyRequirement>>,
-    pub network: Option<Required<NetworkRequirements>>,
-    pub guardian_developer_instructions: Option<Required<String>>,
-    /// Whether any source says anything, known or not.
+    pub rules: Option<Requirement<Table>>,
+    pub residency: Option<Requirement<ResidencyRequirement>>,
+    pub network: Option<Requirement<NetworkRequirements>>,
+    pub guardian_developer_instructions: Option<Requirement<String>>,
+    /// Whether any source is non-empty, even if only with unknown keys.
     pub(crate) any: bool,
 }
 
-/// Whether a text says what is required; else what is wrong with it.
+/// Checks a `requirements.toml`; returns the problem with it, if any.
 pub fn check_requirements(text: &str) -> Result<(), String> {
     parse(text, RequirementSource::Cloud).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// A value that is not allowed.
+/// A value that the requirements do not allow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid value for `{field}`: `{value}` is not in the allowed set {allowed} (set by {source_name})")]
-pub struct Disallowed {
+pub struct DisallowedValue {
     pub field: &'static str,
     pub value: String,
     pub allowed: String,
@@ -80,7 +80,7 @@ pub struct Disallowed {
 }
 
 impl Requirements {
-    /// Adds a source that comes after those that are there.
+    /// Adds a source of lower precedence.
     pub(crate) fn add(&mut self, later: Self) {
         macro_rules! fill {
             ($($field:ident),*) => {$(
@@ -97,7 +97,7 @@ impl Requirements {
         self.any |= later.any;
     }
 
-    /// The answer of `configRequirements/read`; `None` when nothing is required.
+    /// The result of `configRequirements/read`; `None` without requirements.
     pub fn to_wire(&self) -> Option<ConfigRequirements> {
         self.any.then(|| ConfigRequirements {
             allowed_approval_policies: self.approval_policies.as_ref().map(|required| required.value.clone()),
@@ -112,7 +112,7 @@ impl Requirements {
         })
     }
 
-    /// The wanted policy, or the first that is allowed.
+    /// Returns `wanted`, or the first allowed policy.
     pub fn approval_policy(&self, wanted: AskForApproval) -> AskForApproval {
         match (&self.approval_policies, self.check_approval_policy(&wanted)) {
             (Some(required), Err(_)) => required.value.first().cloned().unwrap_or(wanted),
@@ -120,9 +120,9 @@ impl Requirements {
         }
     }
 
-    pub fn check_approval_policy(&self, wanted: &AskForApproval) -> Result<(), Disallowed> {
+    pub fn check_approval_policy(&self, wanted: &AskForApproval) -> Result<(), DisallowedValue> {
         let Some(required) = &self.approval_policies else { return Ok(()) };
-        // The switches of the granular policy are the user's.
+        // The switches of the granular policy are not restricted.
         let is_same = |allowed: &AskForApproval| std::mem::discriminant(allowed) == std::mem::discriminant(wanted);
         if required.value.iter().any(is_same) {
             return Ok(());
@@ -131,20 +131,20 @@ impl Requirements {
         Err(required.disallows("approval_policy", approval_name(wanted), &allowed))
     }
 
-    /// The wanted mode, or the one that is always allowed.
+    /// Returns `wanted`, or `read-only`, which is always allowed.
     pub fn sandbox_mode(&self, wanted: SandboxMode) -> SandboxMode {
         if self.check_sandbox_mode(wanted).is_ok() { wanted } else { SandboxMode::ReadOnly }
     }
 
-    pub fn check_sandbox_mode(&self, wanted: SandboxMode) -> Result<(), Disallowed> {
+    pub fn check_sandbox_mode(&self, wanted: SandboxMode) -> Result<(), DisallowedValue> {
         self.check_sandbox(SandboxRequirement::from(wanted))
     }
 
-    pub fn check_sandbox_policy(&self, wanted: &SandboxPolicy) -> Result<(), Disallowed> {
+    pub fn check_sandbox_policy(&self, wanted: &SandboxPolicy) -> Result<(), DisallowedValue> {
         self.check_sandbox(SandboxRequirement::from(wanted))
     }
 
-    fn check_sandbox(&self, wanted: SandboxRequirement) -> Result<(), Disallowed> {
+    fn check_sandbox(&self, wanted: SandboxRequirement) -> Result<(), DisallowedValue> {
         match &self.sandbox_modes {
             Some(required) if !required.value.contains(&wanted) => {
                 let allowed: Vec<_> = required.value.iter().map(|mode| format!("{mode:?}")).collect();
@@ -154,7 +154,7 @@ impl Requirements {
         }
     }
 
-    /// The wanted mode, or the nearest that is allowed. Not searching always is.
+    /// Returns `wanted`, or the closest allowed mode. `disabled` is always allowed.
     pub fn web_search_mode(&self, wanted: WebSearchMode) -> WebSearchMode {
         let Some(allowed) = self.allowed_web_search() else { return wanted };
         let choices = [wanted, WebSearchMode::Cached, WebSearchMode::Live];
@@ -169,24 +169,24 @@ impl Requirements {
         Some(allowed)
     }
 
-    /// An error when a feature is pinned that this server does not know: it cannot give it that state.
+    /// Fails if an unknown feature is pinned, because its state cannot be guaranteed.
     pub(crate) fn check_pins(&self) -> Result<(), ConfigError> {
-        let Some(Required { value, source }) = &self.features else { return Ok(()) };
+        let Some(Requirement { value, source }) = &self.features else { return Ok(()) };
         match value.keys().find(|name| Feature::find(name).is_none()) {
             Some(name) => Err(ConfigError::Invalid(format!("invalid `features` requirement `{name}` from {source}"))),
             None => Ok(()),
         }
     }
 
-    /// Gives pinned features the state that they must have.
+    /// Sets pinned features to their required state.
     pub(crate) fn pin(&self, features: &mut FeatureSet) {
         if let Some(required) = &self.features {
             features.set_named(|name| required.value.get(name).copied());
         }
     }
 
-    /// Whether a configuration, or a profile in it, says something else than the pinned features do.
-    pub(crate) fn check_features(&self, table: &Table) -> Result<(), Disallowed> {
+    /// Fails if a configuration, or a profile in it, sets a pinned feature to another state.
+    pub(crate) fn check_features(&self, table: &Table) -> Result<(), DisallowedValue> {
         let Some(required) = &self.features else { return Ok(()) };
         let written = table.get("features").and_then(|features| features.as_table());
         for (name, value) in written.into_iter().flatten() {
@@ -204,7 +204,7 @@ impl Requirements {
         profiles.into_iter().try_for_each(|profile| self.check_features(profile))
     }
 
-    /// Whether a server may be started: it must be listed, and be the one that is listed.
+    /// Whether a server may be started: it must be listed with the same command or URL.
     pub fn allows_mcp_server(&self, name: &str, server: &McpServer) -> bool {
         let Some(required) = &self.mcp_servers else { return true };
         match (required.value.get(name), &server.transport) {
@@ -220,20 +220,20 @@ impl Requirements {
     }
 }
 
-impl<T> Required<T> {
-    fn disallows(&self, field: &'static str, value: String, allowed: &[String]) -> Disallowed {
+impl<T> Requirement<T> {
+    fn disallows(&self, field: &'static str, value: String, allowed: &[String]) -> DisallowedValue {
         let allowed = format!("[{}]", allowed.join(", "));
-        Disallowed { field, value, allowed, source_name: self.source.to_string() }
+        DisallowedValue { field, value, allowed, source_name: self.source.to_string() }
     }
 }
 
-impl From<Disallowed> for ConfigError {
-    fn from(disallowed: Disallowed) -> Self {
+impl From<DisallowedValue> for ConfigError {
+    fn from(disallowed: DisallowedValue) -> Self {
         Self::Invalid(disallowed.to_string())
     }
 }
 
-/// As messages spell it.
+/// The name of a policy in messages.
 fn approval_name(policy: &AskForApproval) -> String {
     match policy {
         AskForApproval::Untrusted => "UnlessTrusted".into(),

@@ -1,4 +1,4 @@
-//! `[experimental_network]` of `requirements.toml`: what commands may reach.
+//! `[experimental_network]` of `requirements.toml`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Network {
+pub(super) struct NetworkToml {
     enabled: Option<bool>,
     http_port: Option<u16>,
     socks_port: Option<u16>,
@@ -23,8 +23,8 @@ pub(super) struct Network {
     allow_local_binding: Option<bool>,
 }
 
-impl Network {
-    /// The lists of old files become maps, and the maps are shown as lists, too.
+impl NetworkToml {
+    /// Converts to the wire form. Deprecated lists become maps, and maps are listed, too.
     pub fn into_wire(self) -> Result<NetworkRequirements, String> {
         if self.domains.is_some() && (self.allowed_domains.is_some() || self.denied_domains.is_some()) {
             return Err(excluded("domains", "`allowed_domains` or `denied_domains`"));
@@ -37,7 +37,7 @@ impl Network {
                 list.map(|list| list.into_iter().map(|domain| (domain, permission)).collect::<Vec<_>>())
             };
             let allowed = listed(self.allowed_domains, NetworkDomainPermission::Allow);
-            // What is in both is denied.
+            // A domain in both lists is denied.
             let denied = listed(self.denied_domains, NetworkDomainPermission::Deny);
             (allowed.is_some() || denied.is_some()).then(|| allowed.into_iter().chain(denied).flatten().collect())
         });
@@ -67,7 +67,7 @@ fn excluded(field: &str, others: &str) -> String {
     format!("`experimental_network.{field}` cannot be combined with {others}")
 }
 
-/// `None` instead of an empty list.
+/// Returns `None` instead of an empty list.
 fn names<P: PartialEq>(map: &Option<BTreeMap<String, P>>, permission: P) -> Option<Vec<String>> {
     let names = map.iter().flatten().filter(|(_, found)| **found == permission).map(|(name, _)| name.clone());
     let names: Vec<_> = names.collect();

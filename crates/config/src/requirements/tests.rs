@@ -15,7 +15,7 @@ fn wire(requirements: &Requirements) -> serde_json::Value {
 }
 
 #[test]
-fn nothing_required_is_null_and_what_is_not_shown_is_an_object_of_nulls() {
+fn no_requirements_are_null_and_unlisted_ones_are_an_object_of_nulls() {
     assert_eq!(wire(&cloud("")), json!(null));
     let nulls = json!({
         "allowedApprovalPolicies": null, "allowedSandboxModes": null, "allowedWebSearchModes": null,
@@ -25,7 +25,7 @@ fn nothing_required_is_null_and_what_is_not_shown_is_an_object_of_nulls() {
 }
 
 #[test]
-fn everything_is_shown() {
+fn every_requirement_is_listed_on_the_wire() {
     let requirements = cloud(
         "allowed_approval_policies = ['on-request', 'untrusted']
         allowed_sandbox_modes = ['read-only', 'external-sandbox']
@@ -57,7 +57,7 @@ fn everything_is_shown() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_requirements_are_refused() {
     assert_eq!(refused("allowed_approval_policies = []"), "field `allowed_approval_policies` cannot be empty");
     assert_eq!(
         refused("allowed_sandbox_modes = ['workspace-write']"),
@@ -69,7 +69,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn an_unknown_pinned_feature_is_shown_and_refused_by_the_check() {
+fn an_unknown_pinned_feature_is_listed_and_fails_the_check() {
     let requirements = cloud("features.nope = true");
     assert_eq!(wire(&requirements)["featureRequirements"], json!({"nope": true}));
     let refused = requirements.check_pins().unwrap_err().to_string();
@@ -78,7 +78,7 @@ fn an_unknown_pinned_feature_is_shown_and_refused_by_the_check() {
 }
 
 #[test]
-fn an_earlier_source_has_the_say_and_an_app_is_forbidden_by_any() {
+fn earlier_sources_win_and_any_source_may_forbid_an_app() {
     let mut all =
         cloud("allowed_approval_policies = ['never']\napps = { a = { enabled = true }, b = { enabled = false } }");
     all.add(cloud("allowed_approval_policies = ['untrusted']\nenforce_residency = 'us'\napps.a.enabled = false"));
@@ -88,7 +88,7 @@ fn an_earlier_source_has_the_say_and_an_app_is_forbidden_by_any() {
 }
 
 #[test]
-fn what_is_not_allowed_falls_back() {
+fn disallowed_values_fall_back_to_allowed_ones() {
     let all = cloud(
         "allowed_approval_policies = ['on-request', 'untrusted']
         allowed_sandbox_modes = ['read-only', 'workspace-write']
@@ -112,7 +112,7 @@ fn what_is_not_allowed_falls_back() {
 }
 
 #[test]
-fn pinned_features_cannot_be_written_otherwise() {
+fn pinned_features_cannot_be_set_differently() {
     let all = cloud("[features]\ntool_search = false\npersonality = true");
     let check = |text: &str| all.check_features(&text.parse().unwrap()).map_err(|error| error.to_string());
     assert_eq!(check("features = { tool_search = false, undo = true }"), Ok(()));
@@ -123,7 +123,7 @@ fn pinned_features_cannot_be_written_otherwise() {
 }
 
 #[test]
-fn an_old_managed_file_binds() {
+fn a_legacy_managed_config_sets_requirements() {
     let source = RequirementSource::Cloud;
     let bound = |text: &str| legacy(&text.parse().unwrap(), &source);
     assert_eq!(wire(&bound("model = 'm'")), json!(null));
@@ -134,7 +134,7 @@ fn an_old_managed_file_binds() {
 }
 
 #[test]
-fn only_listed_servers_may_be_started() {
+fn only_listed_mcp_servers_are_allowed() {
     let all = cloud("mcp_servers.a.identity.command = 'run'\nmcp_servers.b.identity.url = 'http://b'");
     let server = |text: &str| -> McpServer { toml::from_str(text).unwrap() };
     assert!(all.allows_mcp_server("a", &server("command = 'run'\nargs = ['x']")));

@@ -1,4 +1,4 @@
-//! `requirements.toml`, and the requirements that an old `managed_config.toml` stands for.
+//! `requirements.toml`, and the requirements that a legacy `managed_config.toml` implies.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Table;
 
-use super::network::Network;
-use super::{Disallowed, Required, RequirementSource, Requirements};
+use super::network::NetworkToml;
+use super::{DisallowedValue, Requirement, RequirementSource, Requirements};
 
-/// A sandbox that may be allowed: the presets, and one that somebody else provides.
+/// A sandbox that may be allowed: the presets, and an external one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxRequirement {
@@ -52,7 +52,7 @@ impl From<&SandboxPolicy> for SandboxRequirement {
     }
 }
 
-/// What makes an MCP server the one that is meant.
+/// What identifies an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpIdentity {
@@ -60,40 +60,40 @@ pub enum McpIdentity {
     Url(String),
 }
 
-/// The file as it is written. Unknown keys are ignored.
+/// The file as written. Unknown keys are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Written {
+struct RequirementsToml {
     allowed_approval_policies: Option<Vec<AskForApproval>>,
     allowed_sandbox_modes: Option<Vec<SandboxRequirement>>,
     allowed_web_search_modes: Option<Vec<WebSearchMode>>,
     #[serde(alias = "feature_requirements")]
     features: Option<BTreeMap<String, bool>>,
-    mcp_servers: Option<BTreeMap<String, WrittenServer>>,
-    apps: BTreeMap<String, WrittenApp>,
+    mcp_servers: Option<BTreeMap<String, McpServerRequirementToml>>,
+    apps: BTreeMap<String, AppRequirementToml>,
     rules: Option<Table>,
     enforce_residency: Option<ResidencyRequirement>,
-    experimental_network: Option<Network>,
+    experimental_network: Option<NetworkToml>,
     guardian_developer_instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WrittenServer {
+struct McpServerRequirementToml {
     identity: McpIdentity,
 }
 
 #[derive(Deserialize)]
-struct WrittenApp {
+struct AppRequirementToml {
     enabled: Option<bool>,
 }
 
-/// Why a text gives no requirements.
+/// Why a text is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ParseError {
-    /// It is no TOML, or a value has a wrong type.
+    /// Not TOML, or a value of a wrong type.
     #[error("{0}")]
     Syntax(String),
-    /// Nothing could ever meet what it requires. Names the key.
+    /// Requirements that no value can meet. Names the key.
     #[error("{0}")]
     Contradiction(String),
 }
@@ -104,19 +104,18 @@ impl From<toml::de::Error> for ParseError {
     }
 }
 
-/// The requirements in a text, or what is wrong with it. Features that this server does not know are kept: see
-/// [`Requirements::check_pins`].
+/// Parses requirements. Unknown features are preserved: see [`Requirements::check_pins`].
 pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirements, ParseError> {
     let table: Table = text.parse()?;
     let any = !table.is_empty();
-    let written: Written = table.try_into()?;
-    if written.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
+    let file: RequirementsToml = table.try_into()?;
+    if file.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
         return Err(ParseError::Contradiction("field `allowed_approval_policies` cannot be empty".into()));
     }
-    if let Some(modes) = &written.allowed_sandbox_modes
+    if let Some(modes) = &file.allowed_sandbox_modes
         && !modes.contains(&SandboxRequirement::ReadOnly)
     {
-        let disallowed = Disallowed {
+        let disallowed = DisallowedValue {
             field: "allowed_sandbox_modes",
             value: format!("{modes:?}"),
             allowed: "must include 'read-only' to allow any SandboxPolicy".into(),
@@ -124,29 +123,27 @@ pub(crate) fn parse(text: &str, source: RequirementSource) -> Result<Requirement
         };
         return Err(ParseError::Contradiction(disallowed.to_string()));
     }
-    let network = written.experimental_network.map(Network::into_wire).transpose();
+    let network = file.experimental_network.map(NetworkToml::into_wire).transpose();
     let network = network.map_err(ParseError::Contradiction)?;
     Ok(Requirements {
-        approval_policies: required(written.allowed_approval_policies, &source),
-        sandbox_modes: required(written.allowed_sandbox_modes, &source),
-        web_search_modes: required(written.allowed_web_search_modes, &source),
-        features: required(written.features, &source),
+        approval_policies: required(file.allowed_approval_policies, &source),
+        sandbox_modes: required(file.allowed_sandbox_modes, &source),
+        web_search_modes: required(file.allowed_web_search_modes, &source),
+        features: required(file.features, &source),
         mcp_servers: required(
-            written
-                .mcp_servers
-                .map(|servers| servers.into_iter().map(|(name, server)| (name, server.identity)).collect()),
+            file.mcp_servers.map(|servers| servers.into_iter().map(|(name, server)| (name, server.identity)).collect()),
             &source,
         ),
-        apps: written.apps.into_iter().filter_map(|(id, app)| Some((id, app.enabled?))).collect(),
-        rules: required(written.rules, &source),
-        residency: required(written.enforce_residency, &source),
+        apps: file.apps.into_iter().filter_map(|(id, app)| Some((id, app.enabled?))).collect(),
+        rules: required(file.rules, &source),
+        residency: required(file.enforce_residency, &source),
         network: required(network, &source),
-        guardian_developer_instructions: required(written.guardian_developer_instructions, &source),
+        guardian_developer_instructions: required(file.guardian_developer_instructions, &source),
         any,
     })
 }
 
-/// The settings of an old managed file that bind.
+/// Returns the requirements that a legacy managed file implies.
 pub(crate) fn legacy(table: &Table, source: &RequirementSource) -> Requirements {
     let value = |key: &str| table.get(key).cloned();
     let policy: Option<AskForApproval> = value("approval_policy").and_then(|value| value.try_into().ok());
@@ -163,6 +160,6 @@ pub(crate) fn legacy(table: &Table, source: &RequirementSource) -> Requirements 
     }
 }
 
-fn required<T>(value: Option<T>, source: &RequirementSource) -> Option<Required<T>> {
-    value.map(|value| Required { value, source: source.clone() })
+fn required<T>(value: Option<T>, source: &RequirementSource) -> Option<Requirement<T>> {
+    value.map(|value| Requirement { value, source: source.clone() })
 }

@@ -1,15 +1,15 @@
-//! Taking over what was set up for another agent.
+//! Importing the configuration of another agent.
 
 use std::fs;
 
-use loomd_config::external_agent::{Places, detect, import};
+use loomd_config::external_agent::{ImportPaths, detect, import};
 use loomd_protocol::ExternalAgentConfigMigrationItemType as ItemType;
 
 use crate::{Fixture, user};
 
 impl Fixture {
-    fn places(&self) -> Places {
-        Places { home: self.home.clone(), user_home: Some(self.root.join("user")), cwd: self.root.to_path_buf() }
+    fn places(&self) -> ImportPaths {
+        ImportPaths { home: self.home.clone(), user_home: Some(self.root.join("user")), cwd: self.root.to_path_buf() }
     }
 
     fn has(&self, path: &str, text: &str) {
@@ -20,7 +20,7 @@ impl Fixture {
 }
 
 #[test]
-fn the_home_is_taken_over_without_losing_comments() {
+fn the_home_is_imported_and_comments_are_kept() {
     let fixture = user("# mine\nsandbox_mode = 'read-only' # careful\n");
     fixture.has("user/.claude/settings.json", r#"{"env": {"A": "1"}, "sandbox": {"enabled": true}}"#);
     fixture.has("user/.claude/skills/s/SKILL.md", "Ask Claude.");
@@ -42,7 +42,7 @@ fn the_home_is_taken_over_without_losing_comments() {
 }
 
 #[test]
-fn a_folder_stands_for_its_repository_and_a_missing_one_for_nothing() {
+fn a_folder_is_imported_with_its_repository_and_a_missing_one_is_ignored() {
     let fixture = user("");
     fs::create_dir_all(fixture.root.join("w/.git")).unwrap();
     fixture.has("w/sub/file", "");

@@ -1,4 +1,4 @@
-//! Layers, overrides, and mistakes with their places.
+//! Layers, overrides, and errors with their locations.
 
 use loomd_config::LoadRequest;
 use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, TextPosition, TextRange};
@@ -11,17 +11,17 @@ fn range(start: (usize, usize), end: (usize, usize)) -> TextRange {
     TextRange { start: at(start), end: at(end) }
 }
 
-/// The mistake in the user's file: its message and its place.
+/// Checks the error of a user file: its message and its location.
 fn check(text: &str, message: &str, start: (usize, usize), end: (usize, usize)) {
     let fixture = user(text);
     let error = fixture.load().unwrap_err();
     let (line, column) = start;
     assert_eq!(fixture.neutral(&error.to_string()), format!("<home>/config.toml:{line}:{column}: {message}"), "{text}");
-    assert_eq!(error.place().unwrap().range, range(start, end), "{text}");
+    assert_eq!(error.location().unwrap().range, range(start, end), "{text}");
 }
 
 #[test]
-fn a_wrong_value_is_reported_with_its_place() {
+fn a_wrong_value_is_reported_with_its_location() {
     check(
         "model = \"x\"\napproval_policy = \"bogus\"\n",
         "unknown variant `bogus`, expected one of `untrusted`, `on-failure`, `on-request`, `granular`, `never`",
@@ -53,12 +53,12 @@ fn a_wrong_value_is_reported_with_its_place() {
 }
 
 #[test]
-fn relative_paths_do_not_hide_the_place_of_another_mistake() {
+fn relative_paths_do_not_hide_the_location_of_another_error() {
     check("log_dir = 'x'\nmodel = 5", "invalid type: integer `5`, expected a string", (2, 9), (2, 9));
 }
 
 #[test]
-fn text_that_is_not_toml_is_reported_with_its_place() {
+fn a_syntax_error_is_reported_with_its_location() {
     check("model = \"a\"\nmodel = \"b\"\n", "duplicate key", (2, 1), (2, 5));
     check("model = [1\n", "unclosed array, expected `]`", (1, 11), (1, 11));
     check("model = \"x\n", "invalid basic string, expected `\"`", (1, 11), (1, 11));
@@ -70,7 +70,7 @@ fn text_that_is_not_toml_is_reported_with_its_place() {
 }
 
 #[test]
-fn a_wrong_value_on_top_of_the_files_has_no_place() {
+fn a_wrong_value_in_a_flag_has_no_location() {
     let text = "invalid type: integer `5`, expected a string\nin `model`\n";
     assert_eq!(bare().flags(&["model=5"]).error(), text);
     assert_eq!(user("review_model = 5").flags(&["model=5"]).error(), text);
@@ -82,7 +82,7 @@ fn a_wrong_value_on_top_of_the_files_has_no_place() {
 }
 
 #[test]
-fn a_mistake_that_is_overridden_does_not_matter() {
+fn an_overridden_wrong_value_is_ignored() {
     let loaded = user("model = 5").flags(&["model=x"]).load().unwrap();
     assert_eq!(loaded.config.model.as_deref(), Some("x"));
 }
@@ -99,7 +99,7 @@ fn higher_layers_win() {
 }
 
 #[test]
-fn missing_files_are_empty_layers_and_no_overrides_are_none() {
+fn missing_files_are_empty_layers_and_without_overrides_there_is_no_session_layer() {
     let loaded = bare().load().unwrap();
     let kinds: Vec<_> = loaded.stack.layers().iter().map(|layer| (&layer.source, layer.table.len())).collect();
     assert!(
@@ -109,7 +109,7 @@ fn missing_files_are_empty_layers_and_no_overrides_are_none() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_an_error_that_names_it() {
+fn an_unreadable_file_is_named_in_the_error() {
     let fixture = bare();
     std::fs::create_dir(fixture.home.join("config.toml")).unwrap();
     let error = fixture.error();
@@ -117,7 +117,7 @@ fn a_file_that_cannot_be_read_is_an_error_that_names_it() {
 }
 
 #[test]
-fn paths_in_overrides_start_at_the_working_directory_or_the_home() {
+fn paths_in_overrides_are_resolved_against_the_working_directory_or_the_home() {
     let fixture = bare().flags(&["log_dir=x"]);
     let log_dir = |request| loomd_config::load(&request).unwrap().config.log_dir.unwrap();
     assert_eq!(log_dir(fixture.request()), AbsolutePathBuf::resolve(&fixture.home, "x"));
@@ -127,7 +127,7 @@ fn paths_in_overrides_start_at_the_working_directory_or_the_home() {
 }
 
 #[test]
-fn a_server_starts_in_spite_of_a_broken_file() {
+fn a_server_starts_with_an_invalid_file() {
     let fixture = user("model = \"x\"\napproval_policy = \"bogus\"\n").flags(&["review_model=flag"]);
     let start = fixture.start().unwrap();
     let path = fixture.home.join("config.toml").display().to_string();
@@ -145,7 +145,7 @@ fn a_server_starts_in_spite_of_a_broken_file() {
 }
 
 #[test]
-fn a_mistake_without_a_place_names_its_cause() {
+fn an_error_without_location_names_its_cause() {
     let warning = |text| {
         let mut start = user(text).start().unwrap();
         let warning = start.warnings.pop().unwrap();
@@ -157,7 +157,7 @@ fn a_mistake_without_a_place_names_its_cause() {
 }
 
 #[test]
-fn a_mistake_in_the_system_file_is_found_there() {
+fn an_error_in_the_system_file_is_located_there() {
     let fixture = user("model = 'x'").system("\nmodel_verbosity = 'loud'");
     assert_eq!(
         fixture.error(),
@@ -166,7 +166,7 @@ fn a_mistake_in_the_system_file_is_found_there() {
 }
 
 #[test]
-fn wrong_flags_stop_the_start() {
+fn invalid_flags_prevent_the_start() {
     let stopped = |flag| bare().flags(&[flag]).start().unwrap_err().to_string();
     assert_eq!(stopped("model=5"), "invalid type: integer `5`, expected a string\nin `model`\n");
     assert_eq!(stopped("profile=p"), "config profile `p` not found");
@@ -174,6 +174,6 @@ fn wrong_flags_stop_the_start() {
 }
 
 #[test]
-fn a_good_file_gives_no_warning() {
+fn a_valid_file_gives_no_warning() {
     assert_eq!(user("future_key = 1\n[features]\nfuture = true").start().unwrap().warnings, []);
 }

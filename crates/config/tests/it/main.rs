@@ -1,4 +1,4 @@
-//! The crate from the outside: a home on disk, flags, a thread's overrides, and what comes of them.
+//! The crate's public API: a home on disk, flags, a thread's overrides, and the resulting configuration.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,11 +14,11 @@ mod writing;
 use std::collections::BTreeMap;
 use std::fs;
 
-use loomd_config::{ConfigError, Enablement, LoadRequest, Loaded, Overrides, Settings, Start};
+use loomd_config::{ConfigError, Enablement, LoadRequest, LoadedConfig, Overrides, Settings, StartConfig};
 use loomd_protocol::{AbsolutePathBuf, JsonObject, JsonValue};
 use tempfile::TempDir;
 
-/// A home with files in it, and what is said on top of them.
+/// A home with files, flags and overrides.
 pub struct Fixture {
     _dir: TempDir,
     pub root: AbsolutePathBuf,
@@ -80,7 +80,7 @@ impl Fixture {
         }
     }
 
-    pub fn load(&self) -> Result<Loaded, ConfigError> {
+    pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
         loomd_config::load(&self.request())
     }
 
@@ -88,16 +88,16 @@ impl Fixture {
         loomd_config::resolve(&self.load()?)
     }
 
-    pub fn start(&self) -> Result<Start, ConfigError> {
+    pub fn start(&self) -> Result<StartConfig, ConfigError> {
         loomd_config::load_or_default(&self.request())
     }
 
-    /// With `<home>` for the real one.
+    /// Replaces the path of the home by `<home>`.
     pub fn neutral(&self, text: &str) -> String {
         text.replace(self.home.to_str().unwrap(), "<home>").replace(self.root.to_str().unwrap(), "<root>")
     }
 
-    /// The words of an error.
+    /// The message of the error.
     pub fn error(&self) -> String {
         match self.settings() {
             Ok(settings) => panic!("no error: {settings:?}"),

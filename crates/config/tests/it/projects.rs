@@ -1,9 +1,9 @@
-//! Layers of projects, and what an administrator requires.
+//! Project layers, and an administrator's requirements.
 
 use std::fs;
 
 use loomd_config::config_toml::TrustLevel;
-use loomd_config::{LoadRequest, Managed};
+use loomd_config::{LoadRequest, ManagedRequirements};
 use loomd_protocol::{AbsolutePathBuf, AskForApproval};
 
 use crate::{Fixture, user};
@@ -24,7 +24,7 @@ fn trusting() -> Fixture {
 }
 
 #[test]
-fn a_trusted_project_beats_the_user_and_its_paths_start_in_its_folder() {
+fn a_trusted_project_overrides_the_user_and_resolves_paths_in_its_folder() {
     let fixture = trusting();
     let cwd = project(&fixture, "model = 'project'\nsandbox_workspace_write.writable_roots = ['./out']");
     let loaded = loomd_config::load(&LoadRequest { cwd: Some(&cwd), ..fixture.request() }).unwrap();
@@ -36,7 +36,7 @@ fn a_trusted_project_beats_the_user_and_its_paths_start_in_its_folder() {
 }
 
 #[test]
-fn a_mistake_in_a_trusted_project_has_its_place() {
+fn an_error_in_a_trusted_project_has_its_location() {
     let fixture = trusting();
     let cwd = project(&fixture, "\nmodel = 5");
     let error = loomd_config::load(&LoadRequest { cwd: Some(&cwd), ..fixture.request() }).unwrap_err();
@@ -47,7 +47,7 @@ fn a_mistake_in_a_trusted_project_has_its_place() {
 }
 
 #[test]
-fn an_unknown_project_is_a_warning_at_start() {
+fn an_untrusted_project_gives_a_warning_at_start() {
     let fixture = user("model = 'user'");
     let cwd = project(&fixture, "model = 'project'");
     let start = loomd_config::load_or_default(&LoadRequest { cwd: Some(&cwd), ..fixture.request() }).unwrap();
@@ -61,7 +61,7 @@ fn an_unknown_project_is_a_warning_at_start() {
 }
 
 #[test]
-fn a_forbidden_value_falls_back_with_a_warning() {
+fn a_disallowed_value_falls_back_with_a_warning() {
     let fixture = user("approval_policy = 'never'");
     fs::write(fixture.root.join("requirements.toml"), "allowed_approval_policies = ['on-request']").unwrap();
     let start = fixture.start().unwrap();
@@ -77,7 +77,7 @@ fn a_forbidden_value_falls_back_with_a_warning() {
 }
 
 #[test]
-fn a_managed_file_is_the_highest_layer_and_binds() {
+fn a_managed_config_is_the_highest_layer_and_sets_requirements() {
     let fixture = user("approval_policy = 'untrusted'\nmodel = 'user'").flags(&["model=flag"]);
     fs::write(fixture.root.join("managed_config.toml"), "approval_policy = 'never'\nmodel = 'managed'").unwrap();
     let loaded = fixture.load().unwrap();
@@ -86,7 +86,7 @@ fn a_managed_file_is_the_highest_layer_and_binds() {
 }
 
 #[test]
-fn requirements_that_nothing_can_meet_are_refused_by_their_key_for_every_source() {
+fn contradictory_requirements_are_refused_by_key_from_every_source() {
     let contradictions = [
         ("allowed_approval_policies = []", "field `allowed_approval_policies` cannot be empty"),
         (
@@ -97,7 +97,7 @@ fn requirements_that_nothing_can_meet_are_refused_by_their_key_for_every_source(
     ];
     for (text, message) in contradictions {
         let fixture = user("");
-        let managed = Managed::default();
+        let managed = ManagedRequirements::default();
         managed.set(Ok(Some(text.into())));
         let error = loomd_config::load(&LoadRequest { managed: Some(&managed), ..fixture.request() }).unwrap_err();
         let expected = message.replace("<source>", "cloud requirements");
@@ -111,7 +111,7 @@ fn requirements_that_nothing_can_meet_are_refused_by_their_key_for_every_source(
 }
 
 #[test]
-fn an_unknown_pinned_feature_can_be_read_and_is_refused_when_it_is_to_be_used() {
+fn an_unknown_pinned_feature_can_be_read_but_not_resolved() {
     let fixture = user("");
     fs::write(fixture.root.join("requirements.toml"), "features.nope = true").unwrap();
     let loaded = fixture.load().unwrap();
@@ -125,7 +125,7 @@ fn an_unknown_pinned_feature_can_be_read_and_is_refused_when_it_is_to_be_used() 
 }
 
 #[test]
-fn no_file_stops_a_start() {
+fn no_invalid_file_prevents_the_start() {
     for file in ["home/config.toml", "system.toml", "requirements.toml", "managed_config.toml", "w/.codex/config.toml"]
     {
         for text in [&b"model = ["[..], b"model = 5", b"\xff\xfe", b"allowed_approval_policies = []", &[b'#'; 17 << 20]]

@@ -1,4 +1,4 @@
-//! The answer of `config/read`.
+//! The result of `config/read`.
 
 use loomd_protocol::{ConfigReadResponse, JsonValue};
 use serde_json::json;
@@ -13,7 +13,7 @@ fn config(fixture: &Fixture) -> JsonValue {
     serde_json::to_value(read(fixture).config).unwrap()
 }
 
-/// The words of `config/read` when it fails.
+/// The message of `config/read` when it fails.
 fn refused(fixture: &Fixture) -> String {
     let error = fixture.load().and_then(|loaded| loomd_config::read(&loaded, false)).unwrap_err();
     fixture.neutral(&error.read_message())
@@ -23,7 +23,7 @@ const DEFAULT_FEATURES: &str =
     r#"{"apps":true,"plugins":true,"tool_search":false,"tool_suggest":true,"tool_call_mcp_elicitation":true}"#;
 
 #[test]
-fn every_known_key_is_shown() {
+fn every_known_key_is_listed() {
     let config = config(&bare());
     let shown: Vec<_> = config.as_object().unwrap().iter().filter(|(_, value)| !value.is_null()).collect();
     let nulls = json!({
@@ -46,7 +46,7 @@ fn every_known_key_is_shown() {
 }
 
 #[test]
-fn structured_values_are_filled_in() {
+fn structured_values_are_listed_with_defaults() {
     let fixture = user(
         "future = 1
         sandbox_workspace_write.writable_roots = ['cache']
@@ -97,14 +97,14 @@ fn structured_values_are_filled_in() {
 }
 
 #[test]
-fn profiles_are_shown_and_not_applied() {
+fn profiles_are_listed_but_not_applied() {
     let config = config(&user("profile = 'p'\nmodel = 'top'\n[profiles.p]\nmodel = 'profile'"));
     assert_eq!((&config["model"], &config["profile"]), (&json!("top"), &json!("p")));
     assert_eq!(config["profiles"]["p"]["model"], "profile");
 }
 
 #[test]
-fn features_are_effective() {
+fn features_are_listed_with_their_effective_state() {
     let features = |fixture: Fixture| config(&fixture)["features"].clone();
     let changed = |changes: JsonValue| {
         let mut features: JsonValue = serde_json::from_str(DEFAULT_FEATURES).unwrap();
@@ -122,7 +122,7 @@ fn features_are_effective() {
 }
 
 #[test]
-fn layers_are_listed_from_the_highest() {
+fn layers_are_listed_highest_first() {
     let fixture = user("model = 'user'\nfuture = [1, 2]").system("model = 'system'").flags(&["model=flag"]);
     let answer = serde_json::to_value(read(&fixture)).unwrap();
     let layers: Vec<_> = answer["layers"]
@@ -148,7 +148,7 @@ fn layers_are_listed_from_the_highest() {
 }
 
 #[test]
-fn mistakes_have_the_words_of_this_method() {
+fn errors_are_worded_for_config_read() {
     assert_eq!(
         refused(&user("model = 5")),
         "invalid configuration: invalid type: integer `5`, expected a string\nin `model`\n"

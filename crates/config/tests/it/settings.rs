@@ -1,4 +1,4 @@
-//! Profiles, providers, files that are named, features: what threads run on.
+//! The settings that threads run with: profiles, providers, prompt files, features.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn settings(text: &str) -> Settings {
 }
 
 #[test]
-fn a_profile_wins_over_the_top_level() {
+fn a_profile_overrides_the_top_level() {
     let text = "
         profile = 'p'
         model = 'top'
@@ -61,7 +61,7 @@ fn the_selected_provider_is_looked_up() {
 }
 
 #[test]
-fn a_key_in_the_environment_is_enough_for_many_providers() {
+fn keyed_providers_need_no_configuration() {
     let ids: Vec<_> = ModelProvider::built_in_ids().collect();
     assert!(ids.iter().all(|id| ModelProvider::built_in(id).is_some()));
     let anthropic = settings("model_provider = 'anthropic'").provider;
@@ -71,14 +71,14 @@ fn a_key_in_the_environment_is_enough_for_many_providers() {
 }
 
 #[test]
-fn recordings_and_scenarios_are_for_whatever_provider_is_used() {
+fn recordings_and_scenarios_apply_to_any_provider() {
     let provider = settings("model_provider = 'rehearsal'\n[loomd]\nrecord = '/tmp/r'\nscenario = 's.jsonl'").provider;
     assert_eq!(provider.record.as_deref(), Some(std::path::Path::new("/tmp/r")));
     assert!(provider.scenario.is_some_and(|path| path.is_absolute() && path.ends_with("s.jsonl")));
 }
 
 #[test]
-fn providers_that_contradict_themselves_are_refused() {
+fn contradictory_providers_are_refused() {
     let refused = |provider: &str| user(format!("model_providers.m = {{ name = 'M', {provider} }}")).error();
     assert_eq!(
         refused("auth = { command = 'x' }, env_key = 'K', requires_openai_auth = true"),
@@ -94,7 +94,7 @@ fn providers_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn retries_have_a_default_and_a_bound() {
+fn retries_have_a_default_and_an_upper_bound() {
     let retries = |provider: ModelProvider| (provider.request_max_retries(), provider.stream_max_retries());
     assert_eq!(retries(ModelProvider::default()), (4, 5));
     let many = ModelProvider { request_max_retries: Some(1000), stream_max_retries: Some(0), ..Default::default() };
@@ -102,7 +102,7 @@ fn retries_have_a_default_and_a_bound() {
 }
 
 #[test]
-fn prompts_are_read_from_their_files() {
+fn prompt_files_are_read_and_trimmed() {
     let fixture = user("model_instructions_file = 'i.md'\nexperimental_compact_prompt_file = '~/c.md'");
     assert!(fixture.error().starts_with("failed to read model_instructions_file <home>/i.md: "), "{}", fixture.error());
     fs::write(fixture.home.join("i.md"), " \n").unwrap();
@@ -119,7 +119,7 @@ fn prompts_are_read_from_their_files() {
 }
 
 #[test]
-fn permission_profiles_need_one_that_is_selected() {
+fn permission_profiles_require_a_selected_one() {
     let permissions = "[permissions.p.filesystem]\n':root' = 'read'";
     assert_eq!(user(permissions).error(), "`permissions` needs `default_permissions`, the profile to use");
     settings(&format!("default_permissions = 'p'\n{permissions}"));
@@ -130,7 +130,7 @@ fn permission_profiles_need_one_that_is_selected() {
 }
 
 #[test]
-fn the_higher_layer_says_whether_a_permission_profile_or_a_sandbox_mode_counts() {
+fn the_highest_layer_decides_between_permission_profile_and_sandbox_mode() {
     let check = |text: &str, flags: &[&str], expected: bool| {
         let fixture = user(format!("{text}\n[permissions.p.filesystem]\n':root' = 'read'"));
         let permissions = fixture.flags(flags).settings().unwrap().permissions;
@@ -146,11 +146,11 @@ fn the_higher_layer_says_whether_a_permission_profile_or_a_sandbox_mode_counts()
 }
 
 #[test]
-fn features_follow_their_layers() {
+fn features_follow_layer_precedence() {
     let enabled = |fixture: crate::Fixture, feature| fixture.settings().unwrap().features.enabled(feature);
     assert!(enabled(bare().enablement("tool_search", true), Feature::ToolSearch));
     assert!(!enabled(user("features.tool_search = false").enablement("tool_search", true), Feature::ToolSearch));
     assert!(!enabled(bare().enablement("apps", true).flags(&["features.apps=false"]), Feature::Apps));
-    // An old name in a higher layer beats the current name in a lower one.
+    // A deprecated name in a higher layer overrides the current name in a lower one.
     assert!(enabled(user("features.multi_agent = false").flags(&["features.collab=true"]), Feature::MultiAgent));
 }

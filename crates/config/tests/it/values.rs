@@ -28,7 +28,7 @@ fn nothing_is_set_by_default() {
 }
 
 #[test]
-fn every_key_has_a_value_that_it_accepts() {
+fn every_key_accepts_its_example_value() {
     let text = include_str!("every_key.toml");
     let shown = serde_json::to_value(config(text)).unwrap();
     let unset: Vec<_> = shown
@@ -44,7 +44,7 @@ fn every_key_has_a_value_that_it_accepts() {
 }
 
 #[test]
-fn approval_policies() {
+fn approval_policies_are_decoded() {
     assert_eq!(config("approval_policy = 'on-request'").approval_policy, Some(AskForApproval::OnRequest));
     assert_eq!(
         config("approval_policy.granular = { mcp_elicitations = true, rules = false, sandbox_approval = true }")
@@ -60,14 +60,14 @@ fn approval_policies() {
 }
 
 #[test]
-fn open_strings_pass() {
+fn unknown_values_of_open_enums_are_accepted() {
     let config = config("model_reasoning_effort = 'extreme'\nservice_tier = 'slow'");
     assert_eq!(config.model_reasoning_effort, Some(ReasoningEffort::Other("extreme".into())));
     assert_eq!(config.service_tier, Some(ServiceTier::Other("slow".into())));
 }
 
 #[test]
-fn mcp_servers() {
+fn mcp_servers_are_decoded() {
     let text = "
         [mcp_servers.s]
         command = 'run'
@@ -130,7 +130,7 @@ fn mcp_servers() {
 }
 
 #[test]
-fn mcp_servers_that_make_no_sense() {
+fn contradictory_mcp_servers_are_refused() {
     for (table, problem) in [
         ("{}", "invalid transport"),
         ("{ command = 'x', url = 'y' }", "url is not supported for stdio"),
@@ -146,7 +146,7 @@ fn mcp_servers_that_make_no_sense() {
 }
 
 #[test]
-fn providers() {
+fn providers_are_decoded() {
     let text = "
         [model_providers.m]
         name = 'M'
@@ -184,7 +184,7 @@ fn providers() {
 }
 
 #[test]
-fn exporters() {
+fn otel_exporters_are_decoded() {
     let exporter = |value: &str| config(&format!("otel.exporter = {value}")).otel.unwrap().exporter.unwrap();
     assert_eq!(exporter("'none'"), OtelExporter::None);
     assert_eq!(
@@ -207,7 +207,7 @@ fn exporters() {
 }
 
 #[test]
-fn agents() {
+fn agent_limits_and_roles_are_decoded() {
     let config = config("[agents]\nmax_threads = 3\n[agents.critic]\ndescription = 'd'");
     assert_eq!((config.max_agent_threads(), config.max_agent_depth()), (3, 1));
     assert_eq!(config.agents.unwrap().roles.keys().collect::<Vec<_>>(), ["critic"]);
@@ -217,7 +217,7 @@ fn agents() {
 }
 
 #[test]
-fn old_switches_of_web_search_are_accepted() {
+fn boolean_web_search_tools_are_accepted() {
     let found = |text| config(text).tools.unwrap().web_search.is_some();
     assert!(!found("tools.web_search = true"));
     assert!(!found("tools.web_search = false"));

@@ -32,7 +32,7 @@ impl Fixture {
         fs::read_to_string(self.home.join("config.toml")).unwrap_or_default()
     }
 
-    /// The code and the words of a refusal; the file is as before.
+    /// Returns the code and the message of a refused write, which must not change the file.
     fn write_refused(&self, edits: &[Edit]) -> (Option<&'static str>, String) {
         let before = self.text();
         let error = self.write(edits).unwrap_err();
@@ -42,7 +42,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_write_answers_with_the_version_that_it_made() {
+fn a_write_returns_the_new_version() {
     let fixture = user("model = 'a' # c\n");
     let first = fixture.write(&[edit("model", json!("b"))]).unwrap();
     assert_eq!(fixture.text(), "model = \"b\" # c\n");
@@ -54,7 +54,7 @@ fn a_write_answers_with_the_version_that_it_made() {
 }
 
 #[test]
-fn a_missing_file_is_made_by_the_first_change() {
+fn a_missing_file_is_created_by_the_first_write() {
     let fixture = bare();
     fixture.write(&[]).unwrap();
     fixture.write(&[edit("model", json!(null))]).unwrap();
@@ -64,14 +64,14 @@ fn a_missing_file_is_made_by_the_first_change() {
 }
 
 #[test]
-fn an_equal_value_changes_nothing() {
+fn writing_an_equal_value_leaves_the_file_unchanged() {
     let fixture = user("model='a'\nlog_dir = 'logs'\n");
     fixture.write(&[edit("model", json!("a"))]).unwrap();
     assert_eq!(fixture.text(), "model='a'\nlog_dir = 'logs'\n");
 }
 
 #[test]
-fn edits_are_made_together_or_not_at_all() {
+fn a_batch_applies_whole_or_not_at_all() {
     let fixture = user("model = 'a'\n");
     fixture.write(&[edit("model", json!("b")), edit("tui.theme", json!("t")), edit("model", json!("c"))]).unwrap();
     assert_eq!(fixture.text(), "model = \"c\"\n\n[tui]\ntheme = \"t\"\n");
@@ -82,7 +82,7 @@ fn edits_are_made_together_or_not_at_all() {
 }
 
 #[test]
-fn what_would_break_the_configuration_is_refused() {
+fn an_edit_that_breaks_the_configuration_is_refused() {
     let fixture = user("");
     let check = |key: &str, value: JsonValue, message: &str| {
         let expected = format!("Invalid configuration: {message}");
@@ -101,7 +101,7 @@ fn what_would_break_the_configuration_is_refused() {
 }
 
 #[test]
-fn a_broken_file_can_be_repaired_value_by_value() {
+fn an_invalid_file_can_be_repaired_by_edits() {
     let fixture = user("model = 5\nreview_model = 'r'\nprofile = 'gone'\n");
     assert_eq!(fixture.write_refused(&[edit("review_model", json!("x"))]).0, Some("configValidationError"));
     fixture.write(&[edit("model", json!("m"))]).unwrap();
@@ -115,7 +115,7 @@ fn a_broken_file_can_be_repaired_value_by_value() {
 }
 
 #[test]
-fn only_the_users_file_is_written() {
+fn writes_to_other_files_are_refused() {
     let fixture = user("");
     std::os::unix::fs::symlink(&fixture.home, fixture.root.join("alias")).unwrap();
     let write = |path: &str| {
@@ -129,7 +129,7 @@ fn only_the_users_file_is_written() {
 }
 
 #[test]
-fn a_write_that_has_no_effect_says_why() {
+fn an_overridden_write_reports_the_overriding_layer() {
     let fixture = user("model = 'a'\n").system("review_model = 's'").flags(&["model=flag", "features.undo=true"]);
     let done = fixture.write(&[edit("model", json!("b"))]).unwrap();
     let metadata = done.overridden_metadata.unwrap();
@@ -144,7 +144,7 @@ fn a_write_that_has_no_effect_says_why() {
 }
 
 #[test]
-fn writers_at_the_same_time_lose_nothing() {
+fn concurrent_writers_lose_no_edit() {
     const WRITERS: usize = 8;
     const EACH: usize = 10;
     let fixture = user("# mine\n");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use loomd_config::config_toml::FileAccess;
-use loomd_config::permissions::{Permissions, Place};
+use loomd_config::permissions::{Permissions, RulePath};
 
 use super::plan::{PLATFORM, real};
 use super::roots::{Grant, Root};
@@ -15,17 +15,17 @@ impl Sandbox {
         let mut everything = FileAccess::None;
         let mut rules: Vec<(PathBuf, FileAccess)> = Vec::new();
         for rule in &permissions.files {
-            match &rule.place {
-                Place::Root => everything = rule.access,
+            match &rule.path {
+                RulePath::Root => everything = rule.access,
                 // These belong to the system, so no more than reading is ever granted.
-                Place::Minimal if rule.access == FileAccess::None => {}
-                Place::Minimal => rules.extend(PLATFORM.iter().map(|path| (path.into(), FileAccess::Read))),
-                Place::Tmpdir => {
+                RulePath::Minimal if rule.access == FileAccess::None => {}
+                RulePath::Minimal => rules.extend(PLATFORM.iter().map(|path| (path.into(), FileAccess::Read))),
+                RulePath::Tmpdir => {
                     let tmpdir = surroundings.tmpdir.filter(|path| path.is_absolute());
                     rules.extend(tmpdir.map(|path| (path.to_owned(), rule.access)));
                 }
-                Place::Project(_) | Place::Path(_) => {
-                    let path = rule.place.path(surroundings.cwd);
+                RulePath::Project(_) | RulePath::Path(_) => {
+                    let path = rule.path.resolve(surroundings.cwd);
                     rules.extend(path.map(|path| (path.into_path_buf(), rule.access)));
                 }
             }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_rules_about_a_file_the_innermost_counts() {
+    fn the_innermost_rule_about_a_file_applies() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let cwd = base.join("w");
@@ -118,9 +118,9 @@ mod tests {
             fs::create_dir_all(base.join(path)).unwrap();
         }
         fs::write(base.join("w/key"), "k").unwrap();
-        let rule = |place: Place, access| FileRule { place, access };
-        let project = |path: &str, access| rule(Place::Project(path.into()), access);
-        let other = |path: &str, access| rule(Place::Path(AbsolutePathBuf::new(base.join(path)).unwrap()), access);
+        let rule = |place: RulePath, access| FileRule { path: place, access };
+        let project = |path: &str, access| rule(RulePath::Project(path.into()), access);
+        let other = |path: &str, access| rule(RulePath::Path(AbsolutePathBuf::new(base.join(path)).unwrap()), access);
         let inside = [
             project("", FileAccess::Write),
             project("docs", FileAccess::Read),
@@ -131,7 +131,7 @@ mod tests {
             project("later", FileAccess::None),
             other("shut", FileAccess::None),
             other("shut/w", FileAccess::Write),
-            rule(Place::Tmpdir, FileAccess::Write),
+            rule(RulePath::Tmpdir, FileAccess::Write),
         ];
         let check = |first: FileRule, expected: &[(&str, &str)]| {
             let files = std::iter::once(first).chain(inside.iter().cloned()).collect();
@@ -155,14 +155,14 @@ mod tests {
             ("tmp/f", "rw"),
         ];
         let and = |more: &[(&'static str, &'static str)]| [&same[..], more].concat();
-        check(rule(Place::Root, FileAccess::Read), &and(&[("f", "r"), ("w/.git/f", "r"), ("w/.codex", "r")]));
-        check(rule(Place::Minimal, FileAccess::Read), &and(&[("f", "-"), ("/usr/f", "r"), ("w/.git/f", "r")]));
-        check(rule(Place::Root, FileAccess::Write), &and(&[("f", "rw")]));
+        check(rule(RulePath::Root, FileAccess::Read), &and(&[("f", "r"), ("w/.git/f", "r"), ("w/.codex", "r")]));
+        check(rule(RulePath::Minimal, FileAccess::Read), &and(&[("f", "-"), ("/usr/f", "r"), ("w/.git/f", "r")]));
+        check(rule(RulePath::Root, FileAccess::Write), &and(&[("f", "rw")]));
     }
 
     #[test]
     fn a_profile_that_allows_everything_confines_no_files() {
-        let files = vec![FileRule { place: Place::Root, access: FileAccess::Write }];
+        let files = vec![FileRule { path: RulePath::Root, access: FileAccess::Write }];
         let permissions = Permissions { files, ..Permissions::default() };
         let surroundings = Surroundings::new(Path::new("/"));
         assert!(!Sandbox::of_permissions(&permissions, surroundings).confines_files());

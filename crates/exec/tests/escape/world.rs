@@ -16,7 +16,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use loomd_config::config_toml::FileAccess;
-use loomd_config::permissions::{FileRule, Permissions, Place};
+use loomd_config::permissions::{FileRule, Permissions, RulePath};
 use loomd_exec::sandbox::{ResourceLimits, Roots, Sandbox, Surroundings};
 use loomd_exec::{Command, Environment};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
@@ -190,11 +190,11 @@ impl World {
 
     /// Everything may be read but this, and the workspace written.
     fn closing(&self, path: &Path) -> Sandbox {
-        let rule = |place, access| FileRule { place, access };
+        let rule = |place, access| FileRule { path: place, access };
         let files = vec![
-            rule(Place::Root, FileAccess::Read),
-            rule(Place::Project(PathBuf::new()), FileAccess::Write),
-            rule(Place::Path(AbsolutePathBuf::new(path).unwrap()), FileAccess::None),
+            rule(RulePath::Root, FileAccess::Read),
+            rule(RulePath::Project(PathBuf::new()), FileAccess::Write),
+            rule(RulePath::Path(AbsolutePathBuf::new(path).unwrap()), FileAccess::None),
         ];
         let permissions = Permissions { files, ..Permissions::default() };
         Sandbox::of_permissions(&permissions, self.surroundings())

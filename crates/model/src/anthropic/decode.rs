@@ -239,7 +239,7 @@ impl Decode for Decoder {
     fn end(&mut self, _: &mut Composer) -> Result<(), ModelError> {
         match self.completed {
             true => Ok(()),
-            false => Err(ModelError::disconnected("stream closed before the answer was finished")),
+            false => Err(ModelError::disconnected("stream closed before the response was complete")),
         }
     }
 

@@ -180,7 +180,7 @@ impl Decoder {
         match self.finish.as_deref() {
             Some("length") => return Err(ModelError::incomplete("max_output_tokens", self.usage.take())),
             Some("content_filter") => return Err(ModelError::incomplete("content_filter", self.usage.take())),
-            Some("error") => return Err(ModelError::disconnected("the provider failed in the middle of the answer")),
+            Some("error") => return Err(ModelError::disconnected("the provider failed in the middle of the response")),
             _ => {}
         }
         self.calls.sort_by_key(|call| call.index);
@@ -227,7 +227,7 @@ impl Decode for Decoder {
         match self.completed {
             true => Ok(()),
             false if self.finish.is_some() => self.complete(to),
-            false => Err(ModelError::disconnected("stream closed before the answer was finished")),
+            false => Err(ModelError::disconnected("stream closed before the response was complete")),
         }
     }
 

@@ -85,7 +85,7 @@ impl Connector {
         let proxy = proxies.intercept(&Uri::from_parts(parts).map_err(failed)?);
         match proxy.as_ref().and_then(|proxy| proxy.uri().scheme_str()) {
             None | Some("http") => Ok(proxy),
-            Some(other) => Err(HttpError::Unreachable(format!("a proxy must be an `http` one, not `{other}`"))),
+            Some(other) => Err(HttpError::Unreachable(format!("unsupported proxy scheme `{other}`: expected `http`"))),
         }
     }
 
@@ -102,7 +102,7 @@ fn is_secure(uri: &Uri) -> bool {
 
 /// The host without the brackets of an IPv6 address.
 fn host(uri: &Uri) -> Result<&str, HttpError> {
-    let host = uri.host().ok_or_else(|| HttpError::Unreachable("the address has no host".into()))?;
+    let host = uri.host().ok_or_else(|| HttpError::Unreachable("the URL has no host".into()))?;
     Ok(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
 }
 
@@ -163,7 +163,9 @@ async fn open_tunnel(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -
         answer.as_mut().poll(cx)
     })
     .await?;
-    let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| HttpError::Connect("no tunnel".into()))?;
+    let parts = upgraded
+        .downcast::<TokioIo<TcpStream>>()
+        .map_err(|_| HttpError::Connect("the proxy did not open a tunnel".into()))?;
     Ok(parts.io.into_inner())
 }
 
@@ -172,7 +174,7 @@ fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Erro
     let mut roots = Roots::system();
     if let Some(path) = ca_bundle {
         let pem = fs::read(path).map_err(|error| format!("cannot read the certificates of {path}: {error}"))?;
-        roots.add_pem(&pem).map_err(|error| format!("bad certificates in {path}: {error}"))?;
+        roots.add_pem(&pem).map_err(|error| format!("invalid certificates in {path}: {error}"))?;
     }
     Ok(roots.connector()?)
 }

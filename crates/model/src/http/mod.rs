@@ -35,7 +35,7 @@ pub enum HttpError {
     Unreachable(String),
     #[error("{0}")]
     Connect(String),
-    #[error("no answer within {} ms", .0.as_millis())]
+    #[error("no response within {} ms", .0.as_millis())]
     Timeout(Duration),
     #[error("{0}")]
     Broken(String),
@@ -59,7 +59,7 @@ impl Http {
             (*response.status_mut(), *response.headers_mut()) = (answer.status, answer.headers);
             let body = answer.body.read(MAX_FETCHED + 1).await?;
             if body.len() > MAX_FETCHED {
-                return Err(HttpError::Broken(format!("the answer is longer than {MAX_FETCHED} bytes")));
+                return Err(HttpError::Broken(format!("the response is larger than {MAX_FETCHED} bytes")));
             }
             *response.body_mut() = body.into();
             Ok(response)

@@ -107,7 +107,7 @@ impl EventSource for HttpEvents {
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    tracing::debug!(%error, "an answer broke off");
+                    tracing::debug!(%error, "response body broke off");
                     self.end(false)
                 }
                 Poll::Ready(None) => self.end(true),

@@ -74,7 +74,7 @@ impl Responses {
         let called = self.caller.call(&call).await?;
         let state = called.answer.body.read(MAX_EVENT);
         let body = match tokio::time::timeout(self.caller.provider.stream_idle_timeout(), state).await {
-            Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the answer")),
+            Err(_) => return Err(ModelError::disconnected("idle timeout waiting for the response")),
             Ok(body) => body.map_err(|error| ModelError::unanswered(called.url, error))?,
         };
         let compacted: Compacted =
@@ -93,7 +93,7 @@ impl Responses {
             Ok(()) => {}
             Err(SocketError::Unavailable) => self.socket = None,
             // The first call meets the same problem and reports it.
-            Err(SocketError::Failed(error)) => tracing::debug!(%error, "a websocket could not be prepared"),
+            Err(SocketError::Failed(error)) => tracing::debug!(%error, "websocket warm-up failed"),
         }
     }
 

@@ -48,10 +48,12 @@ async fn a_closed_connection_is_an_error_that_names_the_url() {
 #[tokio::test]
 async fn a_refused_connection_is_not_retryable_and_names_address_and_remedy() {
     let model = ScriptedModel::start().await;
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let closed = ModelProvider { base_url: Some(format!("http://{nobody}/v1")), ..config(&model) };
+    let closed_port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = ModelProvider { base_url: Some(format!("http://{closed_port}/v1")), ..config(&model) };
     let error = error(&closed).await;
-    let words = format!("error sending request for url (http://{nobody}/v1/responses): connection refused by {nobody}");
+    let words = format!(
+        "error sending request for url (http://{closed_port}/v1/responses): connection refused by {closed_port}"
+    );
     assert_eq!(error.message(), format!("stream disconnected before completion: {words}"));
     let details = error.details("Scripted").unwrap();
     assert!(details.starts_with("provider `Scripted` cannot be reached: check that its server runs"), "{details}");
@@ -135,7 +137,7 @@ async fn an_error_that_comes_with_200_is_found() {
 async fn a_success_without_a_stream_is_described() {
     let words = |what: &str| {
         format!(
-            "stream disconnected before completion: the answer is {what}, not a stream of events, url: BASE/responses"
+            "stream disconnected before completion: the response is {what}, not a stream of events, url: BASE/responses"
         )
     };
     for (body, what) in [
@@ -156,7 +158,7 @@ async fn waiting_for_response_headers_ends_at_the_idle_timeout() {
     let idle = ModelProvider { stream_idle_timeout_ms: Some(30), ..config(&model) };
     model.reply(message("x").after(&gate));
     let error = error(&idle).await;
-    let words = "stream disconnected before completion: idle timeout: no answer within 30 ms, url: BASE/responses";
+    let words = "stream disconnected before completion: idle timeout: no response within 30 ms, url: BASE/responses";
     assert_eq!(error.message().replace(&model.base_url(), "BASE"), words);
     assert!(error.retryable());
 }

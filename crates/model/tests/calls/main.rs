@@ -78,14 +78,14 @@ fn request(texts: &[&str]) -> Request {
 }
 
 fn user(text: &str) -> InputItem {
-    InputItem::new(&said("user", ContentItem::InputText { text: text.into() }, None)).unwrap()
+    InputItem::new(&message_item("user", ContentItem::InputText { text: text.into() }, None)).unwrap()
 }
 
 fn assistant(id: &str, text: &str) -> ResponseItem {
-    said("assistant", ContentItem::OutputText { text: text.into() }, Some(id.into()))
+    message_item("assistant", ContentItem::OutputText { text: text.into() }, Some(id.into()))
 }
 
-fn said(role: &str, content: ContentItem, id: Option<String>) -> ResponseItem {
+fn message_item(role: &str, content: ContentItem, id: Option<String>) -> ResponseItem {
     ResponseItem::Message { role: role.into(), content: vec![content], end_turn: None, phase: None, id }
 }
 

@@ -42,7 +42,7 @@ impl Proxy {
     }
 
     /// The lines of the only request.
-    fn asked(&self) -> Vec<String> {
+    fn request_lines(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let [head] = &**asked else { panic!("not one request: {asked:?}") };
         head.trim_end().lines().map(str::to_lowercase).collect()
@@ -112,7 +112,7 @@ async fn https_goes_through_a_connect_tunnel() {
     ]);
     assert_eq!(texts(&mut session_on(http, "s", &config, NO_ENV, None), &request(&["hi"])).await.len(), 1);
     let expected = ["connect localhost:443 http/1.1", "host: localhost:443", "proxy-authorization: basic dxnlcjpwyxnz"];
-    assert_eq!(proxy.asked(), expected);
+    assert_eq!(proxy.request_lines(), expected);
     assert_eq!(model.call(0).await.path, "/v1/responses");
 }
 
@@ -124,7 +124,7 @@ async fn websockets_go_through_a_connect_tunnel() {
     let config = ModelProvider { base_url: Some("http://provider.test:81/v1".into()), ..socket.config() };
     let http = http(&[("ALL_PROXY", format!("http://{}", proxy.address))]);
     texts(&mut session_on(http, "s", &config, NO_ENV, None), &request(&["hi"])).await;
-    assert_eq!(proxy.asked(), ["connect provider.test:81 http/1.1", "host: provider.test:81"]);
+    assert_eq!(proxy.request_lines(), ["connect provider.test:81 http/1.1", "host: provider.test:81"]);
     assert_eq!(socket.connections(), 1);
 }
 
@@ -133,5 +133,5 @@ async fn a_proxy_with_another_scheme_is_an_error() {
     let model = ScriptedModel::start().await;
     let http = http(&[("ALL_PROXY", "socks5://127.0.0.1:1".into())]);
     let (_, error) = call(&mut session_on(http, "s", &config(&model), NO_ENV, None), &request(&["hi"])).await;
-    assert!(error.unwrap().message().ends_with(": a proxy must be an `http` one, not `socks5`"));
+    assert!(error.unwrap().message().ends_with(": unsupported proxy scheme `socks5`: expected `http`"));
 }

@@ -19,16 +19,16 @@ use super::faults::Relay;
 use super::{assistant, call, config, request, session, session_of, texts, user};
 
 /// The server's reaction to one message.
-enum Answer {
+enum Reaction {
     Events(Vec<JsonValue>),
     Close,
 }
 
-use Answer::{Close, Events};
+use Reaction::{Close, Events};
 
 #[derive(Default)]
-struct State {
-    script: VecDeque<Answer>,
+struct ServerState {
+    script: VecDeque<Reaction>,
     received: Vec<JsonValue>,
     /// The headers of each handshake.
     opened: Vec<Vec<(String, String)>>,
@@ -36,7 +36,7 @@ struct State {
 
 pub(super) struct Socket {
     base_url: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
     accepting: AbortHandle,
 }
 
@@ -44,7 +44,7 @@ impl Socket {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ServerState::default()));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
         Self { base_url, state, accepting }
     }
@@ -62,7 +62,7 @@ impl Socket {
         }
     }
 
-    fn answer(&self, answer: Answer) -> &Self {
+    fn answer(&self, answer: Reaction) -> &Self {
         self.state.lock().unwrap().script.push_back(answer);
         self
     }
@@ -90,13 +90,13 @@ impl Drop for Socket {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
+async fn accept(listener: TcpListener, state: Arc<Mutex<ServerState>>) {
     while let Ok((stream, _)) = listener.accept().await {
         tokio::spawn(serve(stream, Arc::clone(&state)));
     }
 }
 
-async fn serve(stream: tokio::net::TcpStream, state: Arc<Mutex<State>>) {
+async fn serve(stream: tokio::net::TcpStream, state: Arc<Mutex<ServerState>>) {
     #[allow(clippy::result_large_err, reason = "the callback's type is given")]
     let note = |opening: &Opening, mut response: Response| {
         let headers = opening.headers().iter();
@@ -198,9 +198,9 @@ async fn the_handshake_carries_the_headers_of_the_call() {
 }
 
 /// A key that the test replaces.
-struct Changing(Mutex<String>);
+struct ChangingCredentials(Mutex<String>);
 
-impl Credentials for Changing {
+impl Credentials for ChangingCredentials {
     fn bearer(&self) -> BoxFuture<'_, Result<Option<Bearer>, ModelError>> {
         let key = Bearer::key(Secret::from(self.0.lock().unwrap().clone()));
         Box::pin(std::future::ready(Ok(Some(key))))
@@ -215,7 +215,7 @@ impl Credentials for Changing {
 async fn a_new_token_gets_a_new_connection() {
     let socket = Socket::start().await;
     let config = ModelProvider { requires_openai_auth: true, ..socket.config() };
-    let account = Arc::new(Changing(Mutex::new("one".into())));
+    let account = Arc::new(ChangingCredentials(Mutex::new("one".into())));
     let mut session = session_of("scripted", &config, |_| None, Some(Arc::clone(&account) as Arc<dyn Credentials>));
     texts(&mut session, &request(&["one"])).await;
     *account.0.lock().unwrap() = "two".into();

@@ -1,5 +1,5 @@
-//! All types of a surface by name, as flat JSON Schema definitions, with the unions of requests and
-//! notifications built from the method table.
+//! All types of a surface by name, as flat JSON Schema definitions, with the unions of requests and notifications built
+//! from the method table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct Definitions {
     pub(super) entries: BTreeSet<String>,
 }
 
-/// Which unlisted methods to put into the unions.
+/// Which unlisted methods the unions contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unlisted {
     Leave,
@@ -32,10 +32,10 @@ enum Unlisted {
 }
 
 impl Definitions {
-    /// The types as this build has them. Instantiates the schema code of every type, some megabytes of it: programs
+    /// Collects the types of this build. Instantiates the schema code of every type, several megabytes of it: programs
     /// carry recorded definitions instead.
     pub fn collect(surface: Surface, format: Format) -> Self {
-        // JSON Schemas describe what is received, TypeScript what is sent.
+        // JSON Schemas describe what is received, TypeScript types what is sent.
         let (unlisted, contract) = match format {
             Format::JsonSchema => (Unlisted::Leave, Contract::Deserialize),
             Format::TypeScript => (Unlisted::Include, Contract::Serialize),
@@ -59,7 +59,7 @@ impl Definitions {
         for (union, rows, with_id) in tables {
             let mut alternatives = Vec::new();
             for row in &rows {
-                // Old client methods appear in no JSON Schema at all; the raw notification only as a type.
+                // Deprecated client methods are in no JSON Schema; the raw notification appears only as a type.
                 let old = row.stability == Stability::Unlisted && row.result.is_some();
                 if old && unlisted == Unlisted::Leave {
                     continue;
@@ -108,7 +108,7 @@ impl Definitions {
         Self { types, entries }
     }
 
-    /// The types that `roots` refer to, directly or not, themselves included.
+    /// Returns the types that `roots` reach, including `roots`.
     pub(super) fn closure<'a>(&'a self, roots: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&str> = roots.into_iter().collect();
@@ -183,8 +183,8 @@ fn hide(schema: &mut Value, fields: &[&str]) {
     }
 }
 
-/// Spells tags the way code generators know them from this protocol: a one-value `enum` with a title,
-/// and a title on each alternative.
+/// Spells tags as code generators know them from this protocol: a one-value `enum` with a title, and a title on each
+/// alternative.
 fn tidy(name: &str, schema: &mut Value) {
     for keyword in ["oneOf", "anyOf"] {
         for alternative in schema.get_mut(keyword).and_then(Value::as_array_mut).into_iter().flatten() {

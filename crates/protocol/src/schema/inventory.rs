@@ -1,5 +1,5 @@
-//! A bundle of schemas as plain lines that can be compared: one per method, per field and per set of
-//! enum values. Two bundles with the same lines say the same thing to a client.
+//! A schema bundle as comparable lines: one per method, per field and per set of enum values. Bundles with the same
+//! lines are equivalent for a client.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 use super::{Definitions, Format, Surface};
 
 /// The inventory of what this crate generates.
-pub fn ours(surface: Surface) -> BTreeSet<String> {
+pub fn generated(surface: Surface) -> BTreeSet<String> {
     inventory(&super::json::bundle(&Definitions::collect(surface, Format::JsonSchema)))
 }
 
-/// Both surfaces in one text: a line per fact, marked when only the experimental surface has it.
+/// Renders both surfaces: a line per fact, marked if only the experimental surface has it.
 pub fn render(stable: &BTreeSet<String>, experimental: &BTreeSet<String>) -> String {
     let line = |fact: &String| format!("{fact}{}\n", if stable.contains(fact) { "" } else { EXPERIMENTAL_MARK });
     experimental.iter().map(line).collect()
 }
 
-/// The facts of one surface in a text that [`render`] made.
+/// Parses the facts of one surface from the output of [`render`].
 pub fn parse(text: &str, surface: Surface) -> BTreeSet<String> {
     let keep = |line: &str| match (line.strip_suffix(EXPERIMENTAL_MARK), surface) {
         (Some(_), Surface::Stable) => None,
@@ -29,7 +29,7 @@ pub fn parse(text: &str, surface: Surface) -> BTreeSet<String> {
 
 const EXPERIMENTAL_MARK: &str = " [experimental]";
 
-/// The inventory of a bundle (`codex_app_server_protocol.schemas.json`).
+/// Returns the inventory of a bundle (`codex_app_server_protocol.schemas.json`).
 pub fn inventory(bundle: &Value) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     let Some(definitions) = bundle.get("definitions").and_then(Value::as_object) else { return lines };
@@ -70,7 +70,7 @@ fn describe(name: &str, schema: &Value, lines: &mut BTreeSet<String>) {
     }
 }
 
-/// One line per field: name, `?` when it may be absent, type with `null` when nullable.
+/// One line per field: name, `?` if it may be absent, type with `null` if nullable.
 fn fields(name: &str, schema: &Value, lines: &mut BTreeSet<String>) {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);

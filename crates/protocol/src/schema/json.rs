@@ -1,4 +1,4 @@
-//! The folder of JSON Schema files.
+//! The JSON Schema files.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn file(path: impl Into<String>, schema: &Value) -> File {
     File { path: path.into(), text: format!("{schema:#}") }
 }
 
-/// A type with everything that it refers to.
+/// A type with all types that it refers to.
 fn single(all: &Definitions, name: &str) -> File {
     let folder = if version_one(name) {
         "v1/"
@@ -62,12 +62,12 @@ pub(super) fn bundle(all: &Definitions) -> Value {
     json!({ "$schema": DRAFT, "title": "CodexAppServerProtocol", "type": "object", "definitions": definitions })
 }
 
-/// The request id stands in both levels; unions refer to the inner one.
+/// The request id is on both levels; unions refer to the inner one.
 fn shared(inside: &BTreeSet<&str>, name: &str) -> bool {
     name == "RequestId" && inside.contains(name)
 }
 
-/// The types of v2 and what the two big unions reach, all on one level.
+/// The types of v2 and of the two big unions, on one level.
 fn flat_bundle(all: &Definitions) -> Value {
     let roots = all.types.keys().map(String::as_str).filter(|name| !outside_v2(name));
     let names = all.closure(roots.chain(["ClientRequest", "ServerNotification"]));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_in_every_file_leads_somewhere() {
+    fn every_reference_in_every_file_resolves() {
         for surface in [Surface::Stable, Surface::Experimental] {
             for file in files(surface) {
                 let schema: Value = serde_json::from_str(&file.text).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     const NEWER: usize = 7;
 
     #[test]
-    fn the_folder_has_the_known_layout() {
+    fn the_files_have_the_known_layout() {
         let count = |surface, folder: &str| {
             files(surface).iter().filter(|file| file.path.rsplit_once('/').map_or("", |(f, _)| f) == folder).count()
         };

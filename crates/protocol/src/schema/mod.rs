@@ -1,5 +1,5 @@
-//! The protocol described for other languages: JSON Schemas and TypeScript, made from the method table
-//! and the types' own schemas. Gives file names and contents; writing them is the caller's work.
+//! The protocol described for other languages: JSON Schemas and TypeScript, generated from the method table and the
+//! types' schemas. Returns file names and contents; the caller writes them.
 
 mod definitions;
 pub mod inventory;
@@ -11,11 +11,11 @@ pub use definitions::Definitions;
 pub use json::json_schemas;
 pub use typescript::typescript;
 
-/// Which surface to describe.
+/// The surface to describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     Stable,
-    /// Everything, with what needs the `experimentalApi` capability.
+    /// Everything, including what needs the `experimentalApi` capability.
     Experimental,
 }
 

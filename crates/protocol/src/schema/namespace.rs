@@ -1,7 +1,7 @@
-//! Where a type stands in the generated folders. The protocol grew a second generation, `v2`; the lists
-//! name the types outside it. They differ between the two formats, and clients import by these paths.
+//! The folder of a type in the generated files. The second generation of the protocol is in `v2`; the lists name the
+//! types outside of it. They differ between the two formats, and clients import by these paths.
 
-/// The handshake is the last of the first generation.
+/// The handshake is the last part of the first generation.
 pub(super) fn version_one(name: &str) -> bool {
     matches!(name, "InitializeParams" | "InitializeResponse")
 }

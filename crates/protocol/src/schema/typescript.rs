@@ -1,7 +1,7 @@
-//! The folder of TypeScript files: one type per file, an index per folder.
+//! The TypeScript files: one type per file, an index per folder.
 //!
-//! The types are translated from the same definitions as the JSON Schemas, read as what is sent: a field
-//! that is always sent is not optional, even if it may be null.
+//! The types are translated from the same definitions as the JSON Schemas, but describe what is sent: a field that is
+//! always sent is not optional, even if it may be null.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub fn typescript(all: &Definitions) -> Vec<File> {
     files
 }
 
-/// Names that clients import and that have no type of their own here, or stand elsewhere.
+/// Names that clients import and that have no type of their own here, or are elsewhere.
 const ALIASES: &[(&str, &str)] = &[
     ("ExecPolicyAmendment", "export type ExecPolicyAmendment = Array<string>;"),
     ("GitSha", "export type GitSha = string;"),
@@ -162,7 +162,7 @@ fn object(members: &Map<String, Value>) -> String {
     };
     let mut text = String::from("{ ");
     for (name, schema) in properties {
-        // A method without params has the schema `null` there.
+        // The schema of a method without params is `null`.
         let nothing = name == "params" && schema.get("type").is_some_and(|kind| kind == "null");
         let kind = if nothing { "undefined".into() } else { type_of(schema) };
         let tag = schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.len() == 1);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_params_type_has_optional_fields() {
+    fn optional_params_are_optional_fields() {
         assert_eq!(
             file("v2/ThreadLoadedListParams.ts"),
             format!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn unions_name_every_method_even_the_unlisted_ones() {
+    fn unions_contain_every_method_including_unlisted_ones() {
         let requests = file("ClientRequest.ts");
         for method in crate::ClientRequest::METHODS {
             assert!(requests.contains(&format!("{{ \"method\": \"{method}\", id: RequestId, params: ")), "{method}");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_import_names_a_generated_file() {
+    fn every_import_resolves_to_a_generated_file() {
         for surface in [Surface::Stable, Surface::Experimental] {
             let files = typescript(&Definitions::collect(surface, Format::TypeScript));
             let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();

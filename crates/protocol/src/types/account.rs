@@ -74,7 +74,7 @@ pub struct CreditsSnapshot {
     pub balance: Option<String>,
 }
 
-/// How much of the account's limits is used.
+/// The usage of the account's rate limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimitSnapshot {

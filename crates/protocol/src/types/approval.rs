@@ -1,11 +1,11 @@
-//! Asking for permission: the approval requests, what may be granted, and the guardian's reviews.
+//! Approvals: the approval requests, permissions, and the guardian's reviews.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AbsolutePathBuf, CommandAction, JsonValue, RequestId};
 
-/// What the guardian thinks of an action.
+/// The guardian's assessment of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GuardianApprovalReview {
@@ -91,7 +91,7 @@ pub struct AdditionalNetworkPermissions {
     pub enabled: Option<bool>,
 }
 
-/// Permissions beyond the sandbox policy that a command asks for.
+/// Permissions beyond the sandbox policy that a command requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdditionalPermissionProfile {
@@ -99,7 +99,7 @@ pub struct AdditionalPermissionProfile {
     pub file_system: Option<AdditionalFileSystemPermissions>,
 }
 
-/// The answer to `item/commandExecution/requestApproval`.
+/// The decision on `item/commandExecution/requestApproval`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandExecutionApprovalDecision {
@@ -157,7 +157,7 @@ pub struct FileChangeRequestApprovalParams {
     pub started_at_ms: i64,
 }
 
-/// The connection that is asked about.
+/// The network connection that needs approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkApprovalContext {
     pub host: String,
@@ -203,7 +203,7 @@ pub struct PermissionsRequestApprovalParams {
     pub started_at_ms: i64,
 }
 
-/// Permissions that the agent asks for.
+/// Permissions that the agent requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPermissionProfile {
@@ -217,7 +217,7 @@ pub struct CommandExecutionRequestApprovalResponse {
     pub decision: CommandExecutionApprovalDecision,
 }
 
-/// The answer to `item/fileChange/requestApproval`.
+/// The decision on `item/fileChange/requestApproval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FileChangeApprovalDecision {

@@ -55,7 +55,7 @@ pub struct AppInfo {
     pub install_url: Option<String>,
     #[serde(default)]
     pub is_accessible: bool,
-    #[serde(default = "crate::serde_util::yes")]
+    #[serde(default = "crate::serde_util::default_true")]
     pub is_enabled: bool,
     #[serde(default)]
     pub plugin_display_names: Vec<String>,

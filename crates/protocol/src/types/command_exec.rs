@@ -1,4 +1,4 @@
-//! `command/exec`: programs that a client runs beside any thread.
+//! `command/exec`: programs that a client runs independently of threads.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `config/*`: the configuration as clients read and write it. Keys are snake_case, as in the file.
+//! `config/*`: the configuration as clients read and write it. Keys are in snake_case, as in the file.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub struct AppConfig {
     pub default_tools_approval_mode: Option<AppToolApproval>,
     pub default_tools_enabled: Option<bool>,
     pub destructive_enabled: Option<bool>,
-    #[serde(default = "crate::serde_util::yes")]
+    #[serde(default = "crate::serde_util::default_true")]
     pub enabled: bool,
     pub open_world_enabled: Option<bool>,
     pub tools: Option<AppToolsConfig>,
@@ -88,15 +88,15 @@ pub struct AppToolConfig {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppsDefaultConfig {
-    #[serde(default = "crate::serde_util::yes")]
+    #[serde(default = "crate::serde_util::default_true")]
     pub enabled: bool,
-    #[serde(default = "crate::serde_util::yes")]
+    #[serde(default = "crate::serde_util::default_true")]
     pub destructive_enabled: bool,
-    #[serde(default = "crate::serde_util::yes")]
+    #[serde(default = "crate::serde_util::default_true")]
     pub open_world_enabled: bool,
 }
 
-/// One source of configuration, as it was read.
+/// One layer of configuration, as read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigLayer {
@@ -113,7 +113,7 @@ pub struct ConfigLayerMetadata {
     pub version: String,
 }
 
-/// Where a layer of configuration comes from.
+/// The source of a configuration layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ConfigLayerSource {
@@ -239,8 +239,7 @@ pub struct ConfigWarningNotification {
     pub range: Option<TextRange>,
 }
 
-/// The effective configuration, as `config/read` shows it. Keys without a field of their own are kept
-/// in `additional`.
+/// The effective configuration, as `config/read` returns it. Keys without a field of their own are in `additional`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Config {
     pub model: Option<String>,
@@ -272,7 +271,7 @@ pub struct Config {
     pub additional: JsonObject,
 }
 
-/// A named set of values that wins over the top level when it is selected.
+/// A named set of values that overrides the top level when it is selected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileV2 {
     pub model: Option<String>,

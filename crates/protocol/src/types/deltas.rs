@@ -1,5 +1,5 @@
-//! Notifications that carry a piece of something growing. The ones with a text `delta` may be merged
-//! for a connection that lags (see [`crate::Delta`]).
+//! Notifications with deltas. Those with a text `delta` may be merged for a connection that lags (see
+//! [`crate::TextDelta`]).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Tools that the client brings itself: their declaration and `item/tool/call`.
+//! Tools that the client defines: their declaration and `item/tool/call`.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,8 @@ pub struct DynamicToolCallResponse {
 
 /// A tool, or a group of tools, that the client offers to the model.
 ///
-/// The first form on the wire is flat (`{name, description, inputSchema}`); newer clients tag each
-/// entry with `type: "function"` or `type: "namespace"`. Both are understood.
+/// The original form is flat (`{name, description, inputSchema}`); newer clients tag each entry with `type: "function"`
+/// or `type: "namespace"`. Both are accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DynamicToolSpec {
     Function(DynamicTool),
@@ -87,7 +87,7 @@ impl Serialize for DynamicToolSpec {
     }
 }
 
-/// The schema shows the flat form, which every release understands.
+/// The schema describes the flat form, which every release accepts.
 impl JsonSchema for DynamicToolSpec {
     fn schema_name() -> Cow<'static, str> {
         "DynamicToolSpec".into()

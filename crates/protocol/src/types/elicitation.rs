@@ -1,5 +1,5 @@
-//! `mcpServer/elicitation/request`: an MCP server asks the user for input, as a form or by a link.
-//! The form is a small subset of JSON Schema, spelled out here as types.
+//! `mcpServer/elicitation/request`: an MCP server requests input from the user, as a form or by a link. The form is a
+//! small subset of JSON Schema, defined here as types.
 
 use std::collections::BTreeMap;
 
@@ -255,7 +255,7 @@ pub struct McpServerElicitationRequestParams {
     pub request: McpServerElicitationRequest,
 }
 
-/// What the MCP server asks: a form to fill in, or a link to open.
+/// What the MCP server requests: a form to fill in, or a link to open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum McpServerElicitationRequest {

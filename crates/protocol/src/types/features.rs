@@ -1,4 +1,4 @@
-//! Feature flags, and the method that exists to test the experimental gate.
+//! Feature flags, and the method that tests the experimental gate.
 
 use std::collections::BTreeMap;
 

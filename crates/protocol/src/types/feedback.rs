@@ -12,7 +12,7 @@ pub struct FeedbackUploadParams {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// Newer clients may leave it out.
+    /// Newer clients may omit it.
     #[serde(default)]
     pub include_logs: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

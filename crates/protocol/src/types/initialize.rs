@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::AbsolutePathBuf;
 
-/// Who the client is. The name goes into HTTP headers of model calls.
+/// The client's identity. The name is sent in HTTP headers of model calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientInfo {
     pub name: String,
@@ -13,7 +13,7 @@ pub struct ClientInfo {
     pub version: String,
 }
 
-/// What the client can deal with.
+/// The client's capabilities.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeCapabilities {

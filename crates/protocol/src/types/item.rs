@@ -1,4 +1,4 @@
-//! `ThreadItem`, the unit of everything that a turn does, and the notifications about items.
+//! `ThreadItem`, the unit of a turn, and the notifications about items.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub enum CollabAgentToolCallStatus {
     Failed,
 }
 
-/// What a shell command does, as far as it can be told by reading it.
+/// What a shell command does, as far as parsing it shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum CommandAction {
@@ -154,7 +154,7 @@ pub enum PatchChangeKind {
     Update { move_path: Option<String> },
 }
 
-/// Something that happened in a turn: a message, a command, a file change, ...
+/// An item of a turn: a message, a command, a file change, ...
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ThreadItem {
@@ -262,7 +262,7 @@ pub enum ThreadItem {
 }
 
 impl ThreadItem {
-    /// Every item has one, unique in its turn but for the two markers of a review.
+    /// The item's id, unique in its turn except for the two markers of a review.
     pub fn id(&self) -> &str {
         match self {
             Self::UserMessage { id, .. }

@@ -1,5 +1,5 @@
-//! Methods of the first protocol generation that are still spoken: the two old approval requests and
-//! three old client calls. Their field names keep the spelling that they had then.
+//! Methods of the first protocol generation that are still served: two approval requests and three client requests.
+//! Their field names keep the original spelling.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct ExecCommandApprovalParams {
     pub parsed_cmd: Vec<ParsedCommand>,
 }
 
-/// A change to one file, in the first generation's spelling.
+/// A change to one file, in the spelling of the first generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum FileChange {
@@ -50,7 +50,7 @@ pub enum ParsedCommand {
     Unknown { cmd: String },
 }
 
-/// The answer to a first-generation approval request.
+/// The decision on a first-generation approval request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewDecision {
@@ -99,7 +99,7 @@ pub struct ConversationSummary {
     pub model_provider: String,
     pub cwd: String,
     pub cli_version: String,
-    /// As the rollout spells it, which is not as other methods do.
+    /// In the spelling of the rollout, which differs from other methods.
     pub source: JsonValue,
     pub git_info: Option<ConversationGitInfo>,
 }

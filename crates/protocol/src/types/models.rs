@@ -1,4 +1,4 @@
-//! `model/list` and the knobs that models have.
+//! `model/list` and the options of models.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ pub struct PluginListParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginReadParams {
-    /// Newer clients may leave it out.
+    /// Newer clients may omit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marketplace_path: Option<AbsolutePathBuf>,
     pub plugin_name: String,
@@ -29,7 +29,7 @@ pub struct PluginReadParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginInstallParams {
-    /// Newer clients may leave it out.
+    /// Newer clients may omit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marketplace_path: Option<AbsolutePathBuf>,
     pub plugin_name: String,

@@ -1,11 +1,11 @@
-//! What an agent may do without asking: approval policies and sandbox policies.
+//! Approval policies and sandbox policies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::AbsolutePathBuf;
 
-/// Who answers the agent's approval requests.
+/// Who decides on approval requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalsReviewer {
@@ -14,7 +14,7 @@ pub enum ApprovalsReviewer {
     GuardianSubagent,
 }
 
-/// When the agent must ask before it acts.
+/// When the agent must request approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskForApproval {
@@ -50,12 +50,12 @@ pub enum NetworkAccess {
     Enabled,
 }
 
-/// Which files a sandboxed command may read.
+/// The files that a sandboxed command may read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ReadOnlyAccess {
     Restricted {
-        #[serde(default = "crate::serde_util::yes")]
+        #[serde(default = "crate::serde_util::default_true")]
         include_platform_defaults: bool,
         #[serde(default)]
         readable_roots: Vec<AbsolutePathBuf>,
@@ -64,7 +64,7 @@ pub enum ReadOnlyAccess {
     FullAccess,
 }
 
-/// What commands may read, write and reach.
+/// What commands may read, write and reach on the network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum SandboxPolicy {

@@ -1,4 +1,4 @@
-//! `thread/realtime/*`: spoken conversations on a thread.
+//! `thread/realtime/*`: voice conversations on a thread.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

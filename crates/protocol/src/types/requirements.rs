@@ -1,4 +1,4 @@
-//! `configRequirements/read`: what an administrator enforces.
+//! `configRequirements/read`: the requirements of administrators.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Items of the model's conversation as the Responses API spells them (snake_case). They appear on the
-//! wire in `thread/resume` history and in raw events, and in rollout files.
+//! Items of the conversation with the model, in the spelling of the Responses API (snake_case). They occur in
+//! `thread/resume` history, in raw events and in rollouts.
 
 use std::collections::BTreeMap;
 

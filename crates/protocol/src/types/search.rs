@@ -1,4 +1,4 @@
-//! Fuzzy file search: the one-shot call and the sessions. Results are snake_case on the wire.
+//! Fuzzy file search: the one-shot request and the sessions. Results are in snake_case.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

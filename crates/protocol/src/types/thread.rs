@@ -1,4 +1,4 @@
-//! The `Thread` object: who started it, where, and what state it is in.
+//! The `Thread` object: its source, working directory and status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What clients are told about a thread as a whole.
+//! Notifications about a thread as a whole.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub struct ThreadTokenUsage {
     pub model_context_window: Option<i64>,
 }
 
-/// Token counts of one model call, or of many added up.
+/// Token counts of one model call, or the sum of several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsageBreakdown {

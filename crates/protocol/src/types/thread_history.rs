@@ -1,4 +1,4 @@
-//! Reading a long thread a page at a time: `thread/turns/list`, `thread/items/list`. Newer than 0.118.0.
+//! Paged reads of a thread: `thread/turns/list`, `thread/items/list`. Newer than 0.118.0.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,17 +9,17 @@ use crate::{ThreadItem, Turn};
 #[serde(rename_all = "camelCase")]
 pub enum SortDirection {
     Asc,
-    /// The newest first.
+    /// Newest first.
     #[default]
     Desc,
 }
 
-/// How much of a turn's items is there.
+/// How many of a turn's items are included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnItemsView {
     NotLoaded,
-    /// What the user said, and the last answer.
+    /// The user's input and the last agent message.
     #[default]
     Summary,
     Full,
@@ -45,9 +45,9 @@ pub struct ThreadTurnsListParams {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadTurnsListResponse {
     pub data: Vec<Turn>,
-    /// Goes on in the same direction; null at the end.
+    /// Continues in the same direction; null at the end.
     pub next_cursor: Option<String>,
-    /// Goes back from the first row, which it includes.
+    /// Continues in the opposite direction, from and including the first row.
     pub backwards_cursor: Option<String>,
 }
 
@@ -72,13 +72,13 @@ pub struct ThreadItemsListParams {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadItemsListResponse {
     pub data: Vec<ThreadItemEntry>,
-    /// Goes on in the same direction; null at the end.
+    /// Continues in the same direction; null at the end.
     pub next_cursor: Option<String>,
-    /// Goes back from the first row, which it includes.
+    /// Continues in the opposite direction, from and including the first row.
     pub backwards_cursor: Option<String>,
 }
 
-/// An item and the turn that it belongs to.
+/// An item and its turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadItemEntry {

@@ -1,4 +1,4 @@
-//! Finding and reading threads: `thread/list`, `thread/loaded/list`, `thread/read`.
+//! Listing and reading threads: `thread/list`, `thread/loaded/list`, `thread/read`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::Thread;
 #[serde(rename_all = "snake_case")]
 pub enum ThreadSortKey {
     CreatedAt,
-    /// Newer clients call it by what they sort for.
+    /// Newer clients use another name.
     #[serde(alias = "recency_at")]
     UpdatedAt,
 }
@@ -61,7 +61,7 @@ pub enum CwdFilter {
     Any(Vec<String>),
 }
 
-/// The schema shows the form that every release understands.
+/// The schema describes the form that every release accepts.
 impl JsonSchema for CwdFilter {
     fn inline_schema() -> bool {
         true

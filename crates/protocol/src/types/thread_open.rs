@@ -79,7 +79,7 @@ pub struct ThreadResumeParams {
     pub developer_instructions: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub personality: Option<Personality>,
-    /// Newer clients read the turns a page at a time instead.
+    /// Newer clients read the turns in pages instead.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub exclude_turns: bool,
     #[serde(default)]
@@ -115,7 +115,7 @@ pub struct ThreadForkParams {
     pub developer_instructions: Option<String>,
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub ephemeral: bool,
-    /// Newer clients read the turns a page at a time instead.
+    /// Newer clients read the turns in pages instead.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub exclude_turns: bool,
     #[serde(default)]

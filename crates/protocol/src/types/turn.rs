@@ -1,4 +1,4 @@
-//! Turns: what a client sends to start, steer and interrupt one, and what it hears about it.
+//! Turns: start, steer, interrupt, and the notifications about them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct ByteRange {
     pub end: usize,
 }
 
-/// A span of the text that the client shows in a special way.
+/// A span of text that the client renders specially.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TextElement {
@@ -22,7 +22,7 @@ pub struct TextElement {
     pub placeholder: Option<String>,
 }
 
-/// One piece of what the user says.
+/// One part of the user's input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum UserInput {
@@ -37,7 +37,7 @@ pub enum UserInput {
     LocalImage {
         path: String,
     },
-    /// Only newer clients send sound.
+    /// Only newer clients send audio.
     Audio {
         url: String,
     },
@@ -128,7 +128,7 @@ pub enum NonSteerableTurnKind {
     Compact,
 }
 
-/// One exchange: the user's input and all that the agent did about it.
+/// One turn: the user's input and everything that the agent did in response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
@@ -136,12 +136,12 @@ pub struct Turn {
     pub items: Vec<ThreadItem>,
     pub status: TurnStatus,
     pub error: Option<TurnError>,
-    /// Said where only a part of the items may be there.
+    /// Present where items may be omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_view: Option<TurnItemsView>,
 }
 
-/// Why a turn failed, or what went wrong in it.
+/// Why a turn failed, or an error within it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {

@@ -1,4 +1,4 @@
-//! `item/tool/requestUserInput`: the model asks the user questions.
+//! `item/tool/requestUserInput`: questions of the model to the user.
 
 use std::collections::BTreeMap;
 

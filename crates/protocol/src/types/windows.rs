@@ -1,4 +1,4 @@
-//! The Windows sandbox: accepted everywhere, useful there.
+//! The Windows sandbox: accepted on all platforms, with an effect on Windows only.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
-//! The check at the door of each websocket.
+//! The authentication of each websocket upgrade.
 
-use std::sync::{PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::header::{AUTHORIZATION, HeaderMap};
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -13,7 +13,7 @@ use super::policy::{AuthError, Policy, Token, read_secret};
 /// The shortest key for signed tokens.
 const MIN_KEY: usize = 32;
 
-/// A policy with its secret at hand.
+/// A policy together with the secret it compares with.
 pub struct Guard {
     policy: Policy,
     secret: RwLock<Secret>,
@@ -27,7 +27,7 @@ enum Secret {
 }
 
 impl Guard {
-    /// Lets everybody in.
+    /// Accepts any client.
     pub fn open() -> Self {
         Self { policy: Policy::Open, secret: RwLock::new(Secret::None) }
     }
@@ -49,13 +49,13 @@ impl Guard {
     /// Reads the secret again, so that it can be changed without a restart. On an error the old one stays.
     pub fn reload(&self) -> Result<(), AuthError> {
         let secret = load(&self.policy)?;
-        *self.secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
+        *self.secret.write() = secret;
         Ok(())
     }
 
-    /// Whether the headers of an upgrade request open the door; the error is the body of a 401.
+    /// Returns whether the headers of an upgrade request are accepted; the error is the body of a 401.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
-        let secret = self.secret.read().unwrap_or_else(PoisonError::into_inner);
+        let secret = self.secret.read();
         match &*secret {
             Secret::None => Ok(()),
             Secret::Digest(expected) => {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_token_opens_the_door_and_nothing_else_does() {
+    fn only_the_capability_token_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         fs::write(&file, "  s3cret \n").unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_stands_for_its_token() {
+    fn a_token_is_accepted_by_its_digest() {
         let flags = Flags {
             mode: Some(Mode::CapabilityToken),
             token_sha256: Some("2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b".into()),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_checked_in_order() {
+    fn a_token_with_several_bad_claims_is_refused_for_the_first() {
         let policy = Policy::SignedBearerToken {
             secret_file: "unused".into(),
             issuer: Some("me".into()),

@@ -24,12 +24,12 @@ pub struct Flags {
     pub allow_unauthenticated: bool,
 }
 
-/// What an upgrade request must show. The secrets are still in their files.
+/// The authentication that an upgrade request needs. The secrets are still in their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing; so only processes of the same user may connect.
+    /// None; only processes of the same user may connect.
     Open,
-    /// Nothing, whoever it is: `--allow-unauthenticated`.
+    /// None, for any user: `--allow-unauthenticated`.
     OpenToAll,
     CapabilityToken(Token),
     SignedBearerToken {

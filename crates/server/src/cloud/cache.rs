@@ -1,5 +1,5 @@
-//! Requirements that were fetched lately, in a file of the home. The signature is there so that nobody takes
-//! an edited file for what the organisation said; it is no defence against somebody who means to cheat.
+//! Requirements that were fetched lately, in a file of the home. The signature detects a file that was edited by hand;
+//! it is no protection against an attacker.
 
 use std::fs;
 use std::io;

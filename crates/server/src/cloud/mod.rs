@@ -1,5 +1,5 @@
-//! What an organisation requires of its members: fetched when the server starts and again from time to time,
-//! for those whose plan has it. Without the answer nothing runs: fail closed.
+//! The managed requirements of an organisation: fetched when the server starts and every few minutes, for accounts
+//! whose plan has them. Fails closed: without them no thread is opened.
 
 mod cache;
 
@@ -8,24 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_accounts::{Accounts, BackendError, Member};
-use loomd_config::{CloudError, Managed};
+use loomd_config::{CloudError, ManagedRequirements};
 use loomd_model::ModelError;
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::App;
-
-/// For everything together, so that nobody waits longer for a server to start.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// The deadline of all attempts together; the start of the server waits for them.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// How often requirements are looked up again.
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 
-/// Where requirements come from: a backend, for the member that is signed in.
-pub struct Cloud {
+/// The backend that serves the requirements of the signed-in member.
+pub(crate) struct Cloud {
     home: PathBuf,
     accounts: Accounts,
 }
@@ -35,19 +33,18 @@ impl Cloud {
         Self { home: home.into(), accounts: accounts.clone() }
     }
 
-    /// Makes a server know what is required before it serves anybody, and keeps it up to date.
-    pub async fn begin(app: &App) {
-        let cloud = Self::new(&app.sources.home, &app.accounts);
-        let managed = Arc::clone(&app.sources.live.managed);
-        cloud.look_up(&managed).await;
-        tokio::spawn(cloud.keep_up(managed));
+    /// Looks up the requirements before the server serves clients, and refreshes them in the background.
+    pub async fn begin(home: &Path, accounts: &Accounts, managed: &Arc<ManagedRequirements>) {
+        let cloud = Self::new(home, accounts);
+        cloud.look_up(managed).await;
+        tokio::spawn(cloud.keep_up(Arc::clone(managed)));
     }
 
-    /// What is required of whoever is signed in now. Cheap for most: they are no members of an organisation.
-    pub(crate) async fn look_up(&self, managed: &Managed) {
+    /// Looks up the requirements of the signed-in account. No request is made for an account without an organisation.
+    pub(crate) async fn look_up(&self, managed: &ManagedRequirements) {
         let member = self.accounts.member();
         let found = self.load(member.as_ref()).await;
-        // Somebody else may be signed in by now, and is looked up by whoever signed them in.
+        // A login meanwhile looks up its own.
         if self.accounts.member() == member {
             managed.set(found);
         }
@@ -63,13 +60,13 @@ impl Cloud {
         }
     }
 
-    /// What cannot be fetched leaves things as they are.
-    async fn keep_up(self, managed: Arc<Managed>) {
+    /// Refreshes the requirements for ever. A failed fetch keeps the old ones.
+    async fn keep_up(self, managed: Arc<ManagedRequirements>) {
         loop {
             sleep(REFRESH_EVERY).await;
             let Some(member) = self.accounts.member() else { continue };
             match self.fetch(&member).await {
-                // Somebody else may be signed in by now.
+                // Ignored when another account is signed in by now.
                 Ok(contents) if self.accounts.member().as_ref() == Some(&member) => managed.set(Ok(contents)),
                 Ok(_) => {}
                 Err(error) => warn!(code = error.code, detail = error.detail, "cannot refresh managed requirements"),
@@ -78,7 +75,7 @@ impl Cloud {
     }
 
     async fn fetch(&self, member: &Member) -> Result<Option<String>, CloudError> {
-        let contents = match timeout(PATIENCE, self.try_often()).await {
+        let contents = match timeout(FETCH_TIMEOUT, self.try_often()).await {
             Ok(contents) => contents?,
             Err(_) => return Err(error("Timeout", "the backend did not answer in time", None)),
         };
@@ -92,8 +89,8 @@ impl Cloud {
     async fn try_often(&self) -> Result<Option<String>, CloudError> {
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
-            match self.ask().await {
-                // Asking again would not help.
+            match self.request().await {
+                // Other errors do not go away.
                 Err(error) if error.code == "RequestFailed" && attempt < ATTEMPTS => {
                     sleep(pause).await;
                     pause *= 2;
@@ -104,20 +101,22 @@ impl Cloud {
         Err(error("Internal", "no attempt was made", None))
     }
 
-    async fn ask(&self) -> Result<Option<String>, CloudError> {
+    async fn request(&self) -> Result<Option<String>, CloudError> {
         #[derive(Deserialize)]
         struct Answer {
             contents: Option<String>,
         }
 
         let answer =
-            self.accounts.fetch_backend("config/requirements", PATIENCE).await.map_err(|failure| match &failure {
-                BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
-                BackendError::Credentials(_) | BackendError::Http(_) => {
-                    error("RequestFailed", &failure.to_string(), None)
-                }
-                BackendError::SignedOut | BackendError::Address(_) => error("Internal", &failure.to_string(), None),
-            })?;
+            self.accounts.fetch_backend("config/requirements", FETCH_TIMEOUT).await.map_err(
+                |failure| match &failure {
+                    BackendError::Credentials(ModelError::Unauthorized(why)) => error("Auth", why, Some(401)),
+                    BackendError::Credentials(_) | BackendError::Http(_) => {
+                        error("RequestFailed", &failure.to_string(), None)
+                    }
+                    BackendError::SignedOut | BackendError::Address(_) => error("Internal", &failure.to_string(), None),
+                },
+            )?;
         let status = answer.response.status().as_u16();
         match status {
             200..300 => serde_json::from_slice::<Answer>(answer.response.body())

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A home where somebody with this plan is signed in.
+/// A home with a signed-in account of this plan.
 fn home(plan: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let auth = json!({"chatgpt_plan_type": plan, "chatgpt_user_id": "user-1"});
@@ -87,13 +87,13 @@ async fn requirements_are_fetched_for_the_member_and_kept() {
 }
 
 #[tokio::test]
-async fn others_are_not_asked_for() {
+async fn no_request_is_made_for_an_account_without_an_organisation() {
     let home = home("plus");
     assert_eq!(loaded(&cloud(&home, "http://127.0.0.1:1")).await, Ok(None));
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_and_a_refusal_is_not() {
+async fn a_failed_request_is_retried_and_a_refused_one_is_not() {
     let home = home("business");
     let (url, _) = backend(vec![(500, String::new()), contents("")]).await;
     assert_eq!(loaded(&cloud(&home, &url)).await, Ok(Some(String::new())));
@@ -110,7 +110,7 @@ async fn a_failure_is_tried_again_and_a_refusal_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_for_its_member_only_and_must_not_be_edited() {
+async fn a_cached_file_of_another_member_or_an_edited_one_is_ignored() {
     let home = home("enterprise");
     let member = cloud(&home, "http://127.0.0.1:1").accounts.member().unwrap();
     cache::write(home.path(), &member, Some("a = 1")).unwrap();
@@ -124,7 +124,7 @@ async fn what_is_kept_is_for_its_member_only_and_must_not_be_edited() {
 }
 
 #[tokio::test]
-async fn what_does_not_parse_is_not_kept() {
+async fn requirements_that_do_not_parse_are_not_cached() {
     let home = home("enterprise");
     let (url, _) = backend(vec![contents("allowed_approval_policies = 'x'")]).await;
     assert!(loaded(&cloud(&home, &url)).await.unwrap().is_some());

@@ -15,13 +15,13 @@ use loomd_protocol::{
 use tokio::time::Instant;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;
 use crate::refusals::wire_error;
 
-/// How long a program may take when the client does not say.
+/// How long a program may take when the client sets no timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `command/exec`: answered when the program has ended and its output has been read.
@@ -42,8 +42,8 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Handled<cal
     let mut started = Process::start(&command, request.stdio).await.map_err(|error| wire_error(not_spawned(error)))?;
     registered.started(&mut started);
     let sink = |stream| match params.process_id.clone().filter(|_| request.streams) {
-        Some(process_id) => Taker::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
-        None => Taker::Keep(Head::new(request.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
+        Some(process_id) => OutputSink::Stream(Stream { cx, process_id, stream, left: request.cap, over: false }),
+        None => OutputSink::Keep(Head::new(request.cap.unwrap_or(limits::UNCAPPED_OUTPUT))),
     };
     let (mut stdout, mut stderr) = (sink(CommandExecOutputStream::Stdout), sink(CommandExecOutputStream::Stderr));
     let outcome = supervise(
@@ -88,7 +88,7 @@ pub(crate) async fn terminate(cx: &Context, params: CommandExecTerminateParams) 
     answer(CommandExecTerminateResponse {})
 }
 
-/// What is asked for, once it makes sense.
+/// The params of `command/exec`, checked.
 #[derive(Debug, PartialEq, Eq)]
 struct ExecRequest {
     stdio: Stdio,
@@ -162,13 +162,15 @@ fn exit_code(outcome: Outcome, tty: bool) -> i32 {
     }
 }
 
-/// What becomes of one stream.
-enum Taker<'a> {
+/// Where the output of one stream goes.
+enum OutputSink<'a> {
+    /// Kept for the answer.
     Keep(Head),
+    /// Sent as notifications.
     Stream(Stream<'a>),
 }
 
-impl Sink for Taker<'_> {
+impl Sink for OutputSink<'_> {
     async fn take(&mut self, bytes: &[u8]) {
         match self {
             Self::Keep(head) => head.push(bytes),
@@ -177,7 +179,7 @@ impl Sink for Taker<'_> {
     }
 }
 
-impl Taker<'_> {
+impl OutputSink<'_> {
     fn into_text(self) -> String {
         match self {
             Self::Keep(head) => to_text(head.bytes),
@@ -186,7 +188,7 @@ impl Taker<'_> {
     }
 }
 
-/// A stream that is sent on. What goes beyond its cap is read, so that the program can go on, and dropped.
+/// A stream that is sent as notifications. Output beyond its cap is read, so that the program can go on, and dropped.
 struct Stream<'a> {
     cx: &'a Context,
     process_id: String,
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_understood_or_refused_in_a_fixed_order() {
+    fn invalid_params_are_refused_with_the_first_error() {
         let plain = || ExecRequest {
             stdio: Stdio::Pipes { stdin: false },
             takes_input: false,
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_by_signal_has_one_code_for_pipes_and_one_for_terminals() {
+    fn a_death_by_signal_exits_with_minus_one_on_pipes_and_one_on_terminals() {
         for (outcome, expected) in [
             (Outcome::Ended(Exit::Code(7)), (7, 7)),
             (Outcome::Ended(Exit::Signal(9)), (-1, 1)),

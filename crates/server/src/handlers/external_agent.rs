@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use loomd_config::external_agent::{self, Places};
+use loomd_agent::working_directory;
+use loomd_config::external_agent::{self, ImportPaths};
 use loomd_protocol::{
     ExternalAgentConfigDetectParams, ExternalAgentConfigDetectResponse, ExternalAgentConfigImportParams,
     ExternalAgentConfigImportResponse, RpcError, call,
@@ -11,8 +12,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
-use loomd_agent::working_directory;
+use crate::context::Context;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(
@@ -36,8 +36,8 @@ pub(crate) async fn import(
     answer(ExternalAgentConfigImportResponse { import_id: Uuid::now_v7().to_string() })
 }
 
-fn places(cx: &Context) -> Places {
-    Places {
+fn places(cx: &Context) -> ImportPaths {
+    ImportPaths {
         home: cx.app.sources.home.clone(),
         user_home: cx.app.sources.user_home.clone(),
         cwd: working_directory().map_or_else(|_| PathBuf::from("/"), |cwd| cwd.into_path_buf()),

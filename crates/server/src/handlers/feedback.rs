@@ -13,7 +13,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// Reports that are kept; the oldest go first.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_kept_with_the_end_of_its_files() {
+    fn a_stored_report_has_the_last_bytes_of_its_attachments() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("a.log");
         fs::write(&log, "line").unwrap();

@@ -1,39 +1,21 @@
-//! `fs/*`: files on behalf of clients, with the rights of the server. Work on a path is done in the order it
-//! was asked for; work on other paths, however slow, delays nobody.
+//! `fs/*`: files on behalf of clients, with the rights of the server. Operations on a path run in the order of
+//! their requests; operations on other paths do not wait for them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use loomd_files::{Access, Deliver, FsError, Order, Owner};
+use loomd_files::{Access, FsError, Owner};
 use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
     FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse,
     FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams, FsWriteFileParams,
-    FsWriteFileResponse, RpcError, ServerNotification, call,
+    FsWriteFileResponse, RpcError, call,
 };
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
-use crate::outbox::Notification;
-
-/// What the file operations of all clients share.
-pub(crate) struct Files {
-    order: Order,
-    /// The right to hold a large file in memory.
-    large: Semaphore,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self { order: Order::default(), large: Semaphore::new(1) }
-    }
-}
 
 /// `fs/readFile`
 pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled<call::FsReadFile> {
@@ -123,19 +105,6 @@ pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams) -> Handled<ca
     answer(FsUnwatchResponse {})
 }
 
-/// Takes what watches tell to the connections that own them.
-pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |owner, changed| {
-        let connections = Arc::clone(&connections);
-        Box::pin(async move {
-            match Notification::new(ServerNotification::FsChanged(changed)) {
-                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
-        })
-    })
-}
-
 fn owner(cx: &Context) -> Owner {
     Owner(cx.connection.0)
 }
@@ -159,7 +128,7 @@ async fn run_all<T: Send + 'static>(
     let turn = cx.app.files.order.enter(touches).await;
     let done = blocking(move || {
         let done = work();
-        // Here, because the work goes on when nobody waits for it any more.
+        // Here, because the work goes on after its request was dropped.
         drop(turn);
         done
     });

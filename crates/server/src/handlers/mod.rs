@@ -1,5 +1,5 @@
-//! What each method does, one file per family. A handler checks its params, asks whoever owns the state,
-//! and maps the error.
+//! The handlers, one file per family of methods. A handler checks its params, calls the owner of the state and maps
+//! the error.
 
 pub(crate) mod account;
 pub(crate) mod command_exec;

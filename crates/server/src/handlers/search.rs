@@ -1,80 +1,25 @@
 //! `fuzzyFileSearch` and its sessions.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loomd_protocol::{
     FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
-    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
+    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, call,
 };
-use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
+use loomd_search::{SearchSubscriber, SessionError};
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
-use crate::dispatch::Context;
-use crate::outbox::Notification;
-use loomd_agent::working_directory;
-use loomd_protocol::AbsolutePathBuf;
-
-/// What the searches of all clients share.
-pub(crate) struct Search {
-    trees: Arc<Trees>,
-    pub sessions: Sessions,
-    tokens: Mutex<HashMap<String, Arc<AtomicBool>>>,
-}
-
-impl Search {
-    pub fn new(connections: Arc<Connections>) -> Self {
-        let cwd = working_directory().map_or_else(|_| PathBuf::from("/"), AbsolutePathBuf::into_path_buf);
-        let trees = Arc::new(Trees::new(cwd));
-        let sessions = Sessions::new(Arc::clone(&trees), deliver(connections));
-        Self { trees, sessions, tokens: Mutex::default() }
-    }
-
-    /// From now on, a search with the same token is not wanted any more.
-    fn supersede(&self, token: Option<String>) -> Superseding<'_> {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        if let Some(token) = &token {
-            let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(earlier) = tokens.insert(token.clone(), Arc::clone(&cancelled)) {
-                earlier.store(true, Ordering::Relaxed);
-            }
-        }
-        Superseding { search: self, token, cancelled }
-    }
-}
-
-/// A search that a later one may cancel. Dropped when it is over, or when nobody waits for it any more.
-struct Superseding<'a> {
-    search: &'a Search,
-    token: Option<String>,
-    cancelled: Arc<AtomicBool>,
-}
-
-impl Drop for Superseding<'_> {
-    fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-        if let Some(token) = &self.token {
-            let mut tokens = self.search.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-            if tokens.get(token).is_some_and(|latest| Arc::ptr_eq(latest, &self.cancelled)) {
-                tokens.remove(token);
-            }
-        }
-    }
-}
+use crate::context::Context;
 
 /// `fuzzyFileSearch`
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
     let search = &cx.app.search;
     search.trees.start_eviction();
-    let superseding = search.supersede(cancellation_token);
-    let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&superseding.cancelled));
+    let search_guard = search.supersede(cancellation_token);
+    let (trees, cancelled) = (Arc::clone(&search.trees), Arc::clone(&search_guard.cancelled));
     let files = spawn_blocking(move || trees.search(&query, &roots, &cancelled)).await;
     let files = files.map_err(|error| RpcError::internal(format!("the search failed: {error}")))?;
     answer(FuzzyFileSearchResponse { files })
@@ -102,31 +47,13 @@ pub(crate) async fn update(
     Ok(answer)
 }
 
-/// `fuzzyFileSearch/sessionStop`: answered when nothing more will be told.
+/// `fuzzyFileSearch/sessionStop`: answered when no more notifications will follow.
 pub(crate) async fn stop(
     cx: &Context,
     params: FuzzyFileSearchSessionStopParams,
 ) -> Handled<call::FuzzyFileSearchSessionStop> {
     cx.app.search.sessions.stop(&params.session_id).await;
     answer(FuzzyFileSearchSessionStopResponse {})
-}
-
-fn deliver(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |users, news| {
-        let connections = Arc::clone(&connections);
-        Box::pin(async move {
-            let notification = Notification::new(match news {
-                SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
-                SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
-            });
-            match notification {
-                Ok(notification) => {
-                    connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
-                }
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
-        })
-    })
 }
 
 fn subscriber(cx: &Context) -> SearchSubscriber {

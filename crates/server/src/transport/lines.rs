@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use crate::connection::Inbound;
 
-/// Collects bytes and gives out whole lines without their line ends.
+/// Splits bytes into lines without their line ends.
 pub(crate) struct Lines {
     limit: usize,
     head: usize,
@@ -23,22 +23,22 @@ impl Lines {
         Self { limit, head, partial: Vec::new(), skipping: false }
     }
 
-    /// Adds what was read and gives what is now complete. Empty lines are left out.
-    pub fn feed(&mut self, mut bytes: &[u8], give: &mut impl FnMut(Inbound)) {
+    /// Adds bytes and calls `emit` with each line that is now complete. Empty lines are skipped.
+    pub fn feed(&mut self, mut bytes: &[u8], emit: &mut impl FnMut(Inbound)) {
         while let Some(end) = memchr(b'\n', bytes) {
-            self.append(&bytes[..end], give);
-            self.complete(give);
+            self.append(&bytes[..end], emit);
+            self.complete(emit);
             bytes = &bytes[end + 1..];
         }
-        self.append(bytes, give);
+        self.append(bytes, emit);
     }
 
     /// The stream is over; its last line needs no line end.
-    pub fn finish(&mut self, give: &mut impl FnMut(Inbound)) {
-        self.complete(give);
+    pub fn finish(&mut self, emit: &mut impl FnMut(Inbound)) {
+        self.complete(emit);
     }
 
-    fn append(&mut self, part: &[u8], give: &mut impl FnMut(Inbound)) {
+    fn append(&mut self, part: &[u8], emit: &mut impl FnMut(Inbound)) {
         if self.skipping {
             return;
         }
@@ -51,17 +51,17 @@ impl Lines {
         head.truncate(self.head);
         head.shrink_to_fit();
         self.skipping = true;
-        give(Inbound::Oversized(head.into()));
+        emit(Inbound::Oversized(head.into()));
     }
 
-    fn complete(&mut self, give: &mut impl FnMut(Inbound)) {
+    fn complete(&mut self, emit: &mut impl FnMut(Inbound)) {
         self.skipping = false;
         let mut line = take(&mut self.partial);
         if line.last() == Some(&b'\r') {
             line.pop();
         }
         if !line.is_empty() {
-            give(Inbound::Message(Bytes::from(line)));
+            emit(Inbound::Message(Bytes::from(line)));
         }
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     /// The lines that come out when the input arrives in pieces of `size`; an oversized one is marked.
     fn lines(input: &[u8], size: usize, limit: usize) -> Vec<String> {
         let mut out = Vec::new();
-        let mut give = |inbound| {
+        let mut emit = |inbound| {
             out.push(match inbound {
                 Inbound::Message(line) => String::from_utf8_lossy(&line).into_owned(),
                 Inbound::Oversized(head) => format!("{}…", String::from_utf8_lossy(&head)),
@@ -83,14 +83,14 @@ mod tests {
         };
         let mut lines = Lines::new(limit, 3);
         for piece in input.chunks(size) {
-            lines.feed(piece, &mut give);
+            lines.feed(piece, &mut emit);
         }
-        lines.finish(&mut give);
+        lines.finish(&mut emit);
         out
     }
 
     #[test]
-    fn lines_are_cut_wherever_the_pieces_end() {
+    fn lines_are_split_wherever_the_chunks_end() {
         for size in 1..20 {
             assert_eq!(lines(b"one\r\n\ntwo\n  \nlast", size, 10), ["one", "two", "  ", "last"], "{size}");
             assert_eq!(lines(b"12345\n123456\n1234567\nx\n", size, 5), ["12345", "123…", "123…", "x"], "{size}");
@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(input in "[ab\r\n]{0,60}", size in 1usize..30) {
+        fn lines_do_not_depend_on_the_chunk_size(input in "[ab\r\n]{0,60}", size in 1usize..30) {
             prop_assert_eq!(lines(input.as_bytes(), size, 7), lines(input.as_bytes(), 1000, 7));
         }
     }

@@ -33,7 +33,7 @@ pub enum ServeError {
     #[error(
         "refusing to listen on ws://{0} without authentication, because other machines can reach it; use `--ws-auth \
          capability-token --ws-token-file PATH` or `--ws-auth signed-bearer-token --ws-shared-secret-file PATH`, or \
-         `--allow-unauthenticated` to let everybody in"
+         `--allow-unauthenticated` to accept any client"
     )]
     Unauthenticated(SocketAddr),
     #[error("{} is in use by another server", .0.display())]
@@ -42,12 +42,12 @@ pub enum ServeError {
     NotASocket(PathBuf),
 }
 
-/// Serves clients until there is nobody left to serve: the end of stdin, or a signal.
+/// Serves clients until the end of stdin or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
     let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_)) && policy.has_secret_file();
     let signals = Signals::catch(!hang_up_reloads)?;
-    // Whoever is connected over a network sees running turns to their end.
+    // Network clients are served until running turns have ended.
     let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_));
     let ours = Arc::clone(&app);
     let drain = async move {
@@ -84,14 +84,13 @@ async fn serve_until(
     Ok(())
 }
 
-/// Serves websocket clients of a listener that the caller brings, without authentication and whoever they are, until
-/// `stop` is cancelled.
+/// Serves any websocket client of the given listener, without authentication, until `stop` is cancelled.
 pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop: CancellationToken) {
-    let entrance = websocket::Entrance {
+    let access = websocket::Access {
         peer: |_| peer::Peer::Trusted,
-        admission: peer::Admission::Everybody,
+        admission: peer::Admission::Anyone,
         guard: Arc::new(Guard::open()),
         transport: "websocket",
     };
-    websocket::serve_on(listener, app, entrance, stop).await;
+    websocket::serve_on(listener, app, access, stop).await;
 }

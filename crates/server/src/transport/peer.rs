@@ -1,11 +1,11 @@
-//! Who is at the other end of a connection, as the kernel tells it, and whether a listener serves them. What clients
-//! say of themselves is the matter of [`Guard`](crate::auth::Guard).
+//! The process at the other end of a connection, as the kernel reports it, and whether a listener serves it. Credentials
+//! that clients send are checked by [`Guard`](crate::auth::Guard).
 
 mod sockets;
 
 use std::net::SocketAddr;
 
-use loomd_exec::Holder;
+use loomd_exec::SocketHolder;
 use tokio::net::{TcpStream, UnixStream};
 use tracing::debug;
 
@@ -16,11 +16,11 @@ pub(super) enum Peer {
         local: SocketAddr,
         remote: SocketAddr,
     },
-    /// Its process when it connected; `None` when that is out of our sight, as none of our own ever is.
+    /// Its process when it connected; `None` when it is in another PID namespace, where no sandbox of this server is.
     Unix(Option<u32>),
     /// A connection that the caller of `serve_on` vouches for.
     Trusted,
-    /// One that has ended already.
+    /// A connection that has ended already.
     Gone,
 }
 
@@ -50,10 +50,10 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 pub(super) enum Admission {
     /// Processes of our own user and of root: there is no authentication.
     SameUser,
-    /// Whoever can connect, and show what authentication asks for.
+    /// Any client that authenticates.
     Authenticated,
-    /// Whoever can connect.
-    Everybody,
+    /// Any client.
+    Anyone,
 }
 
 const OTHER_USER: &str = "the client belongs to another user; use `--ws-auth`, or `--allow-unauthenticated`";
@@ -89,16 +89,16 @@ impl Admission {
                 return if self == Self::SameUser { Err(UNKNOWN_USER) } else { Ok(()) };
             }
         };
-        // Whoever sent something and closed the socket would not read the answer, but be obeyed.
+        // A client that sends a request and closes its socket would still have it carried out.
         let Some(inode) = socket.inode else { return Err(GONE) };
         if self == Self::SameUser && socket.user != own && socket.user != ROOT {
             return Err(OTHER_USER);
         }
         match loomd_exec::socket_holder(inode) {
-            Holder::OwnSandbox => Err(SANDBOXED),
+            SocketHolder::OwnSandbox => Err(SANDBOXED),
             // Our sandboxes run as our user. What other users have open may be out of our sight.
-            Holder::Unknown if socket.user == own && self != Self::Authenticated => Err(UNKNOWN_PROCESS),
-            Holder::Unknown | Holder::Other => Ok(()),
+            SocketHolder::Unknown if socket.user == own && self != Self::Authenticated => Err(UNKNOWN_PROCESS),
+            SocketHolder::Unknown | SocketHolder::Other => Ok(()),
         }
     }
 }
@@ -119,23 +119,20 @@ mod tests {
     async fn a_client_of_the_same_user_is_served_until_it_closes_its_end() {
         let (client, accepted) = pair().await;
         let peer = Peer::of_tcp(&accepted);
-        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Everybody] {
+        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Anyone] {
             assert_eq!(admission.check(peer), Ok(()));
         }
         drop(client);
-        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Everybody] {
+        for admission in [Admission::SameUser, Admission::Authenticated, Admission::Anyone] {
             assert!(admission.check(peer).is_err(), "{admission:?}");
         }
     }
 
     #[test]
-    fn a_socket_that_is_not_of_this_machine_is_served_only_where_users_do_not_matter() {
+    fn a_remote_socket_is_refused_where_only_the_same_user_is_served() {
         let [local, remote] = ["127.0.0.1:1", "127.0.0.1:2"].map(|address| address.parse().unwrap());
         let peer = Peer::Tcp { local, remote };
         assert_eq!(Admission::SameUser.check(peer), Err(UNKNOWN_USER));
-        assert_eq!(
-            [Admission::Authenticated, Admission::Everybody].map(|admission| admission.check(peer)),
-            [Ok(()); 2]
-        );
+        assert_eq!([Admission::Authenticated, Admission::Anyone].map(|admission| admission.check(peer)), [Ok(()); 2]);
     }
 }

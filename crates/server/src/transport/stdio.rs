@@ -1,8 +1,7 @@
 //! One client on stdin and stdout, a JSON object per line.
 //!
 //! Both pipes may be shared with other programs, so their mode is left alone: a thread reads, a thread
-//! writes, and both put up with a pipe that somebody made non-blocking. Nothing but messages goes to
-//! stdout.
+//! writes, and both handle a pipe that another program made non-blocking. Only messages are written to stdout.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -47,7 +46,7 @@ pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<
     })?;
     connection::serve(app, "stdio", Received { lines: received, ended }, outbox, stop).await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
-        warn!("giving up on a client that does not read");
+        warn!("the client did not read all messages before the end");
     }
     Ok(())
 }
@@ -85,11 +84,11 @@ impl Reader {
     fn read(&self, mut input: File) {
         let mut splitter = Lines::new(limits::MAX_LINE, limits::OVERSIZED_HEAD);
         let mut buffer = vec![0; 64 * 1024];
-        let mut give = |inbound| self.give(inbound);
+        let mut enqueue = |inbound| self.enqueue(inbound);
         loop {
             match input.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => splitter.feed(&buffer[..count], &mut give),
+                Ok(count) => splitter.feed(&buffer[..count], &mut enqueue),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&input, PollFlags::IN),
                 Err(error) => {
@@ -98,11 +97,11 @@ impl Reader {
                 }
             }
         }
-        splitter.finish(&mut give);
+        splitter.finish(&mut enqueue);
     }
 
-    /// Waits for room. When the server is stopping nobody takes the message any more.
-    fn give(&self, inbound: Inbound) {
+    /// Waits for room in the inbound queue. The message is dropped when the server is stopping.
+    fn enqueue(&self, inbound: Inbound) {
         let bytes = match &inbound {
             Inbound::Message(message) | Inbound::Oversized(message) => message.len(),
         };
@@ -118,7 +117,7 @@ impl Reader {
 async fn write(mut output: File, outbox: &Outbox) {
     while let Ok(batch) = outbox.next().await {
         if let Err(error) = write_batch(&mut output, batch) {
-            // Without a reader there is nobody to serve.
+            // The only client is gone.
             warn!(%error, "cannot write to stdout");
             outbox.cut();
             break;

@@ -50,7 +50,7 @@ pub(super) async fn serve_tcp(
     let listener = TcpListener::bind(address).await?;
     let admission = match guard.policy() {
         Policy::Open => Admission::SameUser,
-        Policy::OpenToAll => Admission::Everybody,
+        Policy::OpenToAll => Admission::Anyone,
         Policy::CapabilityToken(_) | Policy::SignedBearerToken { .. } => Admission::Authenticated,
     };
     let guard = Arc::new(guard);
@@ -63,8 +63,8 @@ pub(super) async fn serve_tcp(
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    let entrance = Entrance { peer: Peer::of_tcp, admission, guard, transport: "websocket" };
-    serve_on(listener, app, entrance, stop).await;
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport: "websocket" };
+    serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
     }
@@ -75,30 +75,25 @@ pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationT
     let (listener, _removed_at_the_end) = bind_unix(&path).await?;
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     // The mode of the socket keeps other users out.
-    let (admission, guard) = (Admission::Everybody, Arc::new(Guard::open()));
-    serve_on(listener, app, Entrance { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let (admission, guard) = (Admission::Anyone, Arc::new(Guard::open()));
+    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
     Ok(())
 }
 
-/// How a listener tells which clients it serves.
-pub(super) struct Entrance<L: Listener> {
+/// Which clients a listener serves.
+pub(super) struct Access<L: Listener> {
     pub peer: fn(&L::Io) -> Peer,
     pub admission: Admission,
     pub guard: Arc<Guard>,
     pub transport: &'static str,
 }
 
-/// Accepts clients until told to stop, then waits for them to leave.
-pub(super) async fn serve_on<L: Listener>(
-    mut listener: L,
-    app: Arc<App>,
-    entrance: Entrance<L>,
-    stop: CancellationToken,
-) {
-    let Entrance { peer, admission, guard, transport } = entrance;
+/// Accepts clients until `stop` is cancelled, then waits for their connections to end.
+pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access: Access<L>, stop: CancellationToken) {
+    let Access { peer, admission, guard, transport } = access;
     let clients = TaskTracker::new();
-    let door = Door { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
-    let service = TowerToHyperService::new(router(door));
+    let listening = Listening { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
+    let service = TowerToHyperService::new(router(listening));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
     loop {
@@ -151,7 +146,7 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError
     }
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     let socket = UnixSocket::new_stream()?;
-    // The file that it is bound to gets the mode of the socket, so nobody else can ever open it.
+    // The file that it is bound to gets the mode of the socket, so no other user can ever open it.
     rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(loomd_private::FILE)).map_err(io::Error::from)?;
     socket.bind(&draft)?;
     let placed = socket.listen(BACKLOG).and_then(|listener| std::fs::rename(&draft, path).map(|()| listener));
@@ -195,7 +190,7 @@ fn announce(address: SocketAddr) {
     ));
 }
 
-/// Nobody may be there to read it.
+/// Errors are ignored: stderr may be closed.
 fn print_to_stderr(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
 }
@@ -209,9 +204,9 @@ async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
     }
 }
 
-/// What the router's handlers need.
+/// The state of the router.
 #[derive(Clone)]
-struct Door {
+struct Listening {
     app: Arc<App>,
     guard: Arc<Guard>,
     clients: TaskTracker,
@@ -219,13 +214,13 @@ struct Door {
     transport: &'static str,
 }
 
-fn router(door: Door) -> Router {
+fn router(listening: Listening) -> Router {
     let healthy = || get(|| async { StatusCode::OK });
     Router::new()
         .route("/readyz", healthy())
         .route("/healthz", healthy())
         .fallback(upgrade)
-        .with_state(door)
+        .with_state(listening)
         .layer(from_fn(forbid_origin))
 }
 
@@ -238,7 +233,7 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
 }
 
 /// Every other path is a websocket.
-async fn upgrade(State(door): State<Door>, request: Request) -> Response {
+async fn upgrade(State(listening): State<Listening>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
@@ -248,7 +243,7 @@ async fn upgrade(State(door): State<Door>, request: Request) -> Response {
         debug!(reason, "refused a client");
         return (StatusCode::FORBIDDEN, *reason).into_response();
     }
-    if let Err(reason) = door.guard.check(&parts.headers) {
+    if let Err(reason) = listening.guard.check(&parts.headers) {
         debug!(reason, "refused a websocket");
         return Response::builder()
             .status(StatusCode::UNAUTHORIZED)
@@ -256,22 +251,22 @@ async fn upgrade(State(door): State<Door>, request: Request) -> Response {
             .body(Body::from(reason))
             .unwrap_or_default();
     }
-    if door.clients.len() >= limits::MAX_CLIENTS {
+    if listening.clients.len() >= limits::MAX_CLIENTS {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();
     }
-    let tracked = door.clients.token();
+    let tracked = listening.clients.token();
     let upgrade = upgrade
         .max_frame_size(limits::MAX_FRAME)
         .max_message_size(limits::MAX_MESSAGE)
         .read_buffer_size(limits::FRAME_BUFFER)
         .write_buffer_size(limits::FRAME_BUFFER);
     upgrade.on_upgrade(async move |socket| {
-        serve_client(door, socket).await;
+        serve_client(listening, socket).await;
         drop(tracked);
     })
 }
 
-async fn serve_client(door: Door, socket: WebSocket) {
+async fn serve_client(listening: Listening, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let outbox = Arc::new(Outbox::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
@@ -283,16 +278,16 @@ async fn serve_client(door: Door, socket: WebSocket) {
         unexpected: Throttle::default(),
     };
     let writing = write(sink, Arc::clone(&outbox), &pings, &close_code);
-    let serving = connection::serve(door.app, door.transport, frames, Arc::clone(&outbox), door.stop);
-    // Always in this order: what one pass of the first gives is sent by the second before the next pass.
+    let serving = connection::serve(listening.app, listening.transport, frames, Arc::clone(&outbox), listening.stop);
+    // Always in this order: what one poll of the first queues is sent by the second before the next poll.
     join(serving, writing).await;
 }
 
 struct Frames {
     stream: SplitStream<WebSocket>,
-    /// Pings since the peer was last heard of.
+    /// Pings since the last frame of the peer.
     pings: Arc<AtomicU32>,
-    /// The close code that the peer's mistake asks for.
+    /// The close code for an invalid frame of the peer.
     close_code: Arc<OnceLock<CloseCode>>,
     unexpected: Throttle,
 }

@@ -6,8 +6,9 @@ use loomd_store::rollout::{AgentStatus, CollabCloseEnd, Event};
 use serde::Deserialize;
 
 use super::super::cx::ToolCx;
+use super::super::scope::ToolScope;
 use super::super::spec::{function, string};
-use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{offered, parse_id, started};
 use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;

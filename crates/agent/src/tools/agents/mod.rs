@@ -21,7 +21,7 @@ pub(super) use spawn_agent::SpawnAgent;
 pub(super) use wait_agent::WaitAgent;
 
 use super::cx::ToolCx;
-use super::tool::{Role, ToolScope};
+use super::scope::{Role, ToolScope};
 use crate::tool_call::Call;
 use crate::turn_cx::TurnCx;
 

@@ -8,8 +8,9 @@ use loomd_store::rollout::{AgentStatus, CollabResumeEnd, Event};
 use serde::Deserialize;
 
 use super::super::cx::ToolCx;
+use super::super::scope::ToolScope;
 use super::super::spec::{function, string};
-use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{max_threads, offered, parse_id, started};
 use crate::host::ChildThread;
 use crate::tool_call::{Call, ToolResult};

@@ -6,8 +6,9 @@ use loomd_store::rollout::{AgentStatus, CollabAgentInteractionEnd, Event};
 use serde::Deserialize;
 
 use super::super::cx::ToolCx;
+use super::super::scope::ToolScope;
 use super::super::spec::{boolean, function, string};
-use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{Message, items_schema, offered, parse_id, prompt, started};
 use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;

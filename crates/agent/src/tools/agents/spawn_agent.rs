@@ -8,8 +8,9 @@ use loomd_store::rollout::{AgentStatus, CollabAgentSpawnEnd, Event};
 use serde::Deserialize;
 
 use super::super::cx::ToolCx;
+use super::super::scope::ToolScope;
 use super::super::spec::{boolean, function, string};
-use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{Message, items_schema, max_depth, max_threads, offered, prompt, started};
 use crate::host::ChildThread;
 use crate::tool_call::{Call, ToolResult};

@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::cx::ToolCx;
+use super::super::scope::ToolScope;
 use super::super::spec::{array, function, number};
-use super::super::tool::{Tool, ToolFuture, ToolName, ToolScope};
+use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{offered, parse_id, started};
 use crate::agent_tree::is_final;
 use crate::tool_call::{Call, ToolResult};

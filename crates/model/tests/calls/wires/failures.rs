@@ -196,7 +196,7 @@ async fn an_untyped_error_event_is_reported() {
 async fn an_html_page_in_place_of_a_stream_is_named() {
     for wire in WIRES {
         let error = failure(wire, status(200, json!("<html><title>Sign in</title></html>"))).await;
-        assert!(error.message().contains("the answer is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
+        assert!(error.message().contains("the response is an HTML page titled \"Sign in\""), "{wire:?}: {error}");
         assert!(!error.retryable(), "{wire:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The TCP sockets of this machine: whose they are. The kernel is asked for the one in question (`sock_diag`); where it
+//! The TCP sockets of this machine: whose they are. The kernel is queried for one socket (`sock_diag`); where it
 //! does not answer such server_requests, its list of all sockets is read.
 
 use std::fs;
@@ -17,15 +17,15 @@ pub(super) struct Socket {
 
 /// The other end of one of our connections. `None` when it is not on this machine, or in another network namespace.
 pub(super) fn other_end(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<Socket>> {
-    match ask(remote, local) {
+    match query(remote, local) {
         Ok(Some(socket)) => Ok(Some(socket)),
         // Our own end must be known to a kernel that answers.
-        Ok(None) if matches!(ask(local, remote), Ok(Some(_))) => Ok(None),
+        Ok(None) if matches!(query(local, remote), Ok(Some(_))) => Ok(None),
         _ => look_up(remote, local),
     }
 }
 
-/// The netlink message that asks for a socket by its addresses, and where the answer has what is asked for.
+/// The netlink message that queries a socket by its addresses, and the offsets of the fields in the answer.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
@@ -37,8 +37,8 @@ const TCP: u8 = 6;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
-/// Asks the kernel for the socket whose own address is `from`.
-fn ask(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Socket>> {
+/// Queries the kernel for the socket whose own address is `from`.
+fn query(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Socket>> {
     let mut request = Vec::with_capacity(72);
     request.extend(72_u32.to_ne_bytes());
     request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_find_the_owner_of_the_other_end() {
+    fn sock_diag_and_procfs_agree_on_the_owner_of_a_socket() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else {
                 eprintln!("skipped: {address} cannot be had here");
@@ -153,7 +153,7 @@ mod tests {
             let expected = Some(Socket { user, inode: Some(inode) });
             assert_eq!(other_end(local, remote).unwrap(), expected);
             assert_eq!(look_up(remote, local).unwrap(), expected);
-            match ask(remote, local) {
+            match query(remote, local) {
                 Ok(found) => assert_eq!(found, expected),
                 Err(error) => eprintln!("skipped: the kernel does not answer here: {error}"),
             }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_machine_has_no_end_here() {
+    fn a_remote_address_has_no_local_socket() {
         let [local, remote] = ["127.0.0.1:9", "192.0.2.1:4500"].map(|address| address.parse().unwrap());
         assert_eq!(other_end(local, remote).unwrap(), None);
     }

@@ -1,5 +1,5 @@
-//! Tables whose meaning is another program's business. They are kept as they are written, whatever that is;
-//! the view shows the keys that are known, each with its default.
+//! Tables of other programs. They are kept as written, whatever they contain; `config/read` shows their known keys,
+//! with defaults.
 
 use loomd_protocol::{JsonObject, JsonValue};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::json;
 
-macro_rules! shown {
+macro_rules! opaque_tables {
     ($($(#[$doc:meta])* $name:ident { $($key:literal: $default:tt,)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -19,7 +19,7 @@ macro_rules! shown {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                show(&self.0, [$(($key, json!($default)),)*]).serialize(serializer)
+                with_defaults(&self.0, [$(($key, json!($default)),)*]).serialize(serializer)
             }
         }
 
@@ -36,7 +36,7 @@ macro_rules! shown {
     )*};
 }
 
-shown! {
+opaque_tables! {
     /// `[tui]`
     Tui {
         "alternate_screen": "auto",
@@ -49,7 +49,7 @@ shown! {
         "terminal_title": null,
         "theme": null,
     }
-    /// `[notice]`: what the user does not want to be told again.
+    /// `[notice]`: notices that the user has dismissed.
     Notice {
         "hide_full_access_warning": null,
         "hide_world_writable_warning": null,
@@ -86,7 +86,7 @@ shown! {
     }
 }
 
-fn show<const N: usize>(table: &Table, known: [(&str, JsonValue); N]) -> JsonObject {
+fn with_defaults<const N: usize>(table: &Table, known: [(&str, JsonValue); N]) -> JsonObject {
     let mut written = json::from_table(table);
     known.into_iter().map(|(key, default)| (key.to_owned(), written.shift_remove(key).unwrap_or(default))).collect()
 }

@@ -1,0 +1,156 @@
+//! The turn that is being replayed: it takes the place of the outside world, and compares.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Zoned;
+use loomd_model::InputItem;
+use loomd_protocol::FunctionCallOutputBody;
+use loomd_store::rollout::Event;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::agree;
+use super::compare::{Aside, Difference};
+use super::lines::Lines;
+use super::script::{Script, Turn};
+use super::steps::{Asked, Gap, Outcome};
+use crate::conversation::Rebuilt;
+use crate::tool_call::{Call, Output};
+use crate::turn_cx::TurnCx;
+use crate::turns::tool_item;
+
+/// Everything that a replayed turn would otherwise get from the world.
+pub struct Replayed {
+    state: Mutex<State>,
+    aside: Aside,
+}
+
+struct State {
+    lines: Arc<Lines>,
+    /// The conversation as the rollout tells it, up to a line.
+    expected: Rebuilt,
+    read: usize,
+    turn: Playing,
+    difference: Option<Difference>,
+}
+
+/// The turn that is being replayed.
+#[derive(Default)]
+struct Playing {
+    number: usize,
+    now: Option<Zoned>,
+    /// What is asked for, and the line at which the answer began.
+    asks: VecDeque<(Asked, usize)>,
+    gaps: VecDeque<Gap>,
+    outcomes: HashMap<String, Outcome>,
+}
+
+impl Replayed {
+    pub fn new(script: &Script, aside: Aside) -> Arc<Self> {
+        let state = State {
+            lines: Arc::clone(&script.lines),
+            expected: Rebuilt::default(),
+            read: 0,
+            turn: Playing::default(),
+            difference: None,
+        };
+        Arc::new(Self { state: Mutex::new(state), aside })
+    }
+
+    /// The turn that is run next.
+    pub fn begin(&self, turn: Turn) {
+        let Turn { number, now, asks, gaps, outcomes, .. } = turn;
+        self.lock().turn = Playing { number, now, asks: asks.into(), gaps: gaps.into(), outcomes };
+    }
+
+    /// The turn is over. What was found so far.
+    pub fn end(&self) -> Option<Difference> {
+        let mut state = self.lock();
+        let left = state.turn.asks.len();
+        if left > 0 {
+            state.differs("calls of the model", format!("{left} more"), "no more".into());
+        }
+        state.difference.clone()
+    }
+
+    pub(crate) fn now(&self) -> Option<Zoned> {
+        self.lock().turn.now.clone()
+    }
+
+    /// The model is about to be told this.
+    pub(crate) fn told(&self, asked: Asked, input: &[InputItem], images: bool) {
+        let mut state = self.lock();
+        let Some((expected, start)) = state.turn.asks.pop_front() else {
+            return state.differs("calls of the model", "no more".into(), "one more".into());
+        };
+        if expected != asked {
+            return state.differs("what the model is asked for", format!("{expected:?}"), format!("{asked:?}"));
+        }
+        let (lines, from) = (Arc::clone(&state.lines), state.read);
+        for at in from..start {
+            if let Some(line) = lines.line(at) {
+                state.expected.line(&line);
+            }
+        }
+        state.read = start.max(from);
+        let before = state.expected.input(images);
+        if let Some((place, recorded, replayed)) = self.aside.inputs(&before, input) {
+            state.differs(&format!("what the model is told, {place}"), recorded, replayed);
+        }
+    }
+
+    /// What comes next from outside.
+    pub(crate) fn gap(&self) -> Gap {
+        self.lock().turn.gaps.pop_front().unwrap_or_default()
+    }
+
+    /// Shows what became of a call, and gives what the model was told of it.
+    pub(crate) async fn call(&self, cx: &TurnCx, call: &Call) -> Output {
+        let outcome = {
+            let mut state = self.lock();
+            let place = format!("the call {} of {}", call.id, call.name);
+            let outcome = state.turn.outcomes.remove(&call.id);
+            match &outcome {
+                None => state.differs(&place, "not made".into(), "made".into()),
+                Some(outcome) => {
+                    if let Some((told, shown)) = agree::disagreement(outcome) {
+                        state.differs(&format!("{place}: what the model was told, and what is shown"), told, shown);
+                    }
+                }
+            }
+            outcome.unwrap_or_default()
+        };
+        for event in outcome.events {
+            self.show(cx, event).await;
+        }
+        let body = outcome.output.unwrap_or_else(|| FunctionCallOutputBody::Text("aborted".into()));
+        Output { body, notes: outcome.notes }
+    }
+
+    /// Shows the end of something as if it had just ended, in this turn.
+    pub(crate) async fn show(&self, cx: &TurnCx, mut event: Event) {
+        match &mut event {
+            Event::ExecCommandEnd(end) => end.turn_id.clone_from(&cx.turn_id),
+            Event::PatchApplyEnd(end) => end.turn_id.clone_from(&cx.turn_id),
+            Event::DynamicToolCallRequest(request) => request.turn_id.clone_from(&cx.turn_id),
+            Event::DynamicToolCallResponse(response) => response.turn_id.clone_from(&cx.turn_id),
+            _ => {}
+        }
+        if let Some((_, item)) = tool_item(event.clone()) {
+            cx.started(item.clone()).await;
+            cx.completed(item, Some(event)).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+impl State {
+    /// Only the first one counts: what follows may follow from it.
+    fn differs(&mut self, place: &str, recorded: String, replayed: String) {
+        let turn = self.turn.number;
+        self.difference.get_or_insert_with(|| Difference::new(turn, place, &recorded, &replayed));
+    }
+}
