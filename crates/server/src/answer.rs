@@ -9,7 +9,7 @@ use loomd_protocol::{Call, RequestId, RpcError, encode_error, encode_response};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::outbox::Outbox;
+use crate::outbound::OutboundQueue;
 use crate::refusals::wire_error;
 
 /// What a handler returns. An error is sent by dispatch.
@@ -38,12 +38,12 @@ pub(crate) fn answer<C: Call>(result: C::Result) -> Handled<C> {
 pub(crate) struct AnswerSlot {
     /// `None` once a [`Responder`] was taken, so that no request is answered twice.
     id: Mutex<Option<RequestId>>,
-    outbox: Arc<Outbox>,
+    outbound: Arc<OutboundQueue>,
 }
 
 impl AnswerSlot {
-    pub fn new(id: RequestId, outbox: Arc<Outbox>) -> Self {
-        Self { id: Mutex::new(Some(id)), outbox }
+    pub fn new(id: RequestId, outbound: Arc<OutboundQueue>) -> Self {
+        Self { id: Mutex::new(Some(id)), outbound }
     }
 
     /// Takes the right to answer. Returned by the handler, the second value makes dispatch wait for the answer.
@@ -52,7 +52,7 @@ impl AnswerSlot {
     pub fn responder<C: Call>(&self) -> (Responder<C>, Answer<C>) {
         let (answered, done) = oneshot::channel();
         let id = self.id.lock().take();
-        let responder = Responder { id, outbox: Arc::clone(&self.outbox), _answered: answered, call: PhantomData };
+        let responder = Responder { id, outbound: Arc::clone(&self.outbound), _answered: answered, call: PhantomData };
         (responder, Answer::Sent(Sent { answered: done, call: PhantomData }))
     }
 
@@ -78,7 +78,7 @@ impl AnswerSlot {
         };
         let id = self.id.lock().take();
         if let Some(id) = id {
-            self.outbox.reply(encode::<C>(&id, outcome));
+            self.outbound.reply(encode::<C>(&id, outcome));
         }
     }
 
@@ -86,7 +86,7 @@ impl AnswerSlot {
     pub fn refuse(&self, error: &RpcError) {
         let id = self.id.lock().take();
         if let Some(id) = id {
-            self.outbox.reply(encode_error(&id, error));
+            self.outbound.reply(encode_error(&id, error));
         }
     }
 }
@@ -96,7 +96,7 @@ impl AnswerSlot {
 pub(crate) struct Responder<C: Call> {
     /// `None` once answered.
     id: Option<RequestId>,
-    outbox: Arc<Outbox>,
+    outbound: Arc<OutboundQueue>,
     /// Resolves the receiver when it is dropped.
     _answered: oneshot::Sender<()>,
     call: PhantomData<fn() -> C>,
@@ -105,7 +105,7 @@ pub(crate) struct Responder<C: Call> {
 impl<C: Call> Responder<C> {
     pub fn send(mut self, outcome: Result<C::Result, RpcError>) {
         if let Some(id) = self.id.take() {
-            self.outbox.reply(encode::<C>(&id, outcome));
+            self.outbound.reply(encode::<C>(&id, outcome));
         }
     }
 }
@@ -114,7 +114,7 @@ impl<C: Call> Drop for Responder<C> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
             let error = RpcError::internal(format!("{} was given up", C::METHOD));
-            self.outbox.reply(encode_error(&id, &error));
+            self.outbound.reply(encode_error(&id, &error));
         }
     }
 }
@@ -134,18 +134,18 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::outbox::WhenFull;
+    use crate::outbound::WhenFull;
 
     type Probe = call::ThreadLoadedList;
 
     fn slot() -> AnswerSlot {
-        AnswerSlot::new(RequestId::Integer(7), Arc::new(Outbox::new(WhenFull::Cut)))
+        AnswerSlot::new(RequestId::Integer(7), Arc::new(OutboundQueue::new(WhenFull::Cut)))
     }
 
     async fn sent(slot: &AnswerSlot) -> Vec<Value> {
-        slot.outbox.finish();
+        slot.outbound.finish();
         let mut all = Vec::new();
-        while let Ok(batch) = slot.outbox.next().await {
+        while let Ok(batch) = slot.outbound.next().await {
             all.extend(batch.iter().map(|message| serde_json::from_slice::<Value>(message).unwrap()));
         }
         all

@@ -10,7 +10,7 @@ use tracing::error;
 
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 use crate::server_requests::ServerRequests;
 
 pub(crate) struct Clients {
@@ -37,17 +37,17 @@ impl Host for Clients {
     ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
-            let asked = match first.filter(|id| self.connections.outbox(*id).is_some()) {
+            let asked = match first.filter(|id| self.connections.outbound(*id).is_some()) {
                 Some(first) => vec![first],
                 None => self.connections.ids(),
             };
-            let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-            if outboxes.is_empty() {
+            let queues: Vec<_> = asked.iter().filter_map(|id| self.connections.outbound(*id)).collect();
+            if queues.is_empty() {
                 return Err(RequestError::NoClient);
             }
             let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
-            for outbox in outboxes {
-                outbox.request(open.json.clone());
+            for outbound in queues {
+                outbound.request(open.json.clone());
             }
             (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })

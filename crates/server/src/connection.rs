@@ -25,13 +25,13 @@ use tracing::{Instrument, debug, error, info, info_span, warn};
 use crate::PROTOCOL_VERSION;
 use crate::answer::AnswerSlot;
 use crate::app::App;
-use crate::connections::{Client, ConnectionId, Member};
+use crate::connections::{Client, ConnectionId, Recipient};
 use crate::context::Context;
 use crate::dispatch::dispatch;
 use crate::identity;
 use crate::in_flight::{InFlight, Kind};
 use crate::limits;
-use crate::outbox::{Notification, Outbox};
+use crate::outbound::{Notification, OutboundQueue};
 use crate::processes::Processes;
 use crate::throttle::{Throttle, short};
 
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
     app: Arc<App>,
     transport: &'static str,
     mut source: impl Source,
-    outbox: Arc<Outbox>,
+    outbound: Arc<OutboundQueue>,
     stop: CancellationToken,
 ) {
     let id = app.connections.next_id();
@@ -68,7 +68,7 @@ pub(crate) async fn serve(
         app,
         id,
         transport,
-        outbox,
+        outbound,
         client: None,
         requests: InFlight::default(),
         processes: Arc::default(),
@@ -82,17 +82,17 @@ pub(crate) async fn serve(
         };
         let mut give_up = pin!(give_up);
         loop {
-            let outbox = Arc::clone(&connection.outbox);
+            let outbound = Arc::clone(&connection.outbound);
             let room = connection.requests.has_room();
             let next = async {
-                outbox.has_room().await;
+                outbound.has_room().await;
                 room.await;
                 source.next().await
             };
             tokio::select! {
                 biased;
                 () = connection.requests.next() => {}
-                () = outbox.is_cut() => break,
+                () = outbound.is_cut() => break,
                 () = stop.cancelled() => {
                     _ = timeout(limits::DRAIN, connection.receive_the_rest(&mut source)).await;
                     break;
@@ -114,7 +114,7 @@ struct Connection {
     app: Arc<App>,
     id: ConnectionId,
     transport: &'static str,
-    outbox: Arc<Outbox>,
+    outbound: Arc<OutboundQueue>,
     /// Known after the handshake.
     client: Option<Arc<Client>>,
     requests: InFlight,
@@ -193,7 +193,7 @@ impl Connection {
             server_info: Some(ServerInfo { name: "loomd".into(), version: env!("CARGO_PKG_VERSION").into() }),
         };
         match encode_response(id, &result) {
-            Ok(reply) => self.outbox.reply(reply),
+            Ok(reply) => self.outbound.reply(reply),
             Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
         }
         let capabilities = params.capabilities.unwrap_or_default();
@@ -208,15 +208,15 @@ impl Connection {
             experimental: capabilities.experimental_api,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
-        let member = Member { client: Arc::clone(&client), outbox: Arc::clone(&self.outbox) };
+        let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };
         for warning in self.app.current_warnings() {
             match Notification::new(ServerNotification::ConfigWarning(warning)) {
-                Ok(warning) if member.wants(&warning) => self.outbox.send_now(&warning),
+                Ok(warning) if recipient.wants(&warning) => self.outbound.send_now(&warning),
                 Ok(_) => {}
                 Err(error) => error!(%error, "cannot serialize a warning"),
             }
         }
-        self.app.connections.join(self.id, member);
+        self.app.connections.join(self.id, recipient);
         self.app.start_indexing();
         self.client = Some(client);
     }
@@ -248,9 +248,9 @@ impl Connection {
             app: Arc::clone(&self.app),
             connection: self.id,
             client: Arc::clone(client),
-            outbox: Arc::clone(&self.outbox),
+            outbound: Arc::clone(&self.outbound),
             processes: Arc::clone(&self.processes),
-            answer: AnswerSlot::new(id, Arc::clone(&self.outbox)),
+            answer: AnswerSlot::new(id, Arc::clone(&self.outbound)),
         };
         let method = request.method();
         let kind = Kind::of(method);
@@ -269,7 +269,7 @@ impl Connection {
 
     fn refuse(&self, id: &RequestId, error: RpcError) {
         debug!(code = error.code, message = ?short(&error.message), "refused");
-        self.outbox.reply(encode_error(id, &error));
+        self.outbound.reply(encode_error(id, &error));
     }
 
     fn refuse_oversized(&mut self, head: &[u8]) {
@@ -293,7 +293,7 @@ impl Connection {
         if timeout(limits::DRAIN, drain).await.is_err() {
             warn!(left = self.requests.len(), "giving up on requests in progress");
         }
-        self.outbox.finish();
+        self.outbound.finish();
     }
 
     /// Stops the programs that the client can no longer reach. On stdio it may still read answers, so programs without
@@ -330,7 +330,7 @@ mod tests {
     use loomd_protocol::AbsolutePathBuf;
 
     use super::*;
-    use crate::outbox::WhenFull;
+    use crate::outbound::WhenFull;
 
     fn connection(home: &tempfile::TempDir) -> Connection {
         let home = AbsolutePathBuf::new(home.path()).unwrap();
@@ -339,12 +339,12 @@ mod tests {
         let sources = ConfigSources { home, system_file: None, user_home: None, flags, live: Default::default() };
         let app = Arc::new(App::new(sources, &config, Vec::new()));
         let id = app.connections.next_id();
-        let outbox = Arc::new(Outbox::new(WhenFull::Cut));
+        let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
         Connection {
             app,
             id,
             transport: "test",
-            outbox,
+            outbound,
             client: None,
             requests: InFlight::default(),
             processes: Arc::default(),
@@ -354,7 +354,7 @@ mod tests {
 
     async fn reply(connection: &mut Connection, message: &str) -> serde_json::Value {
         connection.receive(message.as_bytes()).await;
-        let mut batch = connection.outbox.next().await.unwrap();
+        let mut batch = connection.outbound.next().await.unwrap();
         serde_json::from_slice(&batch.remove(0)).unwrap()
     }
 
@@ -387,16 +387,16 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_requests_is_answered_and_not_refused() {
         let home = tempfile::tempdir().unwrap();
-        let Connection { app, outbox, .. } = &connection(&home);
+        let Connection { app, outbound, .. } = &connection(&home);
         let count = 4 * limits::MAX_IN_FLIGHT;
         // Listing reads the disk, so each of these waits for another thread.
         let list = |id| format!(r#"{{"id":{id},"method":"thread/list"}}"#);
         let messages: Vec<_> = [INITIALIZE.to_owned()].into_iter().chain((1..=count).map(list)).collect();
         let served =
-            serve(Arc::clone(app), "test", Flood(messages.into_iter()), Arc::clone(outbox), CancellationToken::new());
+            serve(Arc::clone(app), "test", Flood(messages.into_iter()), Arc::clone(outbound), CancellationToken::new());
         let read = async {
             let (mut results, mut errors) = (0, 0);
-            while let Ok(batch) = outbox.next().await {
+            while let Ok(batch) = outbound.next().await {
                 for message in batch {
                     let message: serde_json::Value = serde_json::from_slice(&message).unwrap();
                     results += usize::from(message.get("result").is_some());
@@ -420,10 +420,10 @@ mod tests {
         let result = reply(&mut connection, INITIALIZE).await;
         assert_eq!(result["result"]["serverInfo"]["name"], "loomd", "nothing came before the result");
         app.broadcast(warning()).await;
-        assert_eq!(connection.outbox.next().await.unwrap().len(), 1);
+        assert_eq!(connection.outbound.next().await.unwrap().len(), 1);
         connection.end().await;
         app.broadcast(warning()).await;
-        assert!(connection.outbox.next().await.is_err());
+        assert!(connection.outbound.next().await.is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loomd_agent::ClientIdentity;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::outbox::{Notification, Outbox};
+use crate::outbound::{Notification, OutboundQueue};
 
 /// Counts from 0 for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,12 +24,12 @@ pub(crate) struct Client {
 
 /// A connection that takes part in broadcasts.
 #[derive(Clone)]
-pub(crate) struct Member {
+pub(crate) struct Recipient {
     pub client: Arc<Client>,
-    pub outbox: Arc<Outbox>,
+    pub outbound: Arc<OutboundQueue>,
 }
 
-impl Member {
+impl Recipient {
     pub fn wants(&self, notification: &Notification) -> bool {
         !self.client.opted_out.contains(notification.method)
     }
@@ -38,12 +38,12 @@ impl Member {
 #[derive(Default)]
 pub(crate) struct Connections {
     next_id: AtomicU64,
-    members: Mutex<BTreeMap<ConnectionId, Member>>,
+    recipients: Mutex<BTreeMap<ConnectionId, Recipient>>,
 }
 
-async fn send(members: Vec<Member>, notification: &Notification) {
-    for member in members {
-        member.outbox.send(notification).await;
+async fn send(recipients: Vec<Recipient>, notification: &Notification) {
+    for recipient in recipients {
+        recipient.outbound.send(notification).await;
     }
 }
 
@@ -52,50 +52,50 @@ impl Connections {
         ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub fn join(&self, id: ConnectionId, member: Member) {
-        self.lock().insert(id, member);
+    pub fn join(&self, id: ConnectionId, recipient: Recipient) {
+        self.lock().insert(id, recipient);
     }
 
     pub fn leave(&self, id: ConnectionId) {
         self.lock().remove(&id);
     }
 
-    /// Sends to all members, each waited for or not as its outbox says.
+    /// Sends to all initialized connections; waits for those whose outbound queue makes senders wait.
     pub async fn broadcast(&self, notification: &Notification) {
         self.broadcast_but(|_| false, notification).await;
     }
 
-    /// Sends to all members but some.
+    /// Sends to all recipients but some.
     pub async fn broadcast_but(&self, is_left_out: impl Fn(ConnectionId) -> bool, notification: &Notification) {
-        let members = {
+        let recipients = {
             let all = self.lock();
-            let wanted = all.iter().filter(|(id, member)| !is_left_out(**id) && member.wants(notification));
-            wanted.map(|(_, member)| member.clone()).collect()
+            let wanted = all.iter().filter(|(id, recipient)| !is_left_out(**id) && recipient.wants(notification));
+            wanted.map(|(_, recipient)| recipient.clone()).collect()
         };
-        send(members, notification).await;
+        send(recipients, notification).await;
     }
 
-    /// Sends to some members; those who are gone miss it.
+    /// Sends to some connections; skips those that have ended.
     pub async fn send_to(&self, ids: impl IntoIterator<Item = ConnectionId>, notification: &Notification) {
-        let members = {
+        let recipients = {
             let all = self.lock();
             let there = ids.into_iter().filter_map(|id| all.get(&id));
-            there.filter(|member| member.wants(notification)).cloned().collect()
+            there.filter(|recipient| recipient.wants(notification)).cloned().collect()
         };
-        send(members, notification).await;
+        send(recipients, notification).await;
     }
 
-    /// Those who are there.
+    /// Returns the ids of all initialized connections.
     pub fn ids(&self) -> Vec<ConnectionId> {
         self.lock().keys().copied().collect()
     }
 
-    /// The outbox of a member, if it is still there.
-    pub fn outbox(&self, id: ConnectionId) -> Option<Arc<Outbox>> {
-        self.lock().get(&id).map(|member| Arc::clone(&member.outbox))
+    /// Returns the outbound queue of a connection; `None` once it has ended.
+    pub fn outbound(&self, id: ConnectionId) -> Option<Arc<OutboundQueue>> {
+        self.lock().get(&id).map(|recipient| Arc::clone(&recipient.outbound))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Member>> {
-        self.members.lock()
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Recipient>> {
+        self.recipients.lock()
     }
 }

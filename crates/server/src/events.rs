@@ -7,7 +7,7 @@ use loomd_protocol::{RequestId, ServerNotification, ServerRequestResolvedNotific
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 use crate::server_requests::ServerRequests;
 
 /// The connections as threads see them.
@@ -41,8 +41,8 @@ impl Connected {
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
         };
         let Some(json) = self.server_requests.open_approval(approval, &to) else { return };
-        for outbox in to.iter().filter_map(|id| self.connections.outbox(*id)) {
-            outbox.request(json.clone());
+        for outbound in to.iter().filter_map(|id| self.connections.outbound(*id)) {
+            outbound.request(json.clone());
         }
     }
 }

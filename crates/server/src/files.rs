@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 
 /// What the file operations of all clients share.
 pub(crate) struct Files {

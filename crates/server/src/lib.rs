@@ -21,7 +21,7 @@ mod identity;
 mod in_flight;
 mod limits;
 pub mod listen;
-mod outbox;
+mod outbound;
 mod processes;
 mod refusals;
 mod search;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 
 /// The state that the searches of all clients share.
 pub(crate) struct Search {

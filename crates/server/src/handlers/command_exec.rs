@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::answer::{Handled, answer};
 use crate::context::Context;
 use crate::limits;
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 use crate::processes::ProcessError;
 use crate::refusals::wire_error;
 
@@ -216,7 +216,7 @@ impl Stream<'_> {
         if !self.cx.client.opted_out.contains(delta.method())
             && let Ok(delta) = Notification::new(delta)
         {
-            self.cx.outbox.send_at_its_pace(&delta).await;
+            self.cx.outbound.send_at_its_pace(&delta).await;
         }
     }
 }

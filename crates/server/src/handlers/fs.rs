@@ -28,7 +28,7 @@ pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled
     let size = size.await.unwrap_or(0);
     let _permit = if size > limits::LARGE_FILE {
         let permit = cx.app.files.large.acquire().await.ok();
-        cx.outbox.has_room().await;
+        cx.outbound.has_room().await;
         permit
     } else {
         None

@@ -8,7 +8,7 @@ use tracing::error;
 
 use crate::answer::Handled;
 use crate::context::Context;
-use crate::outbox::Notification;
+use crate::outbound::Notification;
 
 pub(crate) async fn start_setup(
     cx: &Context,

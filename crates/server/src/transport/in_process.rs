@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::connection::{self, Inbound, Source};
-use crate::outbox::{Outbox, WhenFull};
+use crate::outbound::{OutboundQueue, WhenFull};
 
 /// Serves a client that sends and gets whole messages, until it drops its sender, or `stop` is cancelled. Like
 /// the one on stdio it is waited for when it does not read.
@@ -19,9 +19,9 @@ pub async fn serve_in_process(
     to_client: mpsc::Sender<Bytes>,
     stop: CancellationToken,
 ) {
-    let outbox = Arc::new(Outbox::new(WhenFull::Wait));
-    let writing = write(Arc::clone(&outbox), to_client);
-    join(connection::serve(app, "in-process", Received(from_client), outbox, stop), writing).await;
+    let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
+    let writing = write(Arc::clone(&outbound), to_client);
+    join(connection::serve(app, "in-process", Received(from_client), outbound, stop), writing).await;
 }
 
 struct Received(mpsc::Receiver<Bytes>);
@@ -32,11 +32,11 @@ impl Source for Received {
     }
 }
 
-async fn write(outbox: Arc<Outbox>, to_client: mpsc::Sender<Bytes>) {
-    while let Ok(batch) = outbox.next().await {
+async fn write(outbound: Arc<OutboundQueue>, to_client: mpsc::Sender<Bytes>) {
+    while let Ok(batch) = outbound.next().await {
         for message in batch {
             if to_client.send(message).await.is_err() {
-                return outbox.cut();
+                return outbound.cut();
             }
         }
     }

@@ -21,11 +21,11 @@ use super::lines::Lines;
 use crate::app::App;
 use crate::connection::{self, Inbound, Source};
 use crate::limits;
-use crate::outbox::{Outbox, WhenFull};
+use crate::outbound::{OutboundQueue, WhenFull};
 
 /// Serves the one client until it closes stdin or a signal comes.
 pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<()> {
-    let outbox = Arc::new(Outbox::new(WhenFull::Wait));
+    let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
     let (lines, received) = mpsc::channel(limits::INBOUND_QUEUE);
     let ended = CancellationToken::new();
     let reader = Reader { lines, room: Arc::new(Semaphore::new(BUDGET)), runtime: Handle::current() };
@@ -38,13 +38,13 @@ pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<
         drop(end_of_input);
     })?;
     let (written, all_written) = oneshot::channel();
-    let to_write = Arc::clone(&outbox);
+    let to_write = Arc::clone(&outbound);
     let runtime = Handle::current();
     thread::Builder::new().name("stdout".into()).spawn(move || {
         runtime.block_on(write(output, &to_write));
         _ = written.send(());
     })?;
-    connection::serve(app, "stdio", Received { lines: received, ended }, outbox, stop).await;
+    connection::serve(app, "stdio", Received { lines: received, ended }, outbound, stop).await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
         warn!("the client did not read all messages before the end");
     }
@@ -114,12 +114,12 @@ impl Reader {
     }
 }
 
-async fn write(mut output: File, outbox: &Outbox) {
-    while let Ok(batch) = outbox.next().await {
+async fn write(mut output: File, outbound: &OutboundQueue) {
+    while let Ok(batch) = outbound.next().await {
         if let Err(error) = write_batch(&mut output, batch) {
             // The only client is gone.
             warn!(%error, "cannot write to stdout");
-            outbox.cut();
+            outbound.cut();
             break;
         }
     }

@@ -38,7 +38,7 @@ use crate::app::App;
 use crate::auth::{Guard, Policy};
 use crate::connection::{self, Inbound, Source};
 use crate::limits;
-use crate::outbox::{End, Outbox, WhenFull};
+use crate::outbound::{End, OutboundQueue, WhenFull};
 use crate::throttle::Throttle;
 
 pub(super) async fn serve_tcp(
@@ -268,7 +268,7 @@ async fn upgrade(State(listening): State<Listening>, request: Request) -> Respon
 
 async fn serve_client(listening: Listening, socket: WebSocket) {
     let (sink, stream) = socket.split();
-    let outbox = Arc::new(Outbox::new(WhenFull::Cut));
+    let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
     let close_code = Arc::new(OnceLock::new());
     let frames = Frames {
@@ -277,8 +277,8 @@ async fn serve_client(listening: Listening, socket: WebSocket) {
         close_code: Arc::clone(&close_code),
         unexpected: Throttle::default(),
     };
-    let writing = write(sink, Arc::clone(&outbox), &pings, &close_code);
-    let serving = connection::serve(listening.app, listening.transport, frames, Arc::clone(&outbox), listening.stop);
+    let writing = write(sink, Arc::clone(&outbound), &pings, &close_code);
+    let serving = connection::serve(listening.app, listening.transport, frames, Arc::clone(&outbound), listening.stop);
     // Always in this order: what one poll of the first queues is sent by the second before the next poll.
     join(serving, writing).await;
 }
@@ -333,7 +333,7 @@ fn close_code_of(error: axum::Error) -> CloseCode {
 
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
-    outbox: Arc<Outbox>,
+    outbound: Arc<OutboundQueue>,
     pings: &AtomicU32,
     close_code: &OnceLock<CloseCode>,
 ) {
@@ -341,7 +341,7 @@ async fn write(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let reason = loop {
         let sent = tokio::select! {
-            batch = outbox.next() => match batch {
+            batch = outbound.next() => match batch {
                 Ok(batch) => {
                     // A peer that takes what it is sent is alive, even while its own frames are not read.
                     pings.store(0, Ordering::Relaxed);
@@ -356,7 +356,7 @@ async fn write(
             },
             _ = ticks.tick() => {
                 if pings.fetch_add(1, Ordering::Relaxed) >= limits::UNANSWERED_PINGS {
-                    outbox.cut();
+                    outbound.cut();
                     break CloseFrame { code: close_code::AWAY, reason: "no answer to pings".into() };
                 }
                 timeout(limits::STALLED, sink.send(Message::Ping(Bytes::new()))).await
@@ -366,13 +366,13 @@ async fn write(
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 debug!(%error, "cannot send to a websocket");
-                outbox.cut();
+                outbound.cut();
                 _ = timeout(limits::STALLED, sink.flush()).await;
                 return;
             }
             Err(_) => {
                 warn!("cutting a websocket that takes too little");
-                outbox.cut();
+                outbound.cut();
                 return;
             }
         }

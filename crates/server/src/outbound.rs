@@ -2,7 +2,7 @@
 //!
 //! Back-pressure: senders never wait for a network peer. While the peer keeps up, messages pass unchanged; when it lags,
 //! consecutive text deltas are merged; when more than [`limits::OUTBOUND_FULL`] bytes of notifications are queued, it is
-//! disconnected. The peer on stdio is never disconnected: senders wait for it instead (see [`Outbox::send`]).
+//! disconnected. The peer on stdio is never disconnected: senders wait for it instead (see [`OutboundQueue::send`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) enum End {
     Cut,
 }
 
-pub(crate) struct Outbox {
+pub(crate) struct OutboundQueue {
     when_full: WhenFull,
     queue: Mutex<Queue>,
     /// Notified when a message was queued and at the end.
@@ -99,7 +99,7 @@ impl Entry {
     }
 }
 
-impl Outbox {
+impl OutboundQueue {
     pub fn new(when_full: WhenFull) -> Self {
         Self { when_full, queue: Mutex::default(), ready: Notify::new(), drained: Notify::new() }
     }
@@ -327,9 +327,9 @@ mod tests {
     }
 
     /// Everything queued, shortened: `item:text` for deltas, else the method or `reply`.
-    fn drain(outbox: &Outbox) -> Vec<String> {
+    fn drain(outbound: &OutboundQueue) -> Vec<String> {
         let mut out = Vec::new();
-        while let Some(Ok(batch)) = outbox.next().now_or_never() {
+        while let Some(Ok(batch)) = outbound.next().now_or_never() {
             for json in batch {
                 let message: serde_json::Value = serde_json::from_slice(&json).unwrap();
                 out.push(match (&message["params"]["itemId"], &message["params"]["delta"], &message["method"]) {
@@ -343,59 +343,59 @@ mod tests {
     }
 
     /// Fills the queue until merging begins.
-    fn lag(outbox: &Outbox) {
-        outbox.reply(format!("{:?}", "x".repeat(limits::OUTBOUND_MERGE)).into_bytes());
+    fn lag(outbound: &OutboundQueue) {
+        outbound.reply(format!("{:?}", "x".repeat(limits::OUTBOUND_MERGE)).into_bytes());
     }
 
     #[test]
     fn a_peer_that_keeps_up_sees_every_delta() {
-        let outbox = Outbox::new(WhenFull::Cut);
+        let outbound = OutboundQueue::new(WhenFull::Cut);
         for text in ["a", "b", "c"] {
-            outbox.send_now(&delta("i", text));
+            outbound.send_now(&delta("i", text));
         }
-        assert_eq!(drain(&outbox), ["i:a", "i:b", "i:c"]);
+        assert_eq!(drain(&outbound), ["i:a", "i:b", "i:c"]);
     }
 
     #[test]
     fn deltas_for_a_lagging_peer_are_merged_up_to_the_next_other_message() {
-        let outbox = Outbox::new(WhenFull::Cut);
-        lag(&outbox);
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        lag(&outbound);
         for (item, text) in [("i", "a"), ("j", "1"), ("i", "b"), ("j", "2"), ("i", "c")] {
-            outbox.send_now(&delta(item, text));
+            outbound.send_now(&delta(item, text));
         }
-        outbox.send_now(&other());
-        outbox.send_now(&delta("i", "d"));
-        outbox.send_now(&delta("i", "e"));
-        assert_eq!(drain(&outbox), ["reply", "i:abc", "j:12", "thread/closed", "i:de"]);
-        outbox.send_now(&delta("i", "f"));
-        outbox.send_now(&delta("i", "g"));
-        assert_eq!(drain(&outbox), ["i:f", "i:g"], "it keeps up again");
+        outbound.send_now(&other());
+        outbound.send_now(&delta("i", "d"));
+        outbound.send_now(&delta("i", "e"));
+        assert_eq!(drain(&outbound), ["reply", "i:abc", "j:12", "thread/closed", "i:de"]);
+        outbound.send_now(&delta("i", "f"));
+        outbound.send_now(&delta("i", "g"));
+        assert_eq!(drain(&outbound), ["i:f", "i:g"], "it keeps up again");
     }
 
     #[test]
     fn the_byte_count_is_zero_after_merging_and_draining() {
-        let outbox = Outbox::new(WhenFull::Cut);
-        lag(&outbox);
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        lag(&outbound);
         for _ in 0..100 {
-            outbox.send_now(&delta("i", "text"));
-            outbox.send_now(&other());
+            outbound.send_now(&delta("i", "text"));
+            outbound.send_now(&other());
         }
-        drain(&outbox);
-        let queue = outbox.lock();
+        drain(&outbound);
+        let queue = outbound.lock();
         assert_eq!((queue.bytes, queue.reply_bytes), (0, 0));
     }
 
     #[test]
     fn a_merged_message_stays_short_and_is_counted_as_it_is_written() {
-        let outbox = Outbox::new(WhenFull::Cut);
-        lag(&outbox);
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        lag(&outbound);
         let text = "\u{1}\"é\n".repeat(100);
         for _ in 0..500 {
-            outbox.send_now(&delta("i", &text));
+            outbound.send_now(&delta("i", &text));
         }
-        let counted = outbox.lock().bytes;
+        let counted = outbound.lock().bytes;
         let (mut written, mut whole) = (0, String::new());
-        while let Some(Ok(batch)) = outbox.next().now_or_never() {
+        while let Some(Ok(batch)) = outbound.next().now_or_never() {
             for json in batch {
                 written += json.len();
                 let message: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -410,54 +410,54 @@ mod tests {
 
     #[test]
     fn a_network_peer_that_does_not_read_is_disconnected() {
-        let outbox = Outbox::new(WhenFull::Cut);
+        let outbound = OutboundQueue::new(WhenFull::Cut);
         let big = delta("i", &"x".repeat(1024 * 1024));
         for _ in 0..63 {
-            outbox.send_now(&big);
-            outbox.send_now(&other());
+            outbound.send_now(&big);
+            outbound.send_now(&other());
         }
-        assert!(outbox.is_cut().now_or_never().is_none());
-        outbox.send_now(&big);
-        outbox.send_now(&big);
-        assert!(outbox.is_cut().now_or_never().is_some());
-        assert_eq!(outbox.next().now_or_never(), Some(Err(End::Cut)));
+        assert!(outbound.is_cut().now_or_never().is_none());
+        outbound.send_now(&big);
+        outbound.send_now(&big);
+        assert!(outbound.is_cut().now_or_never().is_some());
+        assert_eq!(outbound.next().now_or_never(), Some(Err(End::Cut)));
     }
 
     #[test]
     fn unread_answers_alone_do_not_disconnect_a_peer() {
-        let outbox = Outbox::new(WhenFull::Cut);
-        outbox.reply(vec![b'1'; limits::OUTBOUND_FULL + 1]);
-        outbox.send_now(&other());
-        assert!(outbox.is_cut().now_or_never().is_none());
-        assert!(outbox.has_room().now_or_never().is_none(), "but its requests wait");
-        assert_eq!(outbox.next().now_or_never().unwrap().unwrap().len(), 1);
-        assert!(outbox.has_room().now_or_never().is_some());
-        outbox.send_now(&delta("i", &"x".repeat(limits::OUTBOUND_PAUSE + 1)));
-        assert!(outbox.has_room().now_or_never().is_some(), "only answers make requests wait");
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        outbound.reply(vec![b'1'; limits::OUTBOUND_FULL + 1]);
+        outbound.send_now(&other());
+        assert!(outbound.is_cut().now_or_never().is_none());
+        assert!(outbound.has_room().now_or_never().is_none(), "but its requests wait");
+        assert_eq!(outbound.next().now_or_never().unwrap().unwrap().len(), 1);
+        assert!(outbound.has_room().now_or_never().is_some());
+        outbound.send_now(&delta("i", &"x".repeat(limits::OUTBOUND_PAUSE + 1)));
+        assert!(outbound.has_room().now_or_never().is_some(), "only answers make requests wait");
     }
 
     #[tokio::test]
     async fn senders_wait_for_a_stdio_peer_that_does_not_read() {
-        let outbox = Arc::new(Outbox::new(WhenFull::Wait));
-        outbox.reply(vec![b'1'; limits::OUTBOUND_FULL]);
+        let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
+        outbound.reply(vec![b'1'; limits::OUTBOUND_FULL]);
         let sender = tokio::spawn({
-            let outbox = Arc::clone(&outbox);
-            async move { outbox.send(&delta("i", "late")).await }
+            let outbound = Arc::clone(&outbound);
+            async move { outbound.send(&delta("i", "late")).await }
         });
         tokio::task::yield_now().await;
         assert!(!sender.is_finished());
-        outbox.next().await.unwrap();
+        outbound.next().await.unwrap();
         sender.await.unwrap();
-        assert_eq!(drain(&outbox), ["i:late"]);
+        assert_eq!(drain(&outbound), ["i:late"]);
     }
 
     #[test]
     fn messages_queued_before_the_end_are_still_sent() {
-        let outbox = Outbox::new(WhenFull::Cut);
-        outbox.reply(b"{}".to_vec());
-        outbox.finish();
-        outbox.reply(b"{}".to_vec());
-        assert_eq!(drain(&outbox), ["reply"]);
-        assert_eq!(outbox.next().now_or_never(), Some(Err(End::Finished)));
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        outbound.reply(b"{}".to_vec());
+        outbound.finish();
+        outbound.reply(b"{}".to_vec());
+        assert_eq!(drain(&outbound), ["reply"]);
+        assert_eq!(outbound.next().now_or_never(), Some(Err(End::Finished)));
     }
 }
