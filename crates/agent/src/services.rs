@@ -1,4 +1,4 @@
-//! What all threads share beside their store.
+//! What all threads share, except the store.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -14,10 +14,10 @@ pub struct Services {
     /// The home directory of the server.
     pub home: PathBuf,
     pub http: Arc<Http>,
-    /// What commands inherit.
+    /// The environment that commands inherit.
     pub environment: Environment,
     pub(crate) images: Arc<Images>,
-    /// A thread is being replayed: nothing is done, all that happens has happened before.
+    /// The recording of a replay, which takes the place of tools and clients.
     pub(crate) replayed: Option<Arc<Replayed>>,
     shell: OnceLock<Shell>,
 }
@@ -27,12 +27,12 @@ impl Services {
         Self { home, http, environment, images: Arc::default(), replayed: None, shell: OnceLock::new() }
     }
 
-    /// The same for a thread that is replayed.
+    /// The services of a replay.
     pub fn replaying(self, replayed: Arc<Replayed>) -> Self {
         Self { replayed: Some(replayed), ..self }
     }
 
-    /// What time it is, or was.
+    /// The current time; in a replay that of the recording.
     pub(crate) fn now(&self) -> Zoned {
         self.replayed.as_ref().and_then(|replayed| replayed.now()).unwrap_or_else(Zoned::now)
     }
@@ -47,7 +47,7 @@ impl Services {
         self.shell().path.file_name().and_then(|name| name.to_str()).unwrap_or("sh")
     }
 
-    /// Where programs are looked for.
+    /// The `PATH` of commands.
     pub(crate) fn search_path(&self) -> &str {
         self.environment.get("PATH").unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use loomd_client::{Client, Endpoint, Events, Options};
 use loomd_config::{LoadedConfig, OverrideError, Overrides, StartConfig, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, Cloud, ConfigSources, LiveSources, Replay};
+use loomd_server::{App, ConfigSources, LiveSources, Replay};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -50,7 +50,7 @@ impl Setup {
     pub async fn app(self) -> Arc<App> {
         let Self { sources, start } = self;
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
-        Cloud::begin(&app).await;
+        app.follow_requirements().await;
         app
     }
 

@@ -20,11 +20,12 @@ use loomd_store::{FileStore, Options};
 use tracing::error;
 
 use crate::clients::Clients;
+use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
-use crate::handlers::fs::{Files, watched};
-use crate::handlers::search::Search;
+use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::outbox::Notification;
+use crate::searches::Search;
 use crate::server_requests::ServerRequests;
 
 /// The server's state, shared by all connections.
@@ -53,6 +54,12 @@ impl App {
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
         Self::with(sources, config, warnings, options, None)
+    }
+
+    /// Looks up the requirements of the organisation before clients are served, and refreshes them in the background.
+    pub async fn follow_requirements(&self) {
+        let managed = Arc::clone(&self.sources.live.managed);
+        Cloud::new(&self.sources.home, &self.accounts).follow(managed).await;
     }
 
     /// Configured as usual, and for nothing but a replay.

@@ -1,29 +1,14 @@
 //! From a decoded request to the function that answers it. The match has one arm per row of the protocol's method
 //! table; a row without a handler below does not compile.
 
-use std::sync::Arc;
-
 use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_request};
 
-use crate::answer::{AnswerSlot, Handled};
-use crate::app::App;
-use crate::connections::{Client, ConnectionId};
+use crate::answer::Handled;
+use crate::context::Context;
 use crate::handlers::{
     account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread,
     turn, windows,
 };
-use crate::outbox::Outbox;
-use crate::processes::Processes;
-
-/// What a handler may use: the server, the client that made the request, and the answer to it.
-pub(crate) struct Context {
-    pub app: Arc<App>,
-    pub connection: ConnectionId,
-    pub client: Arc<Client>,
-    pub outbox: Arc<Outbox>,
-    pub processes: Arc<Processes>,
-    pub answer: AnswerSlot,
-}
 
 /// A method that this server answers.
 trait Handler: Call + Sized {

@@ -43,7 +43,7 @@ fn key(request: &Request) -> Key {
 pub(crate) enum HostDecision {
     Yes,
     No,
-    /// NoSubscribers answered, or somebody whose word the user does not stand behind.
+    /// There was no response, or a reviewer refused.
     Nothing,
 }
 

@@ -16,16 +16,16 @@ use super::{ActionCx, Denial, reviewer, sandbox};
 pub(crate) enum PatchClearance {
     /// Nothing.
     Free,
-    /// Somebody has to be asked, once the patch has been shown.
+    /// An approval is requested once the item has been published.
     Ask,
     /// It is not to be applied.
     Refused(String),
 }
 
-/// NoSubscribers would allow it.
+/// The reason when the policy requests no approvals.
 const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
 
-/// What a person who declines is taken to have said.
+/// The reason when a user declines a patch.
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.
@@ -52,7 +52,7 @@ pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
     }
 }
 
-/// Asks about a patch that has been shown.
+/// Requests an approval for a patch whose item has been published.
 pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
@@ -91,7 +91,7 @@ pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &
     }
 }
 
-/// Why somebody is asked, where the changes alone do not tell.
+/// The reason of an approval request, when the changes alone do not show it.
 fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
     // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
     if *policy == AskForApproval::OnFailure {

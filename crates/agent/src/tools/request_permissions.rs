@@ -29,7 +29,7 @@ struct Args {
     permissions: WantedPermissions,
 }
 
-/// What the model is told.
+/// The output for the model.
 #[derive(Serialize)]
 struct Granted {
     permissions: Permissions,
@@ -87,13 +87,13 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
         .permissions
         .resolve(Path::new(&turn.settings.cwd))
         .ok_or("request_permissions requires at least one permission")?;
-    // What the paths name now is what is asked about.
+    // Resolved before the request: a grant is for what the paths name now.
     let asked = Grants::of(wanted.file_system.as_ref(), wanted.network.as_ref());
-    let nobody_is_asked = matches!(
+    let no_approval = matches!(
         turn.settings.approval_policy,
         AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. }
     );
-    let answer = match nobody_is_asked {
+    let answer = match no_approval {
         true => None,
         false => {
             let params = PermissionsRequestApprovalParams {
@@ -116,7 +116,7 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
         Some(answer) => (answer.permissions, answer.scope),
         None => (GrantedPermissionProfile { network: None, file_system: None }, PermissionGrantScope::Turn),
     };
-    // NoSubscribers can grant more than was asked for.
+    // A grant never exceeds the request.
     let network = wanted.network.filter(|_| given.network.is_some_and(|given| given.enabled == Some(true)));
     let file_system = wanted.file_system.zip(given.file_system).map(|(wanted, given)| {
         AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }

@@ -30,12 +30,12 @@ struct Question {
     question: String,
     #[serde(default)]
     options: Vec<ToolRequestUserInputOption>,
-    /// Not offered to models; those that say it are heeded.
+    /// Not in the schema, but accepted.
     #[serde(default, rename = "isSecret")]
     is_secret: bool,
 }
 
-/// When nobody answered.
+/// The output when the turn was interrupted.
 const CANCELLED: &str = "request_user_input was cancelled before receiving a response";
 
 impl Tool for RequestUserInput {
@@ -102,7 +102,7 @@ impl Tool for RequestUserInput {
                 is_blocking: true,
             };
             let answer = turn.request(ServerRequest::ToolUserInput(params)).await.ok_or(CANCELLED)?;
-            // Whoever cannot answer has not answered anything.
+            // A response that cannot be decoded counts as no answers.
             let answers = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
             let answers = answers.unwrap_or(ToolRequestUserInputResponse { answers: BTreeMap::new() });
             serde_json::to_string(&answers).map(Into::into).map_err(|error| error.to_string())

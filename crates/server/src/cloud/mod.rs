@@ -14,8 +14,6 @@ use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::App;
-
 /// The deadline of all attempts together; the start of the server waits for them.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 const ATTEMPTS: u32 = 5;
@@ -25,26 +23,24 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const REFRESH_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// The backend that serves the requirements of the signed-in member.
-pub struct Cloud {
+pub(crate) struct Cloud {
     home: PathBuf,
     accounts: Accounts,
 }
 
 impl Cloud {
-    pub(crate) fn new(home: &Path, accounts: &Accounts) -> Self {
+    pub fn new(home: &Path, accounts: &Accounts) -> Self {
         Self { home: home.into(), accounts: accounts.clone() }
     }
 
-    /// Looks up the requirements before the server serves clients, and refreshes them in the background.
-    pub async fn begin(app: &App) {
-        let cloud = Self::new(&app.sources.home, &app.accounts);
-        let managed = Arc::clone(&app.sources.live.managed);
-        cloud.look_up(&managed).await;
-        tokio::spawn(cloud.keep_up(managed));
+    /// Looks up the requirements, then refreshes them in the background.
+    pub async fn follow(self, managed: Arc<ManagedRequirements>) {
+        self.look_up(&managed).await;
+        tokio::spawn(self.keep_up(managed));
     }
 
     /// Looks up the requirements of the signed-in account. No request is made for an account without an organisation.
-    pub(crate) async fn look_up(&self, managed: &ManagedRequirements) {
+    pub async fn look_up(&self, managed: &ManagedRequirements) {
         let member = self.accounts.member();
         let found = self.load(member.as_ref()).await;
         // A login meanwhile looks up its own.

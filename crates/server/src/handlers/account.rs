@@ -7,7 +7,7 @@ use loomd_protocol::{
 };
 
 use crate::answer::{Handled, Responder, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `account/read`
 pub(crate) async fn read(cx: &Context, params: GetAccountParams) -> Handled<call::AccountRead> {

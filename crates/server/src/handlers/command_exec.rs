@@ -15,7 +15,7 @@ use loomd_protocol::{
 use tokio::time::Instant;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
 use crate::outbox::Notification;
 use crate::processes::ProcessError;

@@ -12,7 +12,7 @@ use loomd_protocol::{
 use serde_json::json;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// `config/read`

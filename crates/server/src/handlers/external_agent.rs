@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `externalAgentConfig/detect`
 pub(crate) async fn detect(

@@ -7,7 +7,7 @@ use loomd_protocol::{
 };
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `experimentalFeature/list`
 pub(crate) async fn list(

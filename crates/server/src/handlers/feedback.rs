@@ -13,7 +13,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// Reports that are kept; the oldest go first.

@@ -2,38 +2,20 @@
 //! their requests; operations on other paths do not wait for them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use loomd_files::{Access, Deliver, FsError, Order, Owner};
+use loomd_files::{Access, FsError, Owner};
 use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
     FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse,
     FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams, FsWriteFileParams,
-    FsWriteFileResponse, RpcError, ServerNotification, call,
+    FsWriteFileResponse, RpcError, call,
 };
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::limits;
-use crate::outbox::Notification;
-
-/// What the file operations of all clients share.
-pub(crate) struct Files {
-    order: Order,
-    /// The right to hold a large file in memory.
-    large: Semaphore,
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self { order: Order::default(), large: Semaphore::new(1) }
-    }
-}
 
 /// `fs/readFile`
 pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled<call::FsReadFile> {
@@ -121,19 +103,6 @@ pub(crate) async fn watch(cx: &Context, params: FsWatchParams) -> Handled<call::
 pub(crate) async fn unwatch(cx: &Context, params: FsUnwatchParams) -> Handled<call::FsUnwatch> {
     cx.app.watches.unwatch(owner(cx), params.watch_id).await;
     answer(FsUnwatchResponse {})
-}
-
-/// Returns what sends changes to the connections that watch them.
-pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |owner, changed| {
-        let connections = Arc::clone(&connections);
-        Box::pin(async move {
-            match Notification::new(ServerNotification::FsChanged(changed)) {
-                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
-        })
-    })
 }
 
 fn owner(cx: &Context) -> Owner {

@@ -6,7 +6,7 @@ use loomd_exec::ConfinedGit;
 use loomd_protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse, RpcError, call};
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `gitDiffToRemote`
 pub(crate) async fn diff_to_remote(_: &Context, params: GitDiffToRemoteParams) -> Handled<call::GitDiffToRemote> {

@@ -3,7 +3,7 @@
 use loomd_protocol::{MockExperimentalMethodParams, MockExperimentalMethodResponse, call};
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `mock/experimentalMethod`
 pub(crate) async fn experimental(

@@ -6,7 +6,7 @@ use loomd_protocol::{
 };
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 
 /// `model/list`
 pub(crate) async fn list(cx: &Context, params: ModelListParams) -> Handled<call::ModelList> {

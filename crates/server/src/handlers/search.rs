@@ -1,72 +1,17 @@
 //! `fuzzyFileSearch` and its sessions.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use loomd_agent::working_directory;
 use loomd_protocol::{
-    AbsolutePathBuf, FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
+    FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
-    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
+    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, call,
 };
-use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
-use parking_lot::Mutex;
+use loomd_search::{SearchSubscriber, SessionError};
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
-use crate::dispatch::Context;
-use crate::outbox::Notification;
-
-/// The state that the searches of all clients share.
-pub(crate) struct Search {
-    trees: Arc<Trees>,
-    pub sessions: Sessions,
-    tokens: Mutex<HashMap<String, Arc<AtomicBool>>>,
-}
-
-impl Search {
-    pub fn new(connections: Arc<Connections>) -> Self {
-        let cwd = working_directory().map_or_else(|_| PathBuf::from("/"), AbsolutePathBuf::into_path_buf);
-        let trees = Arc::new(Trees::new(cwd));
-        let sessions = Sessions::new(Arc::clone(&trees), deliver(connections));
-        Self { trees, sessions, tokens: Mutex::default() }
-    }
-
-    /// Cancels the earlier search with the same token.
-    fn supersede(&self, token: Option<String>) -> CancelOnDrop<'_> {
-        let cancelled = Arc::new(AtomicBool::new(false));
-        if let Some(token) = &token {
-            let mut tokens = self.tokens.lock();
-            if let Some(earlier) = tokens.insert(token.clone(), Arc::clone(&cancelled)) {
-                earlier.store(true, Ordering::Relaxed);
-            }
-        }
-        CancelOnDrop { search: self, token, cancelled }
-    }
-}
-
-/// Cancels a search when it is dropped, and when a later search has the same token.
-struct CancelOnDrop<'a> {
-    search: &'a Search,
-    token: Option<String>,
-    cancelled: Arc<AtomicBool>,
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-        if let Some(token) = &self.token {
-            let mut tokens = self.search.tokens.lock();
-            if tokens.get(token).is_some_and(|latest| Arc::ptr_eq(latest, &self.cancelled)) {
-                tokens.remove(token);
-            }
-        }
-    }
-}
+use crate::context::Context;
 
 /// `fuzzyFileSearch`
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
@@ -109,24 +54,6 @@ pub(crate) async fn stop(
 ) -> Handled<call::FuzzyFileSearchSessionStop> {
     cx.app.search.sessions.stop(&params.session_id).await;
     answer(FuzzyFileSearchSessionStopResponse {})
-}
-
-fn deliver(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |users, news| {
-        let connections = Arc::clone(&connections);
-        Box::pin(async move {
-            let notification = Notification::new(match news {
-                SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
-                SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
-            });
-            match notification {
-                Ok(notification) => {
-                    connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
-                }
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
-        })
-    })
 }
 
 fn subscriber(cx: &Context) -> SearchSubscriber {

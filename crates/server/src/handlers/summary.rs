@@ -8,7 +8,7 @@ use loomd_protocol::{
 use loomd_store::Error;
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 pub(crate) async fn conversation(

@@ -18,7 +18,7 @@ use loomd_protocol::{
 use loomd_store::{GitPatch, ListQuery, ThreadId};
 
 use crate::answer::{Handled, answer};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// `thread/start`

@@ -11,7 +11,7 @@ use loomd_store::ThreadId;
 
 use super::thread::caller;
 use crate::answer::Handled;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// `turn/start`

@@ -7,7 +7,7 @@ use loomd_protocol::{
 use tracing::error;
 
 use crate::answer::Handled;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::outbox::Notification;
 
 pub(crate) async fn start_setup(

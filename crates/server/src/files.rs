@@ -1,0 +1,37 @@
+//! The state of `fs/*`.
+
+use std::sync::Arc;
+
+use loomd_files::{Deliver, Order};
+use loomd_protocol::ServerNotification;
+use tokio::sync::Semaphore;
+use tracing::error;
+
+use crate::connections::{ConnectionId, Connections};
+use crate::outbox::Notification;
+
+/// The state that the file operations of all clients share.
+pub(crate) struct Files {
+    pub order: Order,
+    /// A permit to hold a large file in memory.
+    pub large: Semaphore,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self { order: Order::default(), large: Semaphore::new(1) }
+    }
+}
+
+/// Returns what sends changes to the connections that watch them.
+pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
+    Box::new(move |owner, changed| {
+        let connections = Arc::clone(&connections);
+        Box::pin(async move {
+            match Notification::new(ServerNotification::FsChanged(changed)) {
+                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
+        })
+    })
+}
