@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use loomd_policy::rules::{PrefixRule, RuleDecision, Rules};
-use loomd_policy::{Decision, Question, Script, Trust, decide};
+use loomd_policy::{Decision, DecisionRequest, Script, Trust, decide};
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 pub fn run(data: &[u8]) {
@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
         let pattern = known.map(|word| vec![word.text()]).collect();
         let mut rules = Rules::default();
         rules.add(PrefixRule { pattern, decision: RuleDecision::Forbidden, justification: None });
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: &argv,
             approval: &AskForApproval::OnRequest,
             sandbox: &SandboxPolicy::DangerFullAccess,

@@ -26,11 +26,11 @@ cargo xtask schemas
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
-        Some((chore, rest)) if chore == "bench" => bench::run(rest),
-        Some((chore, rest)) if chore == "conformance" => conformance::run(rest),
-        Some((chore, [])) if chore == "cycles" => cycles::check(),
-        Some((chore, [stable, experimental])) if chore == "inventory" => inventory::record(stable, experimental),
-        Some((chore, [])) if chore == "schemas" => schemas::record(),
+        Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "conformance" => conformance::run(rest),
+        Some((task, [])) if task == "cycles" => cycles::check(),
+        Some((task, [stable, experimental])) if task == "inventory" => inventory::record(stable, experimental),
+        Some((task, [])) if task == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");
             Ok(())

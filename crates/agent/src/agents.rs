@@ -10,7 +10,6 @@ use loomd_store::{Batch, Reader, ThreadId};
 use tokio::sync::oneshot;
 
 use crate::agent_tree::AgentTree;
-use crate::event_sink::Audience;
 use crate::fork::copy_lines;
 use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
@@ -161,7 +160,7 @@ impl Threads {
         view: View,
         reader: Option<Arc<dyn Reader>>,
     ) -> Result<(), String> {
-        let subscribers = self.subscribers(child.parent).await;
+        let subscribers = self.subscribers(child.parent);
         let ChildThread { depth, settings, profile, agent_tree, .. } = child;
         let loading = Loading {
             meta,
@@ -205,7 +204,7 @@ impl Threads {
         for (child, _) in agent_tree.children(parent) {
             self.close_agents(child, agent_tree).await;
             let closed = ThreadClosedNotification { thread_id: child.to_string() };
-            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadClosed(closed)).await;
+            self.event_sink.broadcast(ServerNotification::ThreadClosed(closed)).await;
         }
     }
 
@@ -306,25 +305,26 @@ fn turn_params(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
 mod tests {
     use loomd_exec::Environment;
     use loomd_model::Http;
-    use loomd_protocol::ServerRequest;
     use loomd_store::MemoryStore;
 
     use super::*;
-    use crate::event_sink::{EventSink, PendingRequest, SendFuture, Subscriber};
+    use crate::approval::Approval;
+    use crate::event::Event;
+    use crate::event_sink::{Audience, EventSink, SendFuture};
     use crate::services::Services;
 
     struct NoSubscribers;
 
     impl EventSink for NoSubscribers {
-        fn send<'a>(&'a self, _: Audience<'a>, _: ServerNotification) -> SendFuture<'a> {
+        fn send<'a>(&'a self, _: Audience<'a>, _: &'a Event) -> SendFuture<'a> {
             Box::pin(std::future::ready(()))
         }
 
-        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
-            unreachable!("nothing is asked here")
+        fn broadcast(&self, _: ServerNotification) -> SendFuture<'_> {
+            Box::pin(std::future::ready(()))
         }
 
-        fn resend_open(&self, _: &str, _: Subscriber) {}
+        fn withdraw(&self, _: &Approval) {}
     }
 
     #[tokio::test]

@@ -1,40 +1,36 @@
-//! Where a thread's news goes.
+//! Where the events of threads go.
 
 use std::pin::Pin;
 
-use loomd_protocol::{JsonValue, RequestId, RpcError, ServerNotification, ServerRequest};
-use tokio::sync::oneshot;
+use loomd_protocol::ServerNotification;
 
-/// Somebody who listens to a thread.
+use crate::approval::Approval;
+use crate::event::Event;
+
+/// A client that has subscribed to threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subscriber(pub u64);
 
-/// Who is told.
+/// The clients that an event is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Audience<'a> {
-    Everyone,
+    /// Every client of the server but these. They are joining the thread and get the event after their snapshot.
+    EveryoneBut(&'a [Subscriber]),
     Only(&'a [Subscriber]),
 }
 
-/// Done when everybody can have the news. Slow listeners may make it wait.
+/// Resolves when the event is in the outbound queues. A slow client may make it wait.
 pub type SendFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Takes news to those who listen, in the order it is given.
+/// Takes events to clients, in the order in which they are given.
 pub trait EventSink: Send + Sync {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a>;
+    /// Sends an event of a thread. An approval that is requested is sent even to an empty audience, and may be sent
+    /// again to a client that joins while it is open.
+    fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a>;
 
-    /// Puts a question of a thread to those who listen. The first answer counts.
-    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest;
+    /// Sends a notification that is in no thread's event log to every client.
+    fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_>;
 
-    /// Puts the open questions of a thread to somebody who came later, in the order they were asked.
-    fn resend_open(&self, thread_id: &str, to: Subscriber);
-}
-
-/// A question that is open until it is answered or dropped.
-pub struct PendingRequest {
-    pub id: RequestId,
-    /// What was answered; an error when the one who was asked could not, and closed when nobody can any more.
-    pub answer: oneshot::Receiver<Result<JsonValue, RpcError>>,
-    /// Takes the question back when dropped.
-    pub open: Box<dyn Send + Sync>,
+    /// Forgets an approval that was requested and is no longer open.
+    fn withdraw(&self, approval: &Approval);
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loomd_config::Feature;
-use loomd_hooks::{Hooks, Loaded, Occasion, PermissionMode, Place, Ran, Scene, SessionSource, run_all};
+use loomd_hooks::{
+    HookContext, HookEnvironment, HookEvent, HookResult, Hooks, LoadedHooks, PermissionMode, SessionSource, run_all,
+};
 use loomd_protocol::{
     AskForApproval, ConfigWarningNotification, FunctionCallOutputBody, HookCompletedNotification, HookPromptFragment,
     HookStartedNotification, ResponseItem, ServerNotification, UserInput,
@@ -21,7 +23,7 @@ use crate::turns::hook_prompt;
 
 /// The hooks of a loaded thread.
 pub(crate) struct ThreadHooks {
-    /// Loaded before the first of them might run.
+    /// Loaded before the first event.
     hooks: Arc<OnceCell<Hooks>>,
     /// How the session began, until the `SessionStart` hooks have run.
     begun: Mutex<Option<SessionSource>>,
@@ -57,7 +59,7 @@ impl ThreadHooks {
         }
         let begun = self.begun.lock().take();
         match begun {
-            Some(source) => Ok(hook_outcome(&self.run(cx, Occasion::SessionStart { source }).await?)),
+            Some(source) => Ok(hook_outcome(&self.run(cx, HookEvent::SessionStart { source }).await?)),
             None => Ok(HookOutcome::default()),
         }
     }
@@ -67,12 +69,12 @@ impl ThreadHooks {
         if !enabled(cx) {
             return Ok(HookOutcome::default());
         }
-        Ok(hook_outcome(&self.run(cx, Occasion::UserPromptSubmit { prompt: &input::text(input) }).await?))
+        Ok(hook_outcome(&self.run(cx, HookEvent::UserPromptSubmit { prompt: &input::text(input) }).await?))
     }
 
     /// Runs the `PreToolUse` hooks for a command. The error is the output of the call when one blocks it.
     pub async fn before_command(&self, cx: &ActionCx, call_id: &str, command: &str) -> Result<(), String> {
-        let Ok(ran) = self.run(cx, Occasion::before_command(command, call_id)).await else {
+        let Ok(ran) = self.run(cx, HookEvent::before_command(command, call_id)).await else {
             return Err("aborted".into());
         };
         match ran.into_iter().find_map(|ran| ran.effect.feedback) {
@@ -91,7 +93,7 @@ impl ThreadHooks {
         output: &mut Output,
     ) {
         // The output of an interrupted turn is not sent.
-        let ran = self.run(cx, Occasion::after_command(command, call_id, response)).await.unwrap_or_default();
+        let ran = self.run(cx, HookEvent::after_command(command, call_id, response)).await.unwrap_or_default();
         let feedback: Vec<_> = ran.iter().filter_map(|ran| ran.effect.feedback.as_deref()).collect();
         if !feedback.is_empty() {
             output.body = FunctionCallOutputBody::Text(feedback.join("\n\n"));
@@ -107,12 +109,12 @@ impl ThreadHooks {
         continued: bool,
         last_message: Option<&str>,
     ) -> Result<Option<ResponseItem>, Interrupted> {
-        let occasion = Occasion::Stop { stop_hook_active: continued, last_assistant_message: last_message };
-        let ran = self.run(cx, occasion).await?;
+        let event = HookEvent::Stop { stop_hook_active: continued, last_assistant_message: last_message };
+        let ran = self.run(cx, event).await?;
         if ran.iter().any(|ran| ran.effect.stop) {
             return Ok(None);
         }
-        let fragments = ran.into_iter().filter_map(|Ran { summary, effect }| {
+        let fragments = ran.into_iter().filter_map(|HookResult { summary, effect }| {
             effect.feedback.map(|text| HookPromptFragment { text, hook_run_id: summary.id })
         });
         let fragments: Vec<_> = fragments.collect();
@@ -120,13 +122,13 @@ impl ThreadHooks {
     }
 
     /// Runs the hooks for an event, and publishes that they start and complete.
-    async fn run(&self, cx: &ActionCx, occasion: Occasion<'_>) -> Result<Vec<Ran>, Interrupted> {
+    async fn run(&self, cx: &ActionCx, event: HookEvent<'_>) -> Result<Vec<HookResult>, Interrupted> {
         if !enabled(cx) {
             return Ok(Vec::new());
         }
         let turn = &cx.turn;
         let hooks = self.hooks.get_or_init(|| load(cx)).await;
-        let runs = hooks.on(&occasion);
+        let runs = hooks.on(&event);
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -142,7 +144,7 @@ impl ThreadHooks {
             .await;
         }
         let transcript_path = turn.view.path();
-        let scene = Scene {
+        let context = HookContext {
             session_id: &turn.thread_id,
             turn_id: &turn.turn_id,
             transcript_path: transcript_path.as_deref(),
@@ -153,13 +155,13 @@ impl ThreadHooks {
                 _ => PermissionMode::Default,
             },
         };
-        let place = Place {
+        let environment = HookEnvironment {
             shell: cx.services.shell(),
             cwd: Path::new(&turn.settings.cwd),
             environment: &cx.services.environment,
         };
-        let ran = run_all(runs, &occasion, &scene, place, &turn.cancel).await;
-        for Ran { summary, .. } in &ran {
+        let ran = run_all(runs, &event, &context, environment, &turn.cancel).await;
+        for HookResult { summary, .. } in &ran {
             turn.publish(ServerNotification::HookCompleted(HookCompletedNotification {
                 thread_id: turn.thread_id.clone(),
                 turn_id: Some(turn.turn_id.clone()),
@@ -172,14 +174,14 @@ impl ThreadHooks {
     }
 }
 
-fn hook_outcome(ran: &[Ran]) -> HookOutcome {
+fn hook_outcome(ran: &[HookResult]) -> HookOutcome {
     HookOutcome {
         refused: ran.iter().any(|ran| ran.effect.stop || ran.effect.feedback.is_some()),
         context: context(ran).collect(),
     }
 }
 
-fn context(ran: &[Ran]) -> impl Iterator<Item = ResponseItem> {
+fn context(ran: &[HookResult]) -> impl Iterator<Item = ResponseItem> {
     ran.iter().filter_map(|ran| ran.effect.context.clone()).map(|text| message("developer", text))
 }
 
@@ -189,7 +191,7 @@ pub(crate) fn enabled(cx: &ActionCx) -> bool {
 }
 
 async fn load(cx: &ActionCx) -> Hooks {
-    let Loaded { hooks, problems } = Hooks::load(&cx.turn.profile.config_folders);
+    let LoadedHooks { hooks, problems } = Hooks::load(&cx.turn.profile.config_folders);
     for problem in problems {
         let warning = ConfigWarningNotification {
             summary: "Some hooks cannot be understood and do not run.".into(),

@@ -1,5 +1,6 @@
 //! The agent: threads, turns and their history. Knows no connections, request ids or JSON-RPC: a front end brings a
-//! [`Reply`] with each request, names a [`Subscriber`] for each client, and gets events through an [`EventSink`].
+//! [`Reply`] with each request, names a [`Subscriber`] for each client, and gets events through an [`EventSink`]. What a
+//! turn needs a client for is an [`Approval`] that any caller can decide.
 //!
 //! Where to start: [`Agent`] for opening threads, [`Threads`] for all other requests, `thread` for the task that owns a
 //! loaded thread, [`turns`] for how turns are rebuilt from a rollout.
@@ -7,10 +8,13 @@
 mod agent;
 mod agent_tree;
 mod agents;
+mod approval;
 mod busy;
 mod confinement;
 mod context;
 mod conversation;
+mod event;
+mod event_log;
 mod event_sink;
 mod fork;
 mod git;
@@ -20,7 +24,6 @@ mod guard;
 mod history;
 mod hooks;
 mod host;
-mod hub;
 mod images;
 mod inbox;
 mod input;
@@ -60,8 +63,10 @@ mod visible;
 mod working_directory;
 
 pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
+pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
 pub use confinement::{ClientCommand, not_spawned};
-pub use event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
+pub use event::{Event, EventId, EventKind};
+pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
 pub use refusal::{MAX_INPUT_CHARS, Refusal};

@@ -63,7 +63,10 @@ impl Threads {
             Some(loaded) => {
                 has_turns(id, &loaded)?;
                 // Looked at before the rollout is read: an item that ends meanwhile is found there.
-                loaded.view.running_turn().map(|turn_id| OpenTurn { items: loaded.hub.open_items(&turn_id), turn_id })
+                loaded
+                    .view
+                    .running_turn()
+                    .map(|turn_id| OpenTurn { items: loaded.events.open_items(&turn_id), turn_id })
             }
             None => match self.store.find(id, None).await {
                 Err(Error::NotFound { .. }) => return Err(Refusal::invalid(format!("thread not loaded: {id}"))),

@@ -70,35 +70,14 @@ mod tests {
     use loomd_protocol::{
         AgentMessageDeltaNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue,
         PlanDeltaNotification, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
-        ReasoningTextDeltaNotification, ServerRequest,
+        ReasoningTextDeltaNotification,
     };
-    use parking_lot::Mutex;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::event_sink::{Audience, EventSink, PendingRequest, SendFuture, Subscriber};
-    use crate::hub::Hub;
-
-    /// What a subscriber got, as JSON.
-    #[derive(Default)]
-    struct Received(Mutex<Vec<(u64, JsonValue)>>);
-
-    impl EventSink for Received {
-        fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-            let json: JsonValue = serde_json::from_slice(&notification.encode().unwrap()).unwrap();
-            if let Audience::Only(subscribers) = to {
-                self.0.lock().extend(subscribers.iter().map(|subscriber| (subscriber.0, json.clone())));
-            }
-            Box::pin(std::future::ready(()))
-        }
-
-        fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
-            unreachable!("nothing is asked")
-        }
-
-        fn resend_open(&self, _: &str, _: Subscriber) {}
-    }
+    use crate::event_log::testing::{Received, log};
+    use crate::event_sink::Subscriber;
 
     /// What a client makes of a delta, told apart by the method alone.
     fn client_adds(item: &mut JsonValue, event: &JsonValue) {
@@ -191,58 +170,57 @@ mod tests {
             joins in 0usize..41,
         ) {
             let received = Arc::new(Received::default());
-            let hub = Hub::new(Arc::clone(&received) as Arc<dyn EventSink>, vec![Subscriber(1)]);
+            let events = log(&received, &[1]);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let mut joined = Vec::new();
             runtime.block_on(async {
                 for item in items() {
                     let (thread_id, turn_id) = ("t".into(), "turn".into());
                     let started = ItemStartedNotification { item, thread_id, turn_id, started_at_ms: 0 };
-                    hub.publish(ServerNotification::ItemStarted(started)).await;
+                    events.publish(ServerNotification::ItemStarted(started)).await;
                 }
                 for at in 0..=deltas.len() {
                     if at == joins.min(deltas.len()) {
-                        let mut subscribers = hub.subscribers().await;
-                        joined = hub.open_items("turn").iter().map(|item| json!(item)).collect();
-                        subscribers.push(Subscriber(2));
+                        joined = events.open_items("turn").iter().map(|item| json!(item)).collect();
+                        events.join(Subscriber(2), None, || ()).await.0.hold().await.subscribe().await;
                     }
                     if let Some(delta) = deltas.get(at) {
-                        hub.publish(delta.clone()).await;
+                        events.publish(delta.clone()).await;
                     }
                 }
             });
             let mut first: Vec<JsonValue> = items().iter().map(|item| json!(item)).collect();
-            for (subscriber, event) in received.0.lock().iter() {
-                let view = if *subscriber == 1 { &mut first } else { &mut joined };
-                view.iter_mut().for_each(|item| client_adds(item, event));
+            for (subscriber, event) in received.notifications() {
+                let view = if subscriber == 1 { &mut first } else { &mut joined };
+                view.iter_mut().for_each(|item| client_adds(item, &event));
             }
             prop_assert_eq!(&joined, &first);
             // What is given up, or completed from what is open, is what was seen, too.
-            let open: Vec<JsonValue> = hub.open_items("turn").iter().map(|item| json!(item)).collect();
+            let open: Vec<JsonValue> = events.open_items("turn").iter().map(|item| json!(item)).collect();
             prop_assert_eq!(open, first);
         }
     }
 
     #[tokio::test]
     async fn the_output_of_a_command_that_never_stops_is_bounded() {
-        let hub = Hub::new(Arc::new(Received::default()), Vec::new());
+        let events = log(&Arc::default(), &[]);
         let (thread_id, turn_id) = (String::from("t"), String::from("turn"));
         let item = items().remove(3);
         let started = ItemStartedNotification { item: item.clone(), thread_id, turn_id, started_at_ms: 0 };
-        hub.publish(ServerNotification::ItemStarted(started)).await;
+        events.publish(ServerNotification::ItemStarted(started)).await;
         for number in 0..40 {
             let (thread_id, turn_id, item_id) = ("t".into(), "turn".into(), "command".into());
             let delta = format!("{}{number}", "é".repeat(50_000));
             let delta = loomd_protocol::CommandExecutionOutputDeltaNotification { thread_id, turn_id, item_id, delta };
-            hub.publish(ServerNotification::CommandExecutionOutputDelta(delta)).await;
+            events.publish(ServerNotification::CommandExecutionOutputDelta(delta)).await;
         }
-        let ThreadItem::CommandExecution { aggregated_output: Some(output), .. } = &hub.open_items("turn")[0] else {
+        let ThreadItem::CommandExecution { aggregated_output: Some(output), .. } = &events.open_items("turn")[0] else {
             panic!("no output")
         };
         assert!(output.len() <= MAX_OUTPUT + DROPPED_AT_ONCE && output.ends_with("39"));
         let (thread_id, turn_id) = ("t".into(), "turn".into());
         let done = ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0 };
-        hub.publish(ServerNotification::ItemCompleted(done)).await;
-        assert!(!hub.has_open_items());
+        events.publish(ServerNotification::ItemCompleted(done)).await;
+        assert!(!events.has_open_items());
     }
 }

@@ -7,6 +7,7 @@ use jiff::Zoned;
 use loomd_exec::{Environment, Shell};
 use loomd_model::Http;
 
+use crate::event_log::EventBudget;
 use crate::images::Images;
 use crate::replay::Replayed;
 
@@ -17,6 +18,8 @@ pub struct Services {
     /// The environment that commands inherit.
     pub environment: Environment,
     pub(crate) images: Arc<Images>,
+    /// The memory for the recent events of all threads.
+    pub(crate) event_budget: Arc<EventBudget>,
     /// The recording of a replay, which takes the place of tools and clients.
     pub(crate) replayed: Option<Arc<Replayed>>,
     shell: OnceLock<Shell>,
@@ -24,7 +27,15 @@ pub struct Services {
 
 impl Services {
     pub fn new(home: PathBuf, http: Arc<Http>, environment: Environment) -> Self {
-        Self { home, http, environment, images: Arc::default(), replayed: None, shell: OnceLock::new() }
+        Self {
+            home,
+            http,
+            environment,
+            images: Arc::default(),
+            event_budget: Arc::default(),
+            replayed: None,
+            shell: OnceLock::new(),
+        }
     }
 
     /// The services of a replay.

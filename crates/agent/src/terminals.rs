@@ -3,13 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use loomd_exec::{Ended, Event, Sessions};
+use loomd_exec::{Event, SessionEnd, Sessions};
 use loomd_protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::hub::Hub;
+use crate::event_log::EventLog;
 
 /// Output that waits to be shown. When more waits, it is only kept for the end.
 const WAITING_BYTES: usize = 4 * 1024 * 1024;
@@ -83,7 +83,7 @@ impl Shared {
 struct State {
     waiting: VecDeque<String>,
     bytes: usize,
-    ended: Option<Ended>,
+    ended: Option<SessionEnd>,
     /// Nothing more will arrive.
     closed: bool,
 }
@@ -98,10 +98,10 @@ pub(crate) struct Names {
 impl Feed {
     /// The feed, and what resolves with the end when everything before it has been shown; with an error when
     /// there will be no end.
-    pub fn new(hub: Arc<Hub>, names: Names) -> (Self, oneshot::Receiver<Ended>) {
+    pub fn new(events: Arc<EventLog>, names: Names) -> (Self, oneshot::Receiver<SessionEnd>) {
         let shared = Arc::new(Shared { state: Mutex::default(), arrived: Notify::new() });
         let (done, ended) = oneshot::channel();
-        tokio::spawn(show(Arc::clone(&shared), hub, names, done));
+        tokio::spawn(show(Arc::clone(&shared), events, names, done));
         (Self(shared), ended)
     }
 
@@ -120,7 +120,7 @@ impl Feed {
     }
 }
 
-async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::Sender<Ended>) {
+async fn show(shared: Arc<Shared>, events: Arc<EventLog>, names: Names, done: oneshot::Sender<SessionEnd>) {
     loop {
         let next = {
             let mut state = shared.lock();
@@ -141,13 +141,14 @@ async fn show(shared: Arc<Shared>, hub: Arc<Hub>, names: Names, done: oneshot::S
         };
         match next {
             Some(delta) => {
-                hub.publish(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
-                    thread_id: names.thread_id.clone(),
-                    turn_id: names.turn_id.clone(),
-                    item_id: names.item_id.clone(),
-                    delta,
-                }))
-                .await;
+                events
+                    .publish(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
+                        thread_id: names.thread_id.clone(),
+                        turn_id: names.turn_id.clone(),
+                        item_id: names.item_id.clone(),
+                        delta,
+                    }))
+                    .await;
             }
             None => shared.arrived.notified().await,
         }

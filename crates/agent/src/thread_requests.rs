@@ -1,4 +1,7 @@
-//! What can be done to a thread as a whole, loaded or not: its name, its repository, its archive, its end.
+//! What can be done to a thread as a whole, loaded or not: its name, its repository, its archive, its end. For loaded
+//! ones, their recent events and their open approvals.
+
+use std::sync::Arc;
 
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
@@ -6,13 +9,29 @@ use loomd_protocol::{
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 
-use crate::event_sink::Audience;
+use crate::approval::{Approval, ApprovalDecision, ApprovalId, DecideError};
+use crate::event::{Event, EventId};
 use crate::refusal::Refusal;
 use crate::thread::{Op, Reply, add_side_facts, name_updated};
 use crate::threads::Threads;
 use crate::view::Persistence;
 
 impl Threads {
+    /// The open approvals of a thread, in the order in which they were requested. None of one that is not loaded.
+    pub fn approvals(&self, id: ThreadId) -> Vec<Arc<Approval>> {
+        self.get(id).map(|loaded| loaded.events.approvals()).unwrap_or_default()
+    }
+
+    /// Decides an open approval of a thread, through whatever door. The first decision wins.
+    pub fn decide(&self, id: ThreadId, approval: ApprovalId, decision: ApprovalDecision) -> Result<(), DecideError> {
+        self.get(id).ok_or(DecideError::Unknown)?.events.decide(approval, decision)
+    }
+
+    /// The events of a loaded thread after one of them. `None` when the log no longer reaches back that far.
+    pub fn events_after(&self, id: ThreadId, after: EventId) -> Option<Vec<Event>> {
+        self.get(id)?.events.after(after)
+    }
+
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Rename { name, reply }) = self.send(id, Op::Rename { name, reply }).await {
@@ -29,7 +48,7 @@ impl Threads {
         let told = renamed.is_ok();
         reply(renamed);
         if told {
-            self.event_sink.send(Audience::Everyone, name_updated(id, name)).await;
+            self.event_sink.broadcast(name_updated(id, name)).await;
         }
     }
 
@@ -76,7 +95,7 @@ impl Threads {
         reply(archived);
         if told {
             let archived = ThreadArchivedNotification { thread_id: id.to_string() };
-            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadArchived(archived)).await;
+            self.event_sink.broadcast(ServerNotification::ThreadArchived(archived)).await;
         }
     }
 
@@ -94,7 +113,7 @@ impl Threads {
         reply(fetched);
         if told {
             let unarchived = ThreadUnarchivedNotification { thread_id: id.to_string() };
-            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadUnarchived(unarchived)).await;
+            self.event_sink.broadcast(ServerNotification::ThreadUnarchived(unarchived)).await;
         }
     }
 
@@ -111,7 +130,7 @@ impl Threads {
         reply(deleted);
         if told {
             let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
-            self.event_sink.send(Audience::Everyone, ServerNotification::ThreadDeleted(deleted)).await;
+            self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
         }
     }
 }

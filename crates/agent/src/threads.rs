@@ -15,11 +15,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
+use crate::event::next_epoch;
+use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
-use crate::hub::Hub;
 use crate::lanes::Lanes;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
@@ -59,7 +60,7 @@ impl Deref for Threads {
 pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -301,7 +302,8 @@ impl Threads {
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
-        let hub = Arc::new(Hub::new(Arc::clone(&self.event_sink), subscribers));
+        let (sink, budget) = (Arc::clone(&self.event_sink), Arc::clone(&self.services.event_budget));
+        let events = Arc::new(EventLog::new(sink, subscribers, next_epoch(), budget));
         let id = meta.id;
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
@@ -331,7 +333,7 @@ impl Threads {
             store: Arc::clone(&self.store),
             reader,
             services: Arc::clone(&self.services),
-            hub: Arc::clone(&hub),
+            events: Arc::clone(&events),
             busy: Arc::clone(&self.busy),
             memory,
             instructions: None,
@@ -356,7 +358,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view, hub });
+        loaded.insert(id, Loaded { ops, view, events });
         drop(loaded);
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));
@@ -423,12 +425,9 @@ impl Threads {
         self.busy.until_idle().await;
     }
 
-    /// The subscribers of a loaded thread.
-    pub(crate) async fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
-        match self.get(id) {
-            Some(loaded) => loaded.hub.subscribers().await.clone(),
-            None => Vec::new(),
-        }
+    /// The clients that have subscribed to a thread.
+    pub(crate) fn subscribers(&self, id: ThreadId) -> Vec<Subscriber> {
+        self.get(id).map(|loaded| loaded.events.subscribers()).unwrap_or_default()
     }
 
     /// Unloads a thread, if it is loaded.

@@ -8,17 +8,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, ItemCompletedNotification, ItemStartedNotification, JsonValue, RpcError,
-    ServerNotification, ServerRequest, ServerRequestResolvedNotification, ThreadItem, TurnError,
+    CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
+    ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
 };
 use loomd_store::rollout::{Error, Event, Record, TaskComplete};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::event_sink::PendingRequest;
+use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::event_log::EventLog;
 use crate::grants::Grants;
-use crate::hub::Hub;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
@@ -35,7 +35,7 @@ pub(crate) struct TurnCx {
     pub settings: Settings,
     pub profile: Arc<Profile>,
     pub model: ModelInfo,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     pub view: Arc<View>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
@@ -63,7 +63,7 @@ impl TurnCx {
         settings: Settings,
         profile: Arc<Profile>,
         model: ModelInfo,
-        hub: Arc<Hub>,
+        events: Arc<EventLog>,
         view: Arc<View>,
         cancel: CancellationToken,
         recorder: Recorder,
@@ -75,7 +75,7 @@ impl TurnCx {
             settings,
             profile,
             model,
-            hub,
+            events,
             view,
             cancel,
             over: CancellationToken::new(),
@@ -123,7 +123,7 @@ impl TurnCx {
             model: self.profile.model(&settings.model),
             settings,
             profile: Arc::clone(&self.profile),
-            hub: Arc::clone(&self.hub),
+            events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
@@ -139,54 +139,49 @@ impl TurnCx {
     }
 
     pub async fn publish(&self, notification: ServerNotification) {
-        self.hub.publish(notification).await;
+        self.events.publish(notification).await;
     }
 
-    /// Asks those who listen and waits for the answer; `None` when the turn is stopped before there is one.
-    pub async fn request(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        self.request_unless(request, pending()).await
+    /// Requests an approval and waits for the decision; `None` when the turn is stopped before there is one.
+    pub async fn request<P: ApprovalParams>(&self, params: P) -> Option<P::Decision> {
+        self.request_unless(params, pending()).await
     }
 
-    /// The same, and takes the question back when there is no more point in an answer.
-    pub async fn request_unless(
+    /// The same, and withdraws the request when `pointless` resolves.
+    pub async fn request_unless<P: ApprovalParams>(
         &self,
-        request: ServerRequest,
+        params: P,
         pointless: impl Future<Output = ()>,
-    ) -> Option<Result<JsonValue, String>> {
-        let approval = !matches!(request, ServerRequest::ToolUserInput(_));
+    ) -> Option<P::Decision> {
+        let request = params.into_request();
+        let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
-            let open = if approval { &mut status.approvals } else { &mut status.questions };
+            let open = if user_input { &mut status.questions } else { &mut status.approvals };
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
-        self.view.change(&self.hub, |status| waiting(status, true)).await;
-        let PendingRequest { id, mut answer, open } = self.hub.request(&self.thread_id, request).await;
-        let answered = tokio::select! {
+        self.view.change(&self.events, |status| waiting(status, true)).await;
+        let mut open = self.events.request(request).await;
+        let decided = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok().map(said),
+            decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
-        drop(open);
-        self.publish(ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
-            thread_id: self.thread_id.clone(),
-            request_id: id,
-        }))
-        .await;
-        self.view.change(&self.hub, |status| waiting(status, false)).await;
-        answered
+        open.resolve().await;
+        self.view.change(&self.events, |status| waiting(status, false)).await;
+        decided.and_then(P::decision)
     }
 
-    /// Has a client do something; `None` when the turn is stopped before it is done. NoSubscribers is told that
-    /// anything is waited for.
-    pub async fn call_client(&self, request: ServerRequest) -> Option<Result<JsonValue, String>> {
-        let PendingRequest { mut answer, open, .. } = self.hub.request(&self.thread_id, request).await;
-        let answered = tokio::select! {
+    /// Calls a tool of the client; `None` when the turn is stopped before it returns. Neither the thread's status nor
+    /// an event shows that the call is open.
+    pub async fn call_client(&self, params: DynamicToolCallParams) -> Option<DynamicToolCallResponse> {
+        let mut open = self.events.request(params.into_request()).await;
+        let decided = tokio::select! {
             biased;
-            answered = &mut answer => answered.ok().map(said),
+            decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
         };
-        drop(open);
-        answered
+        decided.and_then(DynamicToolCallParams::decision)
     }
 
     /// Publishes that an item has started, unless the turn cannot write any more.
@@ -320,9 +315,4 @@ impl TurnCx {
         }))
         .await;
     }
-}
-
-/// What a client answered. Of an error only its words matter here.
-fn said(answer: Result<JsonValue, RpcError>) -> Result<JsonValue, String> {
-    answer.map_err(|error| error.message)
 }

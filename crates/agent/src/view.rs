@@ -5,7 +5,7 @@ use loomd_protocol::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::hub::Hub;
+use crate::event_log::EventLog;
 
 /// Where a thread's records go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,19 +110,20 @@ impl View {
     }
 
     /// Changes what the status follows from, and tells everybody if it changed.
-    pub async fn change(&self, hub: &Hub, change: impl FnOnce(&mut Status)) {
-        hub.broadcast_if(|| {
-            let mut state = self.lock();
-            let before = state.status.wire();
-            change(&mut state.status);
-            (state.status.wire() != before).then(|| state.news())
-        })
-        .await;
+    pub async fn change(&self, events: &EventLog, change: impl FnOnce(&mut Status)) {
+        events
+            .broadcast_if(|| {
+                let mut state = self.lock();
+                let before = state.status.wire();
+                change(&mut state.status);
+                (state.status.wire() != before).then(|| state.news())
+            })
+            .await;
     }
 
     /// Tells everybody the status.
-    pub async fn publish(&self, hub: &Hub) {
-        hub.broadcast_if(|| Some(self.lock().news())).await;
+    pub async fn publish(&self, events: &EventLog) {
+        events.broadcast_if(|| Some(self.lock().news())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

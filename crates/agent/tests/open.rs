@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_agent::{
-    Agent, AgentOptions, Audience, Caller, ClientIdentity, EventSink, ForkThread, Opened, PendingRequest, Refusal,
-    Reply, ResumeThread, SendFuture, StartThread, Subscriber, ThreadOverrides,
+    Agent, AgentOptions, Approval, Audience, Caller, ClientIdentity, Event, EventKind, EventSink, ForkThread, Opened,
+    Refusal, Reply, ResumeThread, SendFuture, StartThread, Subscriber, ThreadOverrides,
 };
 use loomd_config::{ConfigSources, LiveSources, Overrides};
 use loomd_model::Http;
-use loomd_protocol::{
-    AbsolutePathBuf, SandboxMode, SandboxPolicy, ServerNotification, ServerRequest, ThreadItem, Turn, TurnStatus,
-};
+use loomd_protocol::{AbsolutePathBuf, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus};
 use loomd_store::{FileStore, Options};
 use serde_json::json;
 use tempfile::TempDir;
@@ -26,16 +24,20 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 struct Recorded(mpsc::UnboundedSender<ServerNotification>);
 
 impl EventSink for Recorded {
-    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
+    fn send<'a>(&'a self, _: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
+        match &event.kind {
+            EventKind::Notification(notification) => _ = self.0.send(notification.as_ref().clone()),
+            unexpected => panic!("no approval is expected: {unexpected:?}"),
+        }
+        Box::pin(async {})
+    }
+
+    fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
         _ = self.0.send(notification);
         Box::pin(async {})
     }
 
-    fn request(&self, _: &str, _: &[Subscriber], request: ServerRequest) -> PendingRequest {
-        panic!("no approval is expected: {request:?}")
-    }
-
-    fn resend_open(&self, _: &str, _: Subscriber) {}
+    fn withdraw(&self, _: &Approval) {}
 }
 
 struct FrontEnd {

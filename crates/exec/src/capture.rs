@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_streams_share_one_mebibyte() {
+    fn stdout_and_stderr_share_the_retained_bytes() {
         let check = |stdout: usize, stderr: usize, expected: (usize, usize)| {
             let (stdout, stderr) = (vec![b'o'; stdout], vec![b'e'; stderr]);
             let both = shares(&stdout, &stderr).concat();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_a_character_can_be_held_back() {
+    fn an_incomplete_character_is_held_back_at_the_end() {
         for (bytes, expected) in
             [(&b"a\xe2\x82"[..], &b"\xe2\x82"[..]), (b"a\xe2\x82\xac", b""), (b"\xf0", b"\xf0"), (b"", b"")]
         {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_keeps_the_beginning() {
+    fn head_retains_the_first_bytes() {
         let mut head = Head::new(5);
         for piece in ["ab", "cde", "f"] {
             head.push(piece.as_bytes());
@@ -140,7 +140,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn head_and_tail_keep_both_ends(pieces in prop::collection::vec(0usize..2 * HALF, 0..6)) {
+        fn head_tail_retains_both_ends(pieces in prop::collection::vec(0usize..2 * HALF, 0..6)) {
             let total: usize = pieces.iter().sum();
             let whole: Vec<u8> = (0..total).map(|n| (n % 251) as u8).collect();
             let (mut kept, mut from) = (HeadTail::default(), 0);

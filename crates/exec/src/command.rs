@@ -11,15 +11,15 @@ use std::sync::Arc;
 pub struct Command {
     /// The program and its arguments. A program without a slash is looked up in the `PATH` of `env`.
     pub argv: Vec<String>,
-    /// The name the program is told, where it differs from the file that is run.
+    /// The program's `argv[0]`, where it differs from the file that is executed.
     pub arg0: Option<String>,
     pub cwd: PathBuf,
     pub env: Environment,
-    /// What the program finds open as descriptor 3.
+    /// The socket that the program inherits as descriptor 3.
     pub(crate) channel: Option<Channel>,
 }
 
-/// One end of a line to a program.
+/// One end of a socket pair to a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel(pub Arc<OwnedFd>);
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_always_added_survives_the_policy() {
+    fn variables_of_the_server_are_set_whatever_the_policy_excludes() {
         let thread =
             EnvironmentRequest { thread_id: Some("T"), network_disabled: true, ..EnvironmentRequest::default() };
         let expected = ["AAA=1", "CODEX_SANDBOX_NETWORK_DISABLED=1", "CODEX_THREAD_ID=T"];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_know_stars_and_question_marks() {
+    fn a_variable_pattern_matches_star_and_question_mark() {
         for (pattern, name, expected) in [
             ("", "", true),
             ("", "A", false),
@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_with_a_piece_replaced_by_a_star_still_fits(name in "[A-Z_]{0,12}", from in 0usize..12, to in 0usize..12) {
+        fn a_pattern_with_a_star_for_part_of_a_name_matches_it(name in "[A-Z_]{0,12}", from in 0usize..12, to in 0usize..12) {
             let from = from.min(name.len());
             let to = to.clamp(from, name.len());
             let pattern = format!("{}*{}", &name[..from], &name[to..]);

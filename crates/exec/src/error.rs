@@ -17,7 +17,7 @@ pub enum Error {
     SandboxPath,
     /// Only where the platform gives a command no network of its own.
     #[error("this system cannot route the network of a command through a proxy")]
-    NoDoors,
+    NoLoopbackPorts,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

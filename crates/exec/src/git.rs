@@ -55,7 +55,7 @@ impl ConfinedGit {
 impl Launcher for ConfinedGit {
     async fn launch(&self, invocation: Invocation) -> Option<GitOutput> {
         let command = self.command(&invocation)?;
-        // One more than the limit tells an answer that is too long from one that just fits.
+        // One byte more than the limit, so that output beyond it is recognised.
         let limits = Limits { timeout: Some(PATIENCE), retained: MAX_ANSWER + 1 };
         let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await.ok()?;
         match finished.outcome {

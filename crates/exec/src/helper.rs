@@ -21,10 +21,10 @@ pub(crate) const INHERITED: &str = "/proc/self/fd/";
 /// Confines a command and becomes it.
 #[cfg(target_os = "linux")]
 pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
-/// Ends what was started when whoever started it is gone.
+/// Kills the programs of a process that has died.
 pub(crate) const GUARD: &str = "loomd-guard";
 
-/// The descriptor of the line between a helper and whoever started it, where there is one.
+/// The descriptor of the socket between a helper and the process that started it, where there is one.
 pub(crate) const CHANNEL: RawFd = 3;
 
 /// Whether this program knows what to do under those names; if not, starting it would start another of us.
@@ -74,7 +74,7 @@ pub(crate) fn take_channel() -> OwnedFd {
 /// Closes this descriptor and all above it when this process executes another program.
 #[cfg(target_os = "linux")]
 pub(crate) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
-    // SAFETY: closes nothing now: it only sets a flag on descriptors, whoever owns them.
+    // SAFETY: closes nothing now: it only sets a flag on descriptors.
     done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) })
 }
 

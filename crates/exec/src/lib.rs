@@ -32,13 +32,14 @@ pub use file_limit::raise_file_limit;
 pub use git::ConfinedGit;
 pub use helper::run_if_helper;
 pub use process::{
-    Exit, Holder, Input, Output, Process, Size, Started, Stdio, Terminal, is_in_own_sandbox, socket_holder,
+    Exit, Input, Output, Process, Size, SocketHolder, StartedProcess, Stdio, Terminal, is_in_own_sandbox, socket_holder,
 };
-pub use run::{Finished, Limits, Outcome, Stream, run, run_with_input};
+pub use run::{FinishedCommand, Limits, Outcome, Stream, run, run_with_input};
 pub use sessions::{
-    Ended, Event, Launched, Polled, Reserved, SESSIONS_WARNED, Sessions, WriteError, start_yield, write_yield,
+    Event, ReservedId, SESSIONS_WARNED, SessionEnd, SessionPoll, Sessions, StartedSession, WriteError, start_yield,
+    write_yield,
 };
-pub use shell::{LoginRefused, Shell, ShellKind, login};
+pub use shell::{LoginShellDisabled, Shell, ShellKind, login};
 pub use snapshot::{Snapshot, SnapshotRequest, remove_stale_snapshots, snapshot_folder};
 pub use supervise::{Sink, Supervision, supervise};
 pub use text::{TextChunks, to_text};

@@ -9,15 +9,15 @@ use tokio::time::Instant as Deadline;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Head, RETAINED_BYTES, shares};
-use crate::process::{Exit, Process, Started, Stdio};
+use crate::process::{Exit, Process, StartedProcess, Stdio};
 use crate::supervise::{Sink, Supervision, supervise};
 use crate::text::to_text;
 use crate::{Command, Result};
 
 /// The most that one read, and so one piece of output, holds.
 pub(crate) const CHUNK_BYTES: usize = 8192;
-/// Pieces of one stream beyond this many are kept but no longer told.
-pub(crate) const TOLD_CHUNKS: usize = 10_000;
+/// Chunks of one stream beyond this many are captured but not passed to the callback.
+pub(crate) const MAX_CALLBACK_CHUNKS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -65,14 +65,14 @@ impl Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCommand {
     pub outcome: Outcome,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub duration: Duration,
 }
 
-impl Finished {
+impl FinishedCommand {
     pub fn aggregated(&self) -> Vec<u8> {
         shares(&self.stdout, &self.stderr).concat()
     }
@@ -83,25 +83,25 @@ impl Finished {
     }
 }
 
-/// Runs a command with empty input. `told` gets its output piece by piece as it comes. After a timeout or a
+/// Runs a command with empty input. `on_output` gets the output in chunks as it comes. After a timeout or a
 /// cancellation the whole process group is killed, and what was read until then is kept; dropping the future
 /// kills it too.
 pub async fn run(
     command: &Command,
     limits: Limits,
     cancel: &CancellationToken,
-    told: impl FnMut(Stream, &[u8]) + Send,
-) -> Result<Finished> {
-    run_fed(command, None, limits, cancel, told).await
+    on_output: impl FnMut(Stream, &[u8]) + Send,
+) -> Result<FinishedCommand> {
+    run_fed(command, None, limits, cancel, on_output).await
 }
 
-/// Runs a command that is told something on its stdin. Whether it listens is its own matter.
+/// Runs a command with this input on its stdin. A command that does not read it is no error.
 pub async fn run_with_input(
     command: &Command,
     input: &[u8],
     limits: Limits,
     cancel: &CancellationToken,
-) -> Result<Finished> {
+) -> Result<FinishedCommand> {
     run_fed(command, Some(input), limits, cancel, |_, _| {}).await
 }
 
@@ -110,18 +110,18 @@ async fn run_fed(
     input: Option<&[u8]>,
     limits: Limits,
     cancel: &CancellationToken,
-    told: impl FnMut(Stream, &[u8]) + Send,
-) -> Result<Finished> {
+    on_output: impl FnMut(Stream, &[u8]) + Send,
+) -> Result<FinishedCommand> {
     let begun = Instant::now();
     let deadline = limits.timeout.and_then(|timeout| Deadline::now().checked_add(timeout));
     let started = Process::start(command, Stdio::Pipes { stdin: input.is_some() }).await?;
-    let Started { process, stdin, stdout, stderr } = started;
-    let told = Mutex::new(told);
-    let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| Kept {
+    let StartedProcess { process, stdin, stdout, stderr } = started;
+    let on_output = Mutex::new(on_output);
+    let [mut out, mut err] = [Stream::Stdout, Stream::Stderr].map(|stream| StreamCapture {
         bytes: Head::new(limits.retained),
         stream,
         pieces: 0,
-        told: &told,
+        on_output: &on_output,
     });
     let supervision = Supervision { deadline, stop: cancel, piece: CHUNK_BYTES };
     let fed = async {
@@ -135,24 +135,24 @@ async fn run_fed(
         outcome = supervise(process, (stdout, stderr), (&mut out, &mut err), supervision) => outcome?,
         never = fed => match never {},
     };
-    Ok(Finished { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
+    Ok(FinishedCommand { outcome, stdout: out.bytes.bytes, stderr: err.bytes.bytes, duration: begun.elapsed() })
 }
 
-/// One stream: kept as far as it fits, and told.
-struct Kept<'a, F> {
+/// One output stream: captured up to its limit, and passed to the callback.
+struct StreamCapture<'a, F> {
     bytes: Head,
     stream: Stream,
     pieces: usize,
-    told: &'a Mutex<F>,
+    on_output: &'a Mutex<F>,
 }
 
-impl<F: FnMut(Stream, &[u8]) + Send> Sink for Kept<'_, F> {
+impl<F: FnMut(Stream, &[u8]) + Send> Sink for StreamCapture<'_, F> {
     async fn take(&mut self, piece: &[u8]) {
         self.bytes.push(piece);
         self.pieces += 1;
-        if self.pieces <= TOLD_CHUNKS {
-            let mut told = self.told.lock();
-            told(self.stream, piece);
+        if self.pieces <= MAX_CALLBACK_CHUNKS {
+            let mut on_output = self.on_output.lock();
+            on_output(self.stream, piece);
         }
     }
 }

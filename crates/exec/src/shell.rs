@@ -88,12 +88,12 @@ impl Shell {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("login shell is disabled by config; omit `login` or set it to false.")]
-pub struct LoginRefused;
+pub struct LoginShellDisabled;
 
 /// Whether a script gets a login shell, given what the caller and the configuration say.
-pub fn login(requested: Option<bool>, allowed: bool) -> Result<bool, LoginRefused> {
+pub fn login(requested: Option<bool>, allowed: bool) -> Result<bool, LoginShellDisabled> {
     match requested {
-        Some(true) if !allowed => Err(LoginRefused),
+        Some(true) if !allowed => Err(LoginShellDisabled),
         requested => Ok(requested.unwrap_or(allowed)),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_login_shell_is_used_when_it_is_known() {
+    fn the_login_shell_is_selected_when_its_kind_is_known() {
         let check = |login_shell: Option<&str>, files: &[&str], expected: &str| {
             let shell = Shell::select(login_shell.map(Path::new), SEARCH, &exists_in(files));
             assert_eq!(shell.path, Path::new(expected), "{login_shell:?} {files:?}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_become_words() {
+    fn a_shell_gets_the_flags_of_its_kind() {
         let check = |kind: ShellKind, login: bool, expected: &[&str]| {
             assert_eq!(Shell { kind, path: "/s".into() }.argv("ls -a", login), expected);
         };
@@ -178,11 +178,11 @@ mod tests {
     fn a_login_shell_can_be_disabled() {
         let cases = [(None, true), (None, false), (Some(true), true), (Some(true), false), (Some(false), true)];
         let seen = cases.map(|(requested, allowed)| login(requested, allowed));
-        assert_eq!(seen, [Ok(true), Ok(false), Ok(true), Err(LoginRefused), Ok(false)]);
+        assert_eq!(seen, [Ok(true), Ok(false), Ok(true), Err(LoginShellDisabled), Ok(false)]);
     }
 
     #[test]
-    fn there_is_always_a_shell() {
+    fn the_user_shell_falls_back_to_one_that_exists() {
         assert!(Shell::of_user("/usr/bin:/bin").path.exists());
     }
 }

@@ -14,7 +14,7 @@ use crate::process::{Output, Process};
 
 /// How long output is still read after the program has ended, in case something it started holds it open.
 const DRAIN: Duration = Duration::from_secs(2);
-/// The same when nobody waits for the output any more.
+/// The same after a cancellation, when no caller waits for the output.
 const CANCELLED_DRAIN: Duration = Duration::from_millis(100);
 /// As much as may wait in a pipe: what a program printed before it ended is read even when that takes longer.
 const PIPE_BYTES: usize = 64 * 1024;

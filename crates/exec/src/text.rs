@@ -4,7 +4,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, IBM866, WINDOWS_1252};
 
-/// How much is looked at to guess an encoding: enough to tell languages apart, and soon over.
+/// How much is looked at to guess an encoding: enough to distinguish languages at a bounded cost.
 const GUESSED_BYTES: usize = 64 * 1024;
 
 /// The bytes as text, in the encoding that they seem to be in.
@@ -33,7 +33,7 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
 
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let from = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
-    // From the start of a word: some languages are told by it.
+    // From the start of a word: detection uses word boundaries.
     let from = bytes[..from].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     let looked_at = &bytes[from..bytes.len().min(from + GUESSED_BYTES)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -45,8 +45,8 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     if guessed == IBM866 && looked_at.iter().all(punctuation) { WINDOWS_1252 } else { guessed }
 }
 
-/// Turns pieces of a stream into pieces of text. What is not UTF-8 becomes U+FFFD: of a piece nobody can tell
-/// what else it is.
+/// Turns pieces of a stream into pieces of text. Invalid UTF-8 becomes U+FFFD: a chunk
+/// is too short to detect another encoding.
 #[derive(Debug, Default)]
 pub struct TextChunks {
     /// The start of a character whose rest has not come yet.
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_read_in_the_encoding_that_it_is_in() {
+    fn output_is_decoded_in_its_detected_encoding() {
         let check = |encoding: &str, text: &str| {
             let (bytes, ..) = Encoding::for_label(encoding.as_bytes()).unwrap().encode(text);
             assert_eq!(to_text(bytes.into_owned()), text, "{encoding}");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn utf8_with_something_wrong_in_it_is_still_utf8() {
+    fn mostly_valid_utf8_is_decoded_as_utf8() {
         let check = |bytes: &[u8], expected: &str| assert_eq!(to_text(bytes.to_vec()), expected, "{bytes:?}");
         check("déjà \u{0}".as_bytes(), "déjà \u{0}");
         check(b"d\xc3\xa9j\xc3\xa0 \xff vu", "déjà \u{fffd} vu");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_guessed_however_much_there_is() {
+    fn an_encoding_is_detected_in_long_output() {
         let mut bytes = vec![b'a'; 1 << 20];
         bytes.extend_from_slice(b" caf\xe9 ");
         bytes.extend(vec![b'b'; 1 << 20]);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_character_waits_for_its_rest() {
+    fn a_character_split_between_chunks_is_decoded_whole() {
         let mut text = TextChunks::default();
         let pieces = [&b"a\xe2"[..], b"\x82", b"\xac!", b"\xff", b"\xf0\x9f", b"x", b"\xf0\x9f\x98"];
         let seen: Vec<_> = pieces.iter().map(|piece| text.push(piece)).collect();
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_join_to_the_text_of_the_whole(bytes: Vec<u8>, text: String, at in 0usize..64, step in 1usize..9) {
+        fn decoded_chunks_join_to_the_decoded_whole(bytes: Vec<u8>, text: String, at in 0usize..64, step in 1usize..9) {
             let mut whole = bytes;
             whole.splice(at.min(whole.len())..at.min(whole.len()), text.bytes());
             let mut chunks = TextChunks::default();

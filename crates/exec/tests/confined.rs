@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use loomd_exec::sandbox::{Sandbox, Surroundings};
-use loomd_exec::{Command, Environment, Holder, Process, Stdio, is_in_own_sandbox, socket_holder};
+use loomd_exec::{Command, Environment, Process, SocketHolder, Stdio, is_in_own_sandbox, socket_holder};
 use loomd_protocol::SandboxPolicy;
 
 /// A command that lives until it is dropped, and the number of its innermost process.
@@ -44,7 +44,7 @@ fn read_only() -> Sandbox {
 }
 
 #[tokio::test]
-async fn a_process_of_a_sandbox_is_recognised_by_whatever_means_it_is_confined() {
+async fn a_sandboxed_process_is_recognised_under_every_mechanism() {
     let (_plain, pid) = running(None, ".001").await;
     assert!(!is_in_own_sandbox(pid).unwrap());
     let (_best, pid) = running(Some(read_only()), ".002").await;
@@ -60,12 +60,12 @@ async fn a_process_of_a_sandbox_is_recognised_by_whatever_means_it_is_confined()
 }
 
 #[tokio::test]
-async fn a_socket_of_this_process_is_not_taken_for_one_of_a_sandbox() {
+async fn a_socket_of_the_server_is_not_attributed_to_a_sandbox() {
     let (_running, _) = running(Some(read_only()), ".005").await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let inode = fs::metadata(format!("/proc/self/fd/{}", client.as_raw_fd())).unwrap().ino();
-    assert_eq!(socket_holder(inode), Holder::Other);
+    assert_eq!(socket_holder(inode), SocketHolder::Other);
     drop(client);
-    assert_eq!(socket_holder(inode), Holder::Unknown);
+    assert_eq!(socket_holder(inode), SocketHolder::Unknown);
 }

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
-async fn commands_keep_the_limit_of_descriptors_that_was_there_before_it_was_raised() {
+async fn commands_get_the_descriptor_limit_from_before_it_was_raised() {
     let before = Rlimit { current: Some(200), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, before).unwrap();
     raise_file_limit();

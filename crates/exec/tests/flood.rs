@@ -46,7 +46,7 @@ impl Sink for Counted {
 }
 
 #[tokio::test]
-async fn a_flood_passes_without_filling_the_memory() {
+async fn memory_stays_bounded_while_a_program_floods_its_output() {
     let before = peak();
     let cancel = CancellationToken::new();
     let started = Process::start(&flood(), Stdio::Pipes { stdin: false }).await.unwrap();

@@ -83,7 +83,7 @@ async fn a_root_that_was_replaced_stops_the_next_command_with_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_root_that_users_make_later_is_granted_and_one_that_commands_make_is_not() {
+async fn a_missing_root_is_granted_later_only_if_no_command_could_create_it() {
     let thread = Thread::new(&["w", "outside"], &["w/by-command", "by-user"]);
     thread.run(&thread.sandbox(), "ln -s ../outside by-command").await;
     fs::create_dir(thread.path("by-user")).unwrap();
@@ -93,7 +93,7 @@ async fn a_root_that_users_make_later_is_granted_and_one_that_commands_make_is_n
 }
 
 #[tokio::test]
-async fn a_grant_means_what_its_path_named_when_it_was_given() {
+async fn a_grant_keeps_the_folder_that_its_path_named() {
     let thread = Thread::new(&["w", "one", "two"], &[]);
     let link = thread.path("w/link");
     symlink(thread.path("one"), &link).unwrap();
@@ -107,7 +107,7 @@ async fn a_grant_means_what_its_path_named_when_it_was_given() {
 }
 
 #[tokio::test]
-async fn our_home_in_a_workspace_is_read_only_but_for_memories() {
+async fn the_home_in_a_workspace_is_read_only_except_memories() {
     let thread = Thread::new(&["w/home/memories", "w/home/sessions"], &["w/home/memories"]);
     fs::write(thread.path("w/home/config.toml"), "model = 'm'\n").unwrap();
     fs::write(thread.path("w/home/auth.json"), "secret\n").unwrap();
@@ -126,7 +126,7 @@ async fn our_home_in_a_workspace_is_read_only_but_for_memories() {
 }
 
 #[tokio::test]
-async fn a_grant_of_our_home_leaves_it_as_it_is() {
+async fn a_write_grant_of_the_home_leaves_it_read_only() {
     let thread = Thread::new(&["w/home"], &[]);
     fs::write(thread.path("w/home/auth.json"), "secret\n").unwrap();
     for mut sandbox in thread.means() {
@@ -158,7 +158,7 @@ async fn credentials_that_are_refreshed_stay_hidden_from_a_command_that_runs() {
 }
 
 #[tokio::test]
-async fn no_mount_of_a_sandbox_has_devices_or_programs_with_other_rights() {
+async fn every_mount_of_a_sandbox_is_nodev_and_nosuid() {
     let thread = Thread::new(&["w/home"], &[]);
     // Bubblewrap sees to this itself; its table also lists mounts of the host that others hide.
     let table = thread.run(&thread.sandbox(), "cat /proc/self/mountinfo").await;

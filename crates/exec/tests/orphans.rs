@@ -103,7 +103,7 @@ fn unlimited() -> Limits {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_whole_tree_is_there_to_be_killed() {
+async fn an_aborted_run_leaves_no_member_of_a_process_tree() {
     let (mark, _) = next();
     let command = tree(&mark);
     let work = tokio::spawn(async move { run(&command, unlimited(), &CancellationToken::new(), |_, _| {}).await });
@@ -115,7 +115,7 @@ async fn a_whole_tree_is_there_to_be_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_cancelled_dropped_or_late_is_gone_with_all_it_started() {
+async fn a_cancelled_dropped_or_timed_out_command_leaves_no_descendant() {
     let ways = Arc::new(AtomicU64::new(0));
     many(240, |mark, pause| {
         let way = ways.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ async fn what_is_cancelled_dropped_or_late_is_gone_with_all_it_started() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_loses_its_owner_is_gone_with_all_it_started() {
+async fn a_command_whose_server_was_killed_leaves_no_descendant() {
     let ways = Arc::new(AtomicU64::new(0));
     many(260, |mark, pause| {
         let way = ways.fetch_add(1, Ordering::Relaxed);

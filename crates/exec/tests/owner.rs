@@ -53,12 +53,12 @@ fn a_command_dies_with_its_owner() {
 }
 
 #[test]
-fn what_a_command_started_dies_too() {
+fn descendants_of_a_command_die_with_its_owner() {
     check("sleep 100 & echo $! > $FILE; wait");
 }
 
 #[test]
-fn what_does_not_want_to_die_does() {
+fn a_command_that_ignores_signals_dies_with_its_owner() {
     check("trap '' TERM; echo $$ > $FILE; while :; do sleep 100; done");
 }
 

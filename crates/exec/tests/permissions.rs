@@ -105,7 +105,7 @@ async fn a_profile_holds_in_bubblewrap() {
 }
 
 #[tokio::test]
-async fn what_landlock_cannot_enforce_does_not_run() {
+async fn a_profile_that_landlock_cannot_enforce_is_refused() {
     let world = World::new();
     let sandbox = world.sandbox(RulePath::Root, FileAccess::Read).with_landlock_only();
     let (code, said) = world.run(&sandbox, "echo ran").await;

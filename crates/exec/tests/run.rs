@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loomd_exec::{Command, Environment, Exit, Finished, Limits, Outcome, Stream, run, run_with_input};
+use loomd_exec::{Command, Environment, Exit, FinishedCommand, Limits, Outcome, Stream, run, run_with_input};
 use tokio_util::sync::CancellationToken;
 
 fn command(argv: &[&str]) -> Command {
@@ -14,7 +14,7 @@ fn sh(script: &str) -> Command {
     command(&["sh", "-c", script])
 }
 
-async fn run_quietly(command: &Command, limits: Limits) -> loomd_exec::Result<Finished> {
+async fn run_quietly(command: &Command, limits: Limits) -> loomd_exec::Result<FinishedCommand> {
     run(command, limits, &CancellationToken::new(), |_, _| {}).await
 }
 
@@ -54,7 +54,7 @@ async fn both_streams_and_the_exit_code_come_back() {
 }
 
 #[tokio::test]
-async fn a_command_sees_only_what_it_was_given() {
+async fn a_command_gets_only_its_own_variables_folder_and_session() {
     let env = Environment::from_iter([("A", "1"), ("PATH", "/usr/bin:/bin")]);
     let done = run_quietly(&Command::new(["env"], "/", env.clone()), Limits::default()).await.unwrap();
     assert_eq!(String::from_utf8(done.stdout).unwrap(), "A=1\nPATH=/usr/bin:/bin\n");
@@ -67,7 +67,7 @@ async fn a_command_sees_only_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn a_command_that_cannot_start_reports_the_error() {
     let missing = r#"execution error: Io(Os { code: 2, kind: NotFound, message: "No such file or directory" })"#;
     let denied = r#"execution error: Io(Os { code: 13, kind: PermissionDenied, message: "Permission denied" })"#;
     let mut nowhere = command(&["true"]);
@@ -126,7 +126,7 @@ async fn output_beyond_the_limit_is_dropped_but_read() {
 }
 
 #[tokio::test]
-async fn a_background_child_that_holds_the_output_does_not_hold_the_result() {
+async fn a_background_child_that_holds_stdout_does_not_delay_the_result() {
     let done = run_quietly(&sh("sleep 100 & echo $!"), Limits { timeout: None, ..Limits::default() }).await.unwrap();
     assert_eq!(done.outcome, Outcome::Ended(Exit::Code(0)));
     let pid = std::str::from_utf8(&done.stdout).unwrap();
@@ -185,7 +185,7 @@ async fn no_zombie_is_left() {
 }
 
 #[tokio::test]
-async fn a_command_may_read_what_it_is_told_or_not() {
+async fn input_reaches_a_command_and_unread_input_is_no_error() {
     let much = vec![b'x'; 1 << 20];
     for (script, expected) in [("wc -c", "1048576\n"), ("echo deaf", "deaf\n"), ("exec <&-; echo deaf", "deaf\n")] {
         let cancel = CancellationToken::new();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loomd_exec::sandbox::{Report, Sandbox, Surroundings, looks_denied};
-use loomd_exec::{Command, Environment, Event, Exit, Finished, Limits, Sessions, run};
+use loomd_exec::{Command, Environment, Event, Exit, FinishedCommand, Limits, Sessions, run};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -35,12 +35,12 @@ impl Place {
         Sandbox::new(policy, Surroundings::new(&self.workspace)).unwrap()
     }
 
-    async fn run(&self, sandbox: &Sandbox, script: &str) -> Finished {
+    async fn run(&self, sandbox: &Sandbox, script: &str) -> FinishedCommand {
         let command = Command::new(["bash", "-c", script], &self.workspace, Environment::of_this_process());
         self.run_command(sandbox, &command).await
     }
 
-    async fn run_command(&self, sandbox: &Sandbox, command: &Command) -> Finished {
+    async fn run_command(&self, sandbox: &Sandbox, command: &Command) -> FinishedCommand {
         let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
         let command = sandbox.wrap(command, Some(helper)).unwrap();
         run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap()
@@ -91,7 +91,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn read_only_means_that_nothing_can_be_written() {
+async fn a_read_only_sandbox_refuses_every_write() {
     let place = Place::new();
     fs::write(place.workspace.join("f"), "content").unwrap();
     for (name, sandbox) in place.means(&read_only()).await {
@@ -105,7 +105,7 @@ async fn read_only_means_that_nothing_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_workspace_can_be_written_and_nothing_else() {
+async fn a_workspace_sandbox_refuses_writes_outside_its_roots() {
     for (name, roots) in [("alone", false), ("with a root", true)] {
         let place = Place::new();
         let extra = place.outside.join("extra");
@@ -126,7 +126,7 @@ async fn a_workspace_can_be_written_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_decides_how_tools_behave_stays_as_it_is() {
+async fn git_agents_and_codex_folders_in_a_workspace_are_read_only() {
     let place = Place::new();
     for name in [".git", ".agents"] {
         fs::create_dir(place.workspace.join(name)).unwrap();
@@ -155,7 +155,7 @@ async fn what_decides_how_tools_behave_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_link_to_a_repository_still_leads_there() {
+async fn a_git_symlink_keeps_its_target_and_cannot_be_replaced() {
     let place = Place::new();
     if looks_unconfined(&place).await {
         return;
@@ -172,7 +172,7 @@ async fn a_link_to_a_repository_still_leads_there() {
 }
 
 #[tokio::test]
-async fn a_name_is_kept_free_until_the_last_command_ends() {
+async fn a_placeholder_is_removed_when_the_last_command_ends() {
     let place = Place::new();
     let sandbox = place.sandbox(&workspace_write(&[], false));
     let last = "until [ -e go ]; do sleep 0.02; done; mkdir .codex && echo escaped";
@@ -202,7 +202,7 @@ async fn looks_unconfined(place: &Place) -> bool {
 }
 
 #[tokio::test]
-async fn the_network_is_out_of_reach_unless_granted() {
+async fn the_network_is_unreachable_unless_granted() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -253,7 +253,7 @@ async fn only_readable_roots_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_command_cannot_free_itself() {
+async fn a_command_cannot_undo_its_mounts_or_namespaces() {
     let place = Place::new();
     if looks_unconfined(&place).await {
         return;
@@ -294,7 +294,7 @@ async fn with_mounts(place: &Place, policy: &SandboxPolicy) -> Vec<(&'static str
 }
 
 #[tokio::test]
-async fn behind_the_mounts_stands_a_second_wall() {
+async fn landlock_refuses_writes_behind_the_mounts() {
     let place = Place::new();
     let report = Report::make(Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).await.unwrap();
     if !report.landlock {
@@ -310,7 +310,7 @@ async fn behind_the_mounts_stands_a_second_wall() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_refused_by_the_mounts() {
+async fn refused_writes_report_a_read_only_file_system() {
     let place = Place::new();
     fs::create_dir(place.workspace.join(".git")).unwrap();
     fs::write(place.outside.join("f"), "").unwrap();
@@ -327,7 +327,7 @@ async fn what_is_refused_is_refused_by_the_mounts() {
 }
 
 #[tokio::test]
-async fn what_harmless_programs_write_to_stays_open() {
+async fn standard_devices_stay_writable() {
     let place = Place::new();
     let script = "echo a > /dev/null; echo b > /dev/stdout; echo c > /dev/shm/c; cat /dev/shm/c; echo d > \
                   /proc/self/comm; mkdir -p x/y; echo e > x/f; mv x/f x/y/g; ln x/y/g x/h; cat x/h; cat <<< here; rm -r x";
@@ -354,7 +354,7 @@ async fn a_terminal_can_be_opened_by_its_other_names() {
 }
 
 #[tokio::test]
-async fn exit_codes_and_signals_pass_through() {
+async fn the_sandbox_passes_exit_codes_and_signals_through() {
     let place = Place::new();
     for (name, sandbox) in place.means(&read_only()).await {
         for (script, expected) in [("exit 9", 9), ("true", 0), ("kill -TERM $$", 143), ("kill -9 $$", 137)] {
@@ -372,7 +372,7 @@ async fn exit_codes_and_signals_pass_through() {
 }
 
 #[tokio::test]
-async fn everything_inside_ends_with_the_command() {
+async fn background_processes_end_with_the_sandboxed_command() {
     let place = Place::new();
     if looks_unconfined(&place).await {
         return;
@@ -388,7 +388,7 @@ async fn everything_inside_ends_with_the_command() {
 }
 
 #[tokio::test]
-async fn a_terminal_reaches_the_command_and_not_its_keepers() {
+async fn keyboard_signals_reach_the_command_and_not_its_helpers() {
     let place = Place::new();
     let sandbox = place.sandbox(&read_only());
     let script =
@@ -432,7 +432,7 @@ async fn a_terminal_reaches_the_command_and_not_its_keepers() {
 }
 
 #[tokio::test]
-async fn the_report_says_what_commands_find() {
+async fn the_report_matches_what_sandboxes_enforce() {
     let place = Place::new();
     let report = Report::make(Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).await.unwrap();
     let (read_only, workspace) = (place.sandbox(&read_only()), place.sandbox(&workspace_write(&[], false)));
@@ -444,7 +444,7 @@ async fn the_report_says_what_commands_find() {
 
 /// Runs a command where no namespaces can be made and only some programs are to be found. `None` where that
 /// cannot be arranged.
-async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<Finished> {
+async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<FinishedCommand> {
     let programs = place.outside.join("bin");
     let _ = fs::create_dir(&programs);
     for name in ["bash", "touch", "true"] {

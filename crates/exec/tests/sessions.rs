@@ -5,13 +5,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use loomd_exec::{Command, Ended, Environment, Event, Exit, Polled, Sessions, WriteError};
+use loomd_exec::{Command, Environment, Event, Exit, SessionEnd, SessionPoll, Sessions, WriteError};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<(String, Vec<Ended>)>>);
+struct Heard(Arc<Mutex<(String, Vec<SessionEnd>)>>);
 
 impl Heard {
     fn listen(&self) -> impl FnMut(Event<'_>) + Send + 'static {
@@ -56,7 +56,7 @@ fn sh(script: &str) -> Command {
     Command::new(["sh", "-c", script], "/", Environment::of_this_process())
 }
 
-async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> Polled {
+async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> SessionPoll {
     sessions.start(sessions.reserve(), &sh(script), terminal, wait, heard.listen()).await.unwrap()
 }
 
@@ -98,7 +98,7 @@ async fn a_pipe_has_no_input() {
 }
 
 #[tokio::test]
-async fn what_ends_between_calls_is_seen_by_the_next() {
+async fn a_session_that_ended_between_polls_reports_its_exit() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
@@ -113,7 +113,7 @@ async fn what_ends_between_calls_is_seen_by_the_next() {
 }
 
 #[tokio::test]
-async fn all_can_be_terminated_with_their_jobs() {
+async fn terminating_all_sessions_kills_their_background_jobs() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     // With job control each job has a process group of its own.
     start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &heard).await;
@@ -128,7 +128,7 @@ async fn all_can_be_terminated_with_their_jobs() {
 }
 
 #[tokio::test]
-async fn sessions_end_with_their_last_handle() {
+async fn dropping_the_last_sessions_handle_kills_every_session() {
     let (sessions, heard) = (Sessions::default(), Heard::default());
     start(&sessions, "sleep 100", false, SHORT, &heard).await;
     drop(sessions);
@@ -151,7 +151,7 @@ async fn a_dropped_call_leaves_the_session_running() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_gives_its_id_back() {
+async fn a_session_that_cannot_start_releases_its_id() {
     let sessions = Sessions::default();
     let command = Command::new(["no-such-program"], "/", Environment::of_this_process());
     let error = sessions.start(sessions.reserve(), &command, false, LONG, |_| {}).await.unwrap_err();
@@ -167,13 +167,13 @@ async fn a_background_child_does_not_keep_a_session_open() {
 }
 
 #[tokio::test]
-async fn a_character_is_not_torn_between_two_looks() {
+async fn a_character_is_not_split_between_two_polls() {
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
     let script =
         format!(r"printf 'a\342\202'; until [ -e {} ]; do sleep 0.01; done; printf '\254!'; sleep 60", go.display());
     let (sessions, heard) = (Sessions::default(), Heard::default());
-    let Polled { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
+    let SessionPoll { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
     let mut seen = text(output);
     for wanted in ["a", "a€!"] {
         while seen != wanted {

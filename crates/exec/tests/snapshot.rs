@@ -83,7 +83,7 @@ async fn a_command_finds_what_the_start_up_files_exported() {
 }
 
 #[tokio::test]
-async fn what_the_policy_sets_or_we_force_outlives_it() {
+async fn variables_set_by_the_policy_or_the_server_override_the_snapshot() {
     let user = User::new("export SET=rc TERM=rc GIVEN=rc");
     let snapshot = user.snapshot().await.unwrap();
     let mut command = user.command("echo $SET $TERM $GIVEN $CODEX_THREAD_ID");
@@ -141,7 +141,7 @@ async fn start_up_files_run_in_the_sandbox_of_the_commands_that_the_snapshot_is_
 }
 
 #[tokio::test]
-async fn other_commands_are_left_alone() {
+async fn a_snapshot_applies_only_to_login_scripts_of_its_shell_and_folder() {
     let user = User::new("");
     let snapshot = user.snapshot().await.unwrap();
     let mut elsewhere = user.command("true");

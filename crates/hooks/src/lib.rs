@@ -1,14 +1,13 @@
-//! Hooks: programs of the user that are told what an agent is about to do or has done, and may add to it or
-//! object. Which there are ([`Hooks::load`]), what they are told ([`Occasion`]), how one is run
-//! ([`run_all`]) and what its answer means ([`Effect`]). When they run, and what becomes of an effect, is
-//! for callers to say: this crate does not know what a turn is.
+//! Hooks: programs of the user that run on events of an agent, and may add context or block. [`Hooks::load`] reads
+//! them, [`HookEvent`] is their input, [`run_all`] runs them, and [`Effect`] is what their output means. Callers
+//! decide when they run and apply the effects: this crate does not know what a turn is.
 
-mod answer;
+mod event;
 mod load;
-mod occasion;
+mod output;
 mod run;
 
-pub use answer::Effect;
-pub use load::{Handler, Hooks, Loaded, Problem};
-pub use occasion::{BASH, Occasion, PermissionMode, Scene, SessionSource};
-pub use run::{Place, Ran, Run, run_all};
+pub use event::{BASH, HookContext, HookEvent, PermissionMode, SessionSource};
+pub use load::{Handler, HookProblem, Hooks, LoadedHooks};
+pub use output::Effect;
+pub use run::{HookEnvironment, HookResult, PendingHook, run_all};

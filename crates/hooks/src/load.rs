@@ -10,7 +10,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::occasion::{Occasion, name};
+use crate::event::{HookEvent, name};
 
 /// Hooks are written by hand; what is larger is something else.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -51,36 +51,36 @@ pub struct Handler {
 }
 
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedHooks {
     pub hooks: Hooks,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<HookProblem>,
 }
 
 /// Something in a file that is not in force, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct HookProblem {
     pub path: PathBuf,
     pub message: String,
 }
 
 impl Hooks {
     /// Reads the hooks of configuration folders, lowest precedence first.
-    pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Loaded {
-        let mut loaded = Loaded::default();
+    pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> LoadedHooks {
+        let mut loaded = LoadedHooks::default();
         for folder in config_folders {
             let path = folder.as_ref().join("hooks.json");
             match read(&path) {
                 Ok(Some(text)) => loaded.add(&path, &text),
                 Ok(None) => {}
-                Err(message) => loaded.problems.push(Problem { path, message }),
+                Err(message) => loaded.problems.push(HookProblem { path, message }),
             }
         }
         loaded
     }
 
     /// Those that run now.
-    pub(crate) fn matching<'a>(&'a self, occasion: &'a Occasion<'_>) -> impl Iterator<Item = &'a Handler> {
-        let (event, subject) = (occasion.event(), occasion.subject());
+    pub(crate) fn matching<'a>(&'a self, event: &'a HookEvent<'_>) -> impl Iterator<Item = &'a Handler> {
+        let (event, subject) = (event.event_name(), event.subject());
         self.handlers.iter().filter(move |handler| handler.event == event && handler.matches(subject))
     }
 }
@@ -103,13 +103,13 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct HooksFile {
     #[serde(default)]
     hooks: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct Group {
+struct MatcherGroup {
     matcher: Option<String>,
     #[serde(default)]
     hooks: Vec<Value>,
@@ -118,14 +118,14 @@ struct Group {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Hook {
-    Command(Script),
+    Command(CommandHook),
     Prompt {},
     Agent {},
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Script {
+struct CommandHook {
     command: String,
     #[serde(alias = "timeoutSec")]
     timeout: Option<u64>,
@@ -134,10 +134,10 @@ struct Script {
     status_message: Option<String>,
 }
 
-impl Loaded {
+impl LoadedHooks {
     fn add(&mut self, path: &Path, text: &str) {
-        let mut problem = |message| self.problems.push(Problem { path: path.to_owned(), message });
-        let file: File = match serde_json::from_str(text) {
+        let mut problem = |message| self.problems.push(HookProblem { path: path.to_owned(), message });
+        let file: HooksFile = match serde_json::from_str(text) {
             Ok(file) => file,
             Err(error) => return problem(error.to_string()),
         };
@@ -169,7 +169,7 @@ fn handlers_of(
     order: usize,
     problem: &mut impl FnMut(String),
 ) -> Result<Vec<Handler>, String> {
-    let group: Group = serde_json::from_value(group).map_err(|error| error.to_string())?;
+    let group: MatcherGroup = serde_json::from_value(group).map_err(|error| error.to_string())?;
     let matcher = match event {
         // There is nothing to match.
         HookEventName::UserPromptSubmit | HookEventName::Stop => None,
@@ -207,7 +207,7 @@ fn matcher(text: Option<&str>) -> Result<Option<Regex>, String> {
     }
 }
 
-fn script(hook: Value) -> Result<Script, String> {
+fn script(hook: Value) -> Result<CommandHook, String> {
     match serde_json::from_value(hook).map_err(|error| error.to_string())? {
         Hook::Prompt {} => Err("prompt hooks are not supported".into()),
         Hook::Agent {} => Err("agent hooks are not supported".into()),
@@ -225,7 +225,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::occasion::SessionSource;
+    use crate::event::SessionSource;
 
     fn load(files: &[Value]) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_skipped_and_reported() {
+    fn an_unsupported_hook_is_skipped_and_reported() {
         let check = |stop: Value, handlers: &[&str], problems: &[&str]| {
             let (found, told) = load(&[json!({ "hooks": { "Stop": stop } })]);
             assert_eq!(found, handlers);
@@ -288,34 +288,34 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_json_has_no_hooks() {
+    fn a_hooks_file_with_invalid_json_is_reported_and_has_no_hooks() {
         let (found, told) = load(&[json!("{nope")]);
         assert_eq!((found.len(), told.len()), (0, 1));
         assert_eq!(load(&[json!({})]), (vec![], vec![]));
     }
 
     #[test]
-    fn matchers_choose_by_tool_or_source() {
-        let check = |matcher: &str, occasion: Occasion<'_>, expected: bool| {
+    fn matchers_apply_to_the_tool_name_or_session_source() {
+        let check = |matcher: &str, event: HookEvent<'_>, expected: bool| {
             let mut group = group("x");
             group["matcher"] = matcher.into();
-            let mut loaded = Loaded::default();
+            let mut loaded = LoadedHooks::default();
             let file = json!({ "hooks": { "PreToolUse": [group], "SessionStart": [group], "Stop": [group] } });
             loaded.add(Path::new("f"), &file.to_string());
             assert_eq!(loaded.problems, []);
-            assert_eq!(loaded.hooks.matching(&occasion).count() == 1, expected, "{matcher} {occasion:?}");
+            assert_eq!(loaded.hooks.matching(&event).count() == 1, expected, "{matcher} {event:?}");
         };
-        let command = Occasion::before_command("ls", "c");
+        let command = HookEvent::before_command("ls", "c");
         for matcher in ["", "*", "Bash", "^Bash$", "Ba", "Edit|Bash", r"B\wsh", "(?i)bash"] {
             check(matcher, command, true);
         }
         for matcher in ["bash", "Edit", "^B$"] {
             check(matcher, command, false);
         }
-        check("^resume$", Occasion::SessionStart { source: SessionSource::Resume }, true);
-        check("^resume$", Occasion::SessionStart { source: SessionSource::Startup }, false);
-        check("nothing", Occasion::Stop { stop_hook_active: false, last_assistant_message: None }, true);
-        let mut loaded = Loaded::default();
+        check("^resume$", HookEvent::SessionStart { source: SessionSource::Resume }, true);
+        check("^resume$", HookEvent::SessionStart { source: SessionSource::Startup }, false);
+        check("nothing", HookEvent::Stop { stop_hook_active: false, last_assistant_message: None }, true);
+        let mut loaded = LoadedHooks::default();
         let broken = json!({ "hooks": { "PreToolUse": [{ "matcher": "[", "hooks": group("x")["hooks"] }] } });
         loaded.add(Path::new("f"), &broken.to_string());
         assert!(loaded.hooks.handlers.is_empty() && loaded.problems[0].message.contains("invalid matcher \"[\""));
@@ -323,12 +323,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_odd(text: String, matcher: String) {
-            let mut loaded = Loaded::default();
+        fn no_hooks_file_panics(text: String, matcher: String) {
+            let mut loaded = LoadedHooks::default();
             loaded.add(Path::new("f"), &text);
             let group = json!({ "matcher": matcher, "hooks": [{ "type": "command", "command": text }] });
             loaded.add(Path::new("f"), &json!({ "hooks": { "PreToolUse": [group] } }).to_string());
-            let _ = loaded.hooks.matching(&Occasion::before_command("ls", "c")).count();
+            let _ = loaded.hooks.matching(&HookEvent::before_command("ls", "c")).count();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Running hooks: all that match at once, each in the user's shell, told on its stdin what happens.
+//! Runs hooks: all that match an event at once, each in the user's shell with the event as JSON on its stdin.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use loomd_exec::{Command, Environment, Limits, Shell, run_with_input, to_text};
 use loomd_protocol::{HookEventName, HookExecutionMode, HookHandlerType, HookRunStatus, HookRunSummary, HookScope};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Effect, Said, Verdict, verdict};
+use crate::event::{HookContext, HookEvent};
 use crate::load::{Handler, Hooks};
-use crate::occasion::{Occasion, Scene};
+use crate::output::{Effect, HookOutput, ParsedOutput, parse_output};
 
-/// Where hooks run. They are the user's own programs, so nothing is kept from them.
+/// The shell, folder and variables of hooks. They are the user's own programs, so they run without a sandbox.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct HookEnvironment<'a> {
     pub shell: &'a Shell,
     pub cwd: &'a Path,
     pub environment: &'a Environment,
@@ -22,7 +22,7 @@ pub struct Place<'a> {
 
 /// A hook that is about to run.
 #[derive(Clone, Debug)]
-pub struct Run<'a> {
+pub struct PendingHook<'a> {
     handler: &'a Handler,
     /// As clients see it.
     pub summary: HookRunSummary,
@@ -30,52 +30,53 @@ pub struct Run<'a> {
 
 /// A hook that has run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
+pub struct HookResult {
     pub summary: HookRunSummary,
     pub effect: Effect,
 }
 
 impl Hooks {
     /// Those that run now, not started yet.
-    pub fn on<'a>(&'a self, occasion: &'a Occasion<'_>) -> Vec<Run<'a>> {
+    pub fn on<'a>(&'a self, event: &'a HookEvent<'_>) -> Vec<PendingHook<'a>> {
         let started_at = Timestamp::now().as_second();
-        self.matching(occasion).map(|handler| Run { handler, summary: summary(handler, started_at) }).collect()
+        self.matching(event).map(|handler| PendingHook { handler, summary: summary(handler, started_at) }).collect()
     }
 }
 
-/// Runs hooks to their ends, or until told to stop; in the order in which they were given.
+/// Runs hooks to their ends or until cancelled. Results are in the order of the hooks.
 pub async fn run_all(
-    runs: Vec<Run<'_>>,
-    occasion: &Occasion<'_>,
-    scene: &Scene<'_>,
-    place: Place<'_>,
+    runs: Vec<PendingHook<'_>>,
+    event: &HookEvent<'_>,
+    context: &HookContext<'_>,
+    environment: HookEnvironment<'_>,
     cancel: &CancellationToken,
-) -> Vec<Ran> {
-    let input = occasion.told_in(scene);
-    join_all(runs.into_iter().map(|run| run.finish(input.as_bytes(), place, cancel))).await
+) -> Vec<HookResult> {
+    let input = event.stdin(context);
+    join_all(runs.into_iter().map(|run| run.finish(input.as_bytes(), environment, cancel))).await
 }
 
-impl Run<'_> {
-    async fn finish(self, input: &[u8], place: Place<'_>, cancel: &CancellationToken) -> Ran {
+impl PendingHook<'_> {
+    async fn finish(self, input: &[u8], environment: HookEnvironment<'_>, cancel: &CancellationToken) -> HookResult {
         let Self { handler, mut summary } = self;
-        let argv = place.shell.argv(&handler.command, true);
-        let command = Command::new(argv, place.cwd, place.environment.clone());
+        let argv = environment.shell.argv(&handler.command, true);
+        let command = Command::new(argv, environment.cwd, environment.environment.clone());
         let limits = Limits { timeout: Some(handler.timeout), ..Limits::default() };
         let begun = Timestamp::now();
-        let verdict = match run_with_input(&command, input, limits, cancel).await {
+        let parsed = match run_with_input(&command, input, limits, cancel).await {
             Ok(finished) => {
                 let (stdout, stderr) = (to_text(finished.stdout), to_text(finished.stderr));
                 let timeout_seconds = handler.timeout.as_secs();
-                let said = Said { outcome: finished.outcome, stdout: &stdout, stderr: &stderr, timeout_seconds };
-                verdict(handler.event, said)
+                let output =
+                    HookOutput { outcome: finished.outcome, stdout: &stdout, stderr: &stderr, timeout_seconds };
+                parse_output(handler.event, output)
             }
-            Err(error) => Verdict::failed(error.to_string()),
+            Err(error) => ParsedOutput::failed(error.to_string()),
         };
         let ended = Timestamp::now();
         summary.completed_at = Some(ended.as_second());
         summary.duration_ms = Some(ended.as_millisecond().saturating_sub(begun.as_millisecond()).max(0));
-        (summary.status, summary.entries) = (verdict.status, verdict.entries);
-        Ran { summary, effect: verdict.effect }
+        (summary.status, summary.entries) = (parsed.status, parsed.entries);
+        HookResult { summary, effect: parsed.effect }
     }
 }
 
@@ -113,9 +114,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::occasion::PermissionMode;
+    use crate::event::PermissionMode;
 
-    const SCENE: Scene<'static> = Scene {
+    const SCENE: HookContext<'static> = HookContext {
         session_id: "S",
         turn_id: "T",
         transcript_path: None,
@@ -125,28 +126,28 @@ mod tests {
     };
 
     /// Runs scripts as `Stop` hooks.
-    async fn run(scripts: &[&str], timeout: u64, cancel: &CancellationToken) -> Vec<Ran> {
+    async fn run(scripts: &[&str], timeout: u64, cancel: &CancellationToken) -> Vec<HookResult> {
         let folder = tempfile::tempdir().unwrap();
         let hook = |script: &&str| json!({ "type": "command", "command": script, "timeout": timeout });
         let hooks: Vec<_> = scripts.iter().map(hook).collect();
         fs::write(folder.path().join("hooks.json"), json!({ "hooks": { "Stop": [{ "hooks": hooks }] } }).to_string())
             .unwrap();
         let loaded = Hooks::load(&[folder.path()]);
-        let occasion = Occasion::Stop { stop_hook_active: false, last_assistant_message: Some("bye") };
+        let event = HookEvent::Stop { stop_hook_active: false, last_assistant_message: Some("bye") };
         let mut environment = Environment::of_this_process();
-        // Without anybody's start-up files.
+        // Without start-up files.
         environment.set("HOME", folder.path().to_string_lossy());
         let shell = Shell::of_user("/usr/bin:/bin");
-        let place = Place { shell: &shell, cwd: Path::new("/"), environment: &environment };
-        run_all(loaded.hooks.on(&occasion), &occasion, &SCENE, place, cancel).await
+        let environment = HookEnvironment { shell: &shell, cwd: Path::new("/"), environment: &environment };
+        run_all(loaded.hooks.on(&event), &event, &SCENE, environment, cancel).await
     }
 
-    fn entry(ran: &Ran) -> (HookRunStatus, Option<&str>) {
+    fn entry(ran: &HookResult) -> (HookRunStatus, Option<&str>) {
         (ran.summary.status, ran.summary.entries.first().map(|entry| entry.text.as_str()))
     }
 
     #[tokio::test]
-    async fn results_come_in_the_order_of_the_hooks() {
+    async fn results_are_in_the_order_of_the_hooks() {
         let ran =
             run(&["sleep 0.2; grep -o bye >&2; exit 2", "exit 3", "cd /nowhere"], 60, &CancellationToken::new()).await;
         let ids: Vec<_> = ran.iter().map(|ran| ran.summary.display_order).collect();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hooks_end_when_they_are_told_to() {
+    async fn cancelling_kills_running_hooks() {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let ran = run(&["sleep 60"], 60, &cancel).await;

@@ -50,7 +50,7 @@ impl Setup {
     pub async fn app(self) -> Arc<App> {
         let Self { sources, start } = self;
         let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
-        app.follow_requirements().await;
+        app.load_requirements().await;
         app
     }
 

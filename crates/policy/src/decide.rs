@@ -1,19 +1,19 @@
 //! Whether a command may run, must be asked about, or must not run: rules first, then what is known about
-//! the command, then the approval policy. Nobody is asked here and nothing runs; only [`Trust`] looks at files.
+//! the command, then the approval policy. Requests no approval and runs nothing; only [`Trust`] looks at files.
 
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 use crate::quote::join;
-use crate::rules::{Match, PrefixRule, RuleDecision, Rules};
-use crate::safety::{Places, deletes, looks_only};
+use crate::rules::{PrefixRule, RuleDecision, RuleMatch, Rules};
+use crate::safety::{WorkingFolders, deletes, looks_only};
 use crate::script::{Script, base_name, script_of};
 use crate::suspects::{suspects, suspects_of};
 use crate::trust::{Origin, Trust};
 use crate::word::Word;
 
-/// What is to be decided about.
+/// A command to decide about, with everything the decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct DecisionRequest<'a> {
     pub command: &'a [String],
     pub approval: &'a AskForApproval,
     pub sandbox: &'a SandboxPolicy,
@@ -47,19 +47,19 @@ pub enum Decision {
     },
 }
 
-/// One command of a script.
-struct Part<'a> {
+/// A command of the script, with the decision about it.
+struct DecidedCommand<'a> {
     words: Vec<Word>,
-    matches: Vec<Match<'a>>,
+    matches: Vec<RuleMatch<'a>>,
     decision: RuleDecision,
     by_rule: bool,
-    /// Whether a rule vouches for it, and for a program that nobody can replace.
+    /// Whether a rule allows it, and its program cannot be replaced by a sandboxed command.
     freed: bool,
     known_safe: bool,
 }
 
-pub fn decide(question: Question) -> Decision {
-    let Parts { commands, amendable, unseen } = split(question.command, &question.trust);
+pub fn decide(question: DecisionRequest) -> Decision {
+    let SplitScript { commands, amendable, unseen } = split(question.command, &question.trust);
     let parts: Vec<_> = commands.iter().map(|command| judge(question, command, amendable)).collect();
     let strictest = parts.iter().map(|part| part.decision).max().unwrap_or(RuleDecision::Prompt);
     let vouched = parts.iter().all(|part| part.by_rule || part.known_safe);
@@ -86,7 +86,7 @@ pub fn decide(question: Question) -> Decision {
 }
 
 /// Whether the command is to leave the sandbox by asking.
-fn wants_out(question: Question) -> bool {
+fn wants_out(question: DecisionRequest) -> bool {
     question.escalated && !is_open(question.sandbox) && matches!(question.approval, AskForApproval::OnRequest)
 }
 
@@ -95,8 +95,8 @@ fn is_open(sandbox: &SandboxPolicy) -> bool {
     matches!(sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
 
-/// Why a command that asks for more than the sandbox gives is refused out of hand: under most policies nobody
-/// would be asked. `verb` is what the tool says the model must not do: "should not" or "cannot".
+/// The error for a command that requests more than its sandbox grants under a policy without such approvals; `None`
+/// when an approval can be requested. `verb` is "should not" or "cannot".
 pub fn refuse_escalation(approval: &AskForApproval, verb: &str) -> Option<String> {
     let name = match approval {
         AskForApproval::OnRequest => return None,
@@ -132,47 +132,49 @@ fn texts(words: &[Word]) -> Vec<String> {
     words.iter().map(Word::text).collect()
 }
 
-/// A command that is judged by itself.
-struct Judged {
+/// A command of the script, before the decision about it.
+struct CandidateCommand {
     words: Vec<Word>,
     /// In every way that a shell may read it.
     suspects: Vec<Vec<Word>>,
     /// Where it may run.
-    places: Places,
+    folders: WorkingFolders,
 }
 
-struct Parts {
-    commands: Vec<Judged>,
+struct SplitScript {
+    commands: Vec<CandidateCommand>,
     /// Whether a rule about a part's words would say what the part does.
     amendable: bool,
-    /// Whether something happens that no words tell, such as writing to a file.
+    /// Whether the script has effects that are not in its words, such as a redirection to a file.
     unseen: bool,
 }
 
-fn split(command: &[String], trust: &Trust) -> Parts {
-    let mut places = Places::new(trust.cwd);
-    let whole = |words: Vec<Word>| vec![Judged { words, suspects: suspects(command), places: Places::new(trust.cwd) }];
+fn split(command: &[String], trust: &Trust) -> SplitScript {
+    let mut folders = WorkingFolders::new(trust.cwd);
+    let whole = |words: Vec<Word>| {
+        vec![CandidateCommand { words, suspects: suspects(command), folders: WorkingFolders::new(trust.cwd) }]
+    };
     match script_of(command, trust).map(Script::parse) {
         Some(Script::Plain(commands)) => {
             let judged = |words: Vec<Word>| {
-                let here = places.clone();
-                places.follow(&words);
-                Judged { suspects: suspects_of(&words), words, places: here }
+                let here = folders.clone();
+                folders.follow(&words);
+                CandidateCommand { suspects: suspects_of(&words), words, folders: here }
             };
-            Parts { commands: commands.into_iter().map(judged).collect(), amendable: true, unseen: false }
+            SplitScript { commands: commands.into_iter().map(judged).collect(), amendable: true, unseen: false }
         }
         Some(Script::Heredoc(heredoc)) => {
-            Parts { commands: whole(heredoc.words), amendable: false, unseen: heredoc.redirected }
+            SplitScript { commands: whole(heredoc.words), amendable: false, unseen: heredoc.redirected }
         }
         Some(Script::Opaque) | None => {
             let words = command.iter().map(|word| Word::literal(word)).collect();
-            Parts { commands: whole(words), amendable: true, unseen: false }
+            SplitScript { commands: whole(words), amendable: true, unseen: false }
         }
     }
 }
 
-fn judge<'a>(question: Question<'a>, command: &Judged, visible: bool) -> Part<'a> {
-    let known_safe = visible && looks_only(&command.words, &question.trust, &command.places);
+fn judge<'a>(question: DecisionRequest<'a>, command: &CandidateCommand, visible: bool) -> DecidedCommand<'a> {
+    let known_safe = visible && looks_only(&command.words, &question.trust, &command.folders);
     let restricting = question.rules.restricting(&command.suspects);
     let mut allowing = question.rules.allowing(&command.words, &question.trust);
     if wants_out(question) {
@@ -180,7 +182,7 @@ fn judge<'a>(question: Question<'a>, command: &Judged, visible: bool) -> Part<'a
         allowing.retain(|found| found.fixed);
     }
     let ruled = restricting.iter().chain(&allowing).map(|found| found.rule.decision).max();
-    Part {
+    DecidedCommand {
         words: command.words.clone(),
         decision: ruled.unwrap_or_else(|| by_policy(question, &command.suspects, known_safe)),
         by_rule: ruled.is_some(),
@@ -190,8 +192,8 @@ fn judge<'a>(question: Question<'a>, command: &Judged, visible: bool) -> Part<'a
     }
 }
 
-/// What happens to a command that no rule speaks of.
-fn by_policy(question: Question, suspects: &[Vec<Word>], known_safe: bool) -> RuleDecision {
+/// The decision about a command that no rule matches.
+fn by_policy(question: DecisionRequest, suspects: &[Vec<Word>], known_safe: bool) -> RuleDecision {
     let open = is_open(question.sandbox);
     if known_safe {
         return RuleDecision::Allow;
@@ -228,22 +230,22 @@ fn cannot_ask(approval: &AskForApproval, rule: bool) -> Option<&'static str> {
 }
 
 /// The rule with the most words among those of a decision.
-fn most_specific<'a, 'b>(parts: &'b [Part<'a>], decision: RuleDecision) -> Option<&'b Match<'a>> {
+fn most_specific<'a, 'b>(parts: &'b [DecidedCommand<'a>], decision: RuleDecision) -> Option<&'b RuleMatch<'a>> {
     let matches = parts.iter().flat_map(|part| &part.matches).filter(|found| found.rule.decision == decision);
     // Of equals the first counts.
     matches.reduce(|best, found| if found.rule.pattern.len() > best.rule.pattern.len() { found } else { best })
 }
 
-fn forbidden_reason(command: &[String], parts: &[Part]) -> String {
+fn forbidden_reason(command: &[String], parts: &[DecidedCommand]) -> String {
     let why = match most_specific(parts, RuleDecision::Forbidden) {
-        Some(Match { rule: PrefixRule { justification: Some(why), .. }, .. }) => why.clone(),
+        Some(RuleMatch { rule: PrefixRule { justification: Some(why), .. }, .. }) => why.clone(),
         Some(found) => format!("policy forbids commands starting with `{}`", found.prefix()),
         None => "blocked by policy".into(),
     };
     format!("`{}` rejected: {why}", join(command))
 }
 
-fn prompt_reason(command: &[String], parts: &[Part]) -> Option<String> {
+fn prompt_reason(command: &[String], parts: &[DecidedCommand]) -> Option<String> {
     let found = most_specific(parts, RuleDecision::Prompt)?;
     let command = join(command);
     Some(match &found.rule.justification {
@@ -252,8 +254,13 @@ fn prompt_reason(command: &[String], parts: &[Part]) -> Option<String> {
     })
 }
 
-/// The rule to propose: the model's, if it is fit, else one about the first part that nobody vouches for.
-fn amendment(question: Question, parts: &[Part], amendable: bool, decision: RuleDecision) -> Option<Vec<String>> {
+/// The rule to propose: the model's, if it is fit, else one about the first command that no rule allows.
+fn amendment(
+    question: DecisionRequest,
+    parts: &[DecidedCommand],
+    amendable: bool,
+    decision: RuleDecision,
+) -> Option<Vec<String>> {
     let ruled = parts.iter().any(|part| part.by_rule);
     if let Some(words) = question.prefix_rule.filter(|words| !ruled && fit(words, parts, &question.trust)) {
         return Some(words.to_vec());
@@ -264,10 +271,11 @@ fn amendment(question: Question, parts: &[Part], amendable: bool, decision: Rule
 }
 
 /// Whether a proposed rule says something and would be enough.
-fn fit(words: &[String], parts: &[Part], trust: &Trust) -> bool {
+fn fit(words: &[String], parts: &[DecidedCommand], trust: &Trust) -> bool {
     let mut rules = Rules::default();
     rules.add(PrefixRule::allow(words));
-    let open = |part: &Part| !rules.allowing(&part.words, trust).is_empty() || part.decision == RuleDecision::Allow;
+    let open =
+        |part: &DecidedCommand| !rules.allowing(&part.words, trust).is_empty() || part.decision == RuleDecision::Allow;
     !words.is_empty() && !says_too_little(words) && parts.iter().all(open)
 }
 

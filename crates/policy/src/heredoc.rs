@@ -1,6 +1,6 @@
 //! A script that is one command and the text it is fed: the command's words are still plain to see.
 
-use crate::script::{Parser, is_command_name};
+use crate::script::{ScriptParser, is_command_name};
 use crate::word::Word;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn name(text: &str) -> Option<(&str, bool, &str)> {
 fn unquoted(text: &str) -> Option<(Word, &str)> {
     let end = text.find([' ', '\t']).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
-    let mut parser = Parser { rest: word };
+    let mut parser = ScriptParser { rest: word };
     let word = parser.word()??;
     (parser.rest.is_empty() && !word.is_quoted() && !word.expands() && !word.text().contains('\\'))
         .then_some((word, after))
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_command_with_a_here_document_has_words() {
+    fn a_single_command_with_a_here_document_is_parsed() {
         check("python3 - <<'PY'\nprint('$x')\nPY", Some((&["python3", "-"], false)));
         check("zz <<EOF\nx\nEOF\n", Some((&["zz"], false)));
         check("zz a <<-EOF b\n\tx\n\tEOF", Some((&["zz", "a", "b"], false)));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_joined_by_a_backslash_can_end_the_text_early() {
+    fn an_unquoted_here_document_with_a_continued_line_is_opaque() {
         check("zz <<EOF\nE\\\nOF\nrm x\nEOF", None);
         check("zz <<'EOF'\nE\\\nOF\nrm x\nEOF", Some((&["zz"], false)));
     }

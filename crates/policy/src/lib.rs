@@ -21,7 +21,7 @@ mod trust;
 mod word;
 
 pub use actions::command_actions;
-pub use decide::{Decision, Question, approval_key, decide, refuse_escalation};
+pub use decide::{Decision, DecisionRequest, approval_key, decide, refuse_escalation};
 pub use git_environment::restrain_git;
 pub use heredoc::Heredoc;
 pub use quote::join;

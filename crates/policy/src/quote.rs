@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_when_they_must_be() {
+    fn joined_words_are_quoted_where_needed() {
         for (words, expected) in [
             (&["/bin/bash", "-c", "pwd"][..], "/bin/bash -c pwd"),
             (&["/bin/bash", "-lc", "cat 'a b.txt' | head -n 5"], r#"/bin/bash -lc "cat 'a b.txt' | head -n 5""#),

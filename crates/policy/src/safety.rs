@@ -12,7 +12,7 @@ use crate::word::Word;
 
 /// Whether a command, and every command of a plain script, only looks at things.
 pub fn is_known_safe(argv: &[String], trust: &Trust) -> bool {
-    let mut places = Places::new(trust.cwd);
+    let mut places = WorkingFolders::new(trust.cwd);
     match script_of(argv, trust).map(Script::parse) {
         Some(Script::Plain(commands)) => commands.iter().all(|command| {
             let safe = looks_only(command, trust, &places);
@@ -26,12 +26,12 @@ pub fn is_known_safe(argv: &[String], trust: &Trust) -> bool {
 
 /// The folders that a command of a script may run in: where the script began, and wherever `cd` may have led.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct WorkingFolders {
     /// `None`: anywhere.
     folders: Option<Vec<PathBuf>>,
 }
 
-impl Places {
+impl WorkingFolders {
     const MAX: usize = 16;
 
     pub fn new(cwd: &Path) -> Self {
@@ -83,7 +83,7 @@ pub fn is_dangerous(argv: &[String]) -> bool {
 }
 
 /// Whether a command, or every command of the plain script that it runs, only looks at things.
-pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
+pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &WorkingFolders) -> bool {
     let texts: Vec<String> = words.iter().map(Word::text).collect();
     if words.first().is_none_or(Word::expands) || !trust.is_trusted(&texts[0]) {
         return false;
@@ -103,7 +103,7 @@ pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool
     }
 }
 
-fn program_looks_only(words: &[Word], trust: &Trust, places: &Places) -> bool {
+fn program_looks_only(words: &[Word], trust: &Trust, places: &WorkingFolders) -> bool {
     let expands = words.iter().any(Word::expands);
     let words: Vec<String> = words.iter().map(Word::text).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -163,7 +163,7 @@ fn ripgrep_runs(word: &str) -> bool {
     short || word == "--search-zip" || is_option(word, "--pre") || is_option(word, "--hostname-bin")
 }
 
-fn git_looks_only(words: &[&str], places: &Places) -> bool {
+fn git_looks_only(words: &[&str], places: &WorkingFolders) -> bool {
     const ELSEWHERE: &[&str] =
         &["--config-env", "--exec-path", "--git-dir", "--namespace", "--super-prefix", "--work-tree"];
     const RUNS: &[&str] = &["--output", "--ext-diff", "--textconv", "--exec", "--paginate", "--show-signature"];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_is_safe() {
+    fn read_only_commands_are_known_safe() {
         for text in [
             "cat a",
             "cd a",
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_something_is_not_safe() {
+    fn commands_with_side_effects_are_not_known_safe() {
         for text in [
             "printf x",
             "env",

@@ -5,7 +5,7 @@
 
 use crate::heredoc::{Heredoc, heredoc};
 use crate::trust::Trust;
-use crate::word::{Piece, Word};
+use crate::word::{Word, WordPiece};
 
 /// What a command line turns out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ impl Script {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SimpleCommand {
     /// What connects it to the command before it.
-    pub operator: Operator,
+    pub operator: ListOperator,
     pub words: Vec<Word>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub(crate) enum ListOperator {
     /// `;`, a line end, or nothing at the start.
     Then,
     And,
@@ -63,22 +63,22 @@ pub(crate) enum Operator {
 
 /// The commands of a plain script; `None` for any other.
 pub(crate) fn plain(script: &str) -> Option<Vec<SimpleCommand>> {
-    Parser { rest: script }.plain()
+    ScriptParser { rest: script }.plain()
 }
 
-pub(crate) struct Parser<'a> {
+pub(crate) struct ScriptParser<'a> {
     pub rest: &'a str,
 }
 
-impl Parser<'_> {
+impl ScriptParser<'_> {
     fn plain(mut self) -> Option<Vec<SimpleCommand>> {
         let mut commands = Vec::new();
-        let mut operator = Operator::Then;
+        let mut operator = ListOperator::Then;
         self.skip_blank(true);
         while !self.rest.is_empty() {
             commands.push(SimpleCommand { operator, words: self.command()? });
             self.skip_blank(false);
-            let connected = [("&&", Operator::And), ("||", Operator::Or), ("|", Operator::Pipe)];
+            let connected = [("&&", ListOperator::And), ("||", ListOperator::Or), ("|", ListOperator::Pipe)];
             if let Some((_, found)) = connected.iter().find(|(sign, _)| self.take(sign)) {
                 operator = *found;
                 self.skip_blank(true);
@@ -86,7 +86,7 @@ impl Parser<'_> {
                     return None;
                 }
             } else if self.take(";") || self.rest.starts_with('\n') {
-                operator = Operator::Then;
+                operator = ListOperator::Then;
                 self.skip_blank(true);
             } else if !self.rest.is_empty() {
                 return None;
@@ -130,13 +130,13 @@ impl Parser<'_> {
                     if inside.chars().any(is_unfit) {
                         return None;
                     }
-                    word.push(Piece::Quote);
-                    inside.chars().for_each(|c| word.push(Piece::Quoted(c)));
+                    word.push(WordPiece::Quote);
+                    inside.chars().for_each(|c| word.push(WordPiece::Quoted(c)));
                     self.rest = rest;
                 }
                 '"' => {
                     self.rest = chars.as_str();
-                    word.push(Piece::Quote);
+                    word.push(WordPiece::Quote);
                     self.double_quoted(&mut word)?;
                 }
                 '\\' => {
@@ -148,10 +148,10 @@ impl Parser<'_> {
                     if is_unfit(escaped) {
                         return None;
                     }
-                    word.push(Piece::Quoted(escaped));
+                    word.push(WordPiece::Quoted(escaped));
                 }
                 other => {
-                    word.push(Piece::Bare(other));
+                    word.push(WordPiece::Bare(other));
                     self.rest = chars.as_str();
                 }
             }
@@ -169,11 +169,13 @@ impl Parser<'_> {
                 c if is_unfit(c) => return None,
                 '\\' => match chars.next()? {
                     '\n' => {}
-                    escaped @ ('"' | '\\' | '$' | '`') => word.push(Piece::Quoted(escaped)),
+                    escaped @ ('"' | '\\' | '$' | '`') => word.push(WordPiece::Quoted(escaped)),
                     other if is_unfit(other) => return None,
-                    other => [Piece::Quoted('\\'), Piece::Quoted(other)].into_iter().for_each(|piece| word.push(piece)),
+                    other => [WordPiece::Quoted('\\'), WordPiece::Quoted(other)]
+                        .into_iter()
+                        .for_each(|piece| word.push(piece)),
                 },
-                other => word.push(Piece::Quoted(other)),
+                other => word.push(WordPiece::Quoted(other)),
             }
         }
         self.rest = chars.as_str();
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_commands_are_taken_apart() {
+    fn a_plain_script_is_split_into_commands() {
         check_plain("zz a; yy b", &[&["zz", "a"], &["yy", "b"]]);
         check_plain("zz||yy&&xx|ww;", &[&["zz"], &["yy"], &["xx"], &["ww"]]);
         check_plain("\n\n zz\t1\n\nyy \n", &[&["zz", "1"], &["yy"]]);
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_the_program_gets() {
+    fn quotes_and_escapes_are_removed_from_words() {
         check_plain(r#"zz a"b"'c' "" ''"#, &[&["zz", "abc", "", ""]]);
         check_plain(r#"zz a\ b "a\"b" "a\nb" "\\" 'a\b' \$x"#, &[&["zz", "a b", "a\"b", "a\\nb", "\\", "a\\b", "$x"]]);
         check_plain(
@@ -321,7 +323,7 @@ b""#,
     }
 
     #[test]
-    fn everything_else_is_opaque() {
+    fn scripts_with_expansions_redirections_or_keywords_are_opaque() {
         for script in [
             "",
             " ",
@@ -394,7 +396,7 @@ b""#,
     }
 
     #[test]
-    fn the_script_of_a_shell_is_found() {
+    fn the_script_argument_of_a_shell_is_found() {
         let login_shell = Some(Path::new("/home/me/bin/zsh"));
         let trust =
             Trust { search: "/bin", cwd: Path::new("/w"), login_shell, can_write: &|path| path.starts_with("/w") };
@@ -417,7 +419,7 @@ b""#,
 
     proptest! {
         #[test]
-        fn quoted_words_come_back(words in prop::collection::vec("[^\0\x01\x7f]*", 0..4)) {
+        fn quoted_words_parse_to_the_same_words(words in prop::collection::vec("[^\0\x01\x7f]*", 0..4)) {
             let mut all = vec!["zz".to_owned()];
             all.extend(words.into_iter().filter(|word| !["==", "=~"].contains(&word.as_str())));
             let script = crate::quote::join(&all);

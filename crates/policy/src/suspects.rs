@@ -4,7 +4,7 @@
 //! those can do is for the sandbox to bound.
 
 use crate::script::{RESERVED, is_assignment};
-use crate::word::{Piece, Word};
+use crate::word::{Word, WordPiece};
 
 /// How deep scripts in scripts are read.
 const MAX_DEPTH: usize = 32;
@@ -44,7 +44,7 @@ fn add(words: Vec<Word>, depth: usize, found: &mut Vec<Vec<Word>>) {
 fn expanded(word: &Word) -> Vec<Word> {
     word.braces().unwrap_or_else(|| {
         let mut unknown = Word::default();
-        unknown.push(Piece::Value { quoted: false });
+        unknown.push(WordPiece::Value { quoted: false });
         vec![unknown]
     })
 }
@@ -110,11 +110,12 @@ fn inner_script(words: &[Word]) -> Option<String> {
 /// Adds the commands of a script.
 fn read(script: &str, depth: usize, found: &mut Vec<Vec<Word>>) {
     if depth <= MAX_DEPTH {
-        Reader { rest: script, depth, found, words: Vec::new(), word: None, target: None, bodies: Vec::new() }.read();
+        SuspectReader { rest: script, depth, found, words: Vec::new(), word: None, target: None, bodies: Vec::new() }
+            .read();
     }
 }
 
-struct Reader<'a, 'b> {
+struct SuspectReader<'a, 'b> {
     rest: &'a str,
     depth: usize,
     found: &'b mut Vec<Vec<Word>>,
@@ -123,25 +124,25 @@ struct Reader<'a, 'b> {
     /// The word so far.
     word: Option<Word>,
     /// The next word belongs to a redirection.
-    target: Option<Target>,
+    target: Option<RedirectionTarget>,
     /// The here-documents that begin with the next line.
-    bodies: Vec<Body>,
+    bodies: Vec<HeredocBody>,
 }
 
 #[derive(Clone, Copy)]
-enum Target {
+enum RedirectionTarget {
     File,
     Delimiter { tabs: bool },
 }
 
-struct Body {
+struct HeredocBody {
     delimiter: Word,
     tabs: bool,
     /// Whether a shell reads it.
     script: bool,
 }
 
-impl Reader<'_, '_> {
+impl SuspectReader<'_, '_> {
     fn read(mut self) {
         while let Some(c) = self.next() {
             match c {
@@ -171,11 +172,11 @@ impl Reader<'_, '_> {
                 '"' => self.double_quoted(),
                 '\\' => match self.next() {
                     Some('\n') | None => {}
-                    Some(escaped) => self.push(Piece::Quoted(escaped)),
+                    Some(escaped) => self.push(WordPiece::Quoted(escaped)),
                 },
                 '$' => self.dollar(false),
                 '`' => self.backquoted(false),
-                other => self.push(Piece::Bare(other)),
+                other => self.push(WordPiece::Bare(other)),
             }
         }
         self.end_command();
@@ -187,20 +188,22 @@ impl Reader<'_, '_> {
         Some(c)
     }
 
-    fn push(&mut self, piece: Piece) {
+    fn push(&mut self, piece: WordPiece) {
         self.word.get_or_insert_default().push(piece);
     }
 
     fn quoted(&mut self, text: &str) {
-        self.push(Piece::Quote);
-        text.chars().for_each(|c| self.push(Piece::Quoted(c)));
+        self.push(WordPiece::Quote);
+        text.chars().for_each(|c| self.push(WordPiece::Quoted(c)));
     }
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
         match self.target.take() {
-            Some(Target::File) => {}
-            Some(Target::Delimiter { tabs }) => self.bodies.push(Body { delimiter: word, tabs, script: false }),
+            Some(RedirectionTarget::File) => {}
+            Some(RedirectionTarget::Delimiter { tabs }) => {
+                self.bodies.push(HeredocBody { delimiter: word, tabs, script: false })
+            }
             None => {
                 let text = word.text();
                 let skipped = self.words.is_empty()
@@ -240,15 +243,15 @@ impl Reader<'_, '_> {
         self.target = Some(if document {
             let tabs = self.rest.starts_with('-');
             self.rest = self.rest.strip_prefix('-').unwrap_or(self.rest);
-            Target::Delimiter { tabs }
+            RedirectionTarget::Delimiter { tabs }
         } else {
-            Target::File
+            RedirectionTarget::File
         });
     }
 
     /// Skips the here-documents that were begun, but for what is substituted in them.
     fn skip_bodies(&mut self) {
-        for Body { delimiter, tabs, script } in std::mem::take(&mut self.bodies) {
+        for HeredocBody { delimiter, tabs, script } in std::mem::take(&mut self.bodies) {
             let end = delimiter.text();
             let mut body = String::new();
             while !self.rest.is_empty() {
@@ -264,7 +267,7 @@ impl Reader<'_, '_> {
             if script {
                 read(&body, self.depth + 1, self.found);
             } else if !delimiter.is_quoted() {
-                let inside = Reader {
+                let inside = SuspectReader {
                     rest: &body,
                     depth: self.depth + 1,
                     found: self.found,
@@ -291,21 +294,21 @@ impl Reader<'_, '_> {
     }
 
     fn double_quoted(&mut self) {
-        self.push(Piece::Quote);
+        self.push(WordPiece::Quote);
         while let Some(c) = self.next() {
             match c {
                 '"' => return,
                 '\\' => match self.next() {
                     Some('\n') | None => {}
-                    Some(escaped @ ('"' | '\\' | '$' | '`')) => self.push(Piece::Quoted(escaped)),
+                    Some(escaped @ ('"' | '\\' | '$' | '`')) => self.push(WordPiece::Quoted(escaped)),
                     Some(other) => {
-                        self.push(Piece::Quoted('\\'));
-                        self.push(Piece::Quoted(other));
+                        self.push(WordPiece::Quoted('\\'));
+                        self.push(WordPiece::Quoted(other));
                     }
                 },
                 '$' => self.dollar(true),
                 '`' => self.backquoted(true),
-                other => self.push(Piece::Quoted(other)),
+                other => self.push(WordPiece::Quoted(other)),
             }
         }
     }
@@ -339,20 +342,20 @@ impl Reader<'_, '_> {
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
-                self.push(Piece::Value { quoted });
+                self.push(WordPiece::Value { quoted });
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.rest = chars.as_str();
-                self.push(Piece::Value { quoted: quoted && c != '@' });
+                self.push(WordPiece::Value { quoted: quoted && c != '@' });
             }
-            _ => self.push(Piece::Quoted('$')),
+            _ => self.push(WordPiece::Quoted('$')),
         }
     }
 
     /// A script whose output becomes a part of the word.
     fn substitution(&mut self, script: &str, quoted: bool) {
         read(script, self.depth + 1, self.found);
-        self.push(Piece::Value { quoted });
+        self.push(WordPiece::Value { quoted });
     }
 
     fn backquoted(&mut self, quoted: bool) {
@@ -405,7 +408,7 @@ impl Reader<'_, '_> {
 
     /// `$'…'`, with the escapes of C.
     fn ansi_quoted(&mut self) {
-        self.push(Piece::Quote);
+        self.push(WordPiece::Quote);
         while let Some(c) = self.next() {
             let c = match c {
                 '\'' => return,
@@ -428,7 +431,7 @@ impl Reader<'_, '_> {
                 },
                 other => other,
             };
-            self.push(Piece::Quoted(c));
+            self.push(WordPiece::Quoted(c));
         }
     }
 

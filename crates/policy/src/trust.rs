@@ -7,8 +7,8 @@ use std::path::Path;
 const SYSTEM: &[&str] =
     &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
-/// What is needed to tell a program of the system or the user from one that a sandboxed command may have put
-/// in its place.
+/// What decides whether a program belongs to the system or the user, or may have been put there by a sandboxed
+/// command.
 #[derive(Clone, Copy)]
 pub struct Trust<'a> {
     /// The `PATH` in which the names of programs are looked up.
@@ -28,7 +28,7 @@ impl fmt::Debug for Trust<'_> {
     }
 }
 
-/// Who decides what the first word of a command runs.
+/// Where the program that the first word of a command runs comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The system or the user.

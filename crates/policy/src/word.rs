@@ -4,11 +4,11 @@
 /// A word of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
-    pieces: Vec<Piece>,
+    pieces: Vec<WordPiece>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum WordPiece {
     /// The start of quoted text, which may be empty: a word with quotes is never dropped for being empty.
     Quote,
     /// A character that stands for itself.
@@ -19,7 +19,7 @@ pub(crate) enum Piece {
     Value { quoted: bool },
 }
 
-impl Piece {
+impl WordPiece {
     fn char(self) -> Option<char> {
         match self {
             Self::Quoted(c) | Self::Bare(c) => Some(c),
@@ -35,16 +35,18 @@ impl Piece {
 impl Word {
     /// The word of an argument list, which no shell reads.
     pub fn literal(text: &str) -> Self {
-        Self { pieces: std::iter::once(Piece::Quote).chain(text.chars().map(Piece::Quoted)).collect() }
+        Self { pieces: std::iter::once(WordPiece::Quote).chain(text.chars().map(WordPiece::Quoted)).collect() }
     }
 
-    pub(crate) fn push(&mut self, piece: Piece) {
+    pub(crate) fn push(&mut self, piece: WordPiece) {
         self.pieces.push(piece);
     }
 
     /// Whether any of it was quoted or escaped.
     pub(crate) fn is_quoted(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Quote | Piece::Quoted(_) | Piece::Value { quoted: true }))
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, WordPiece::Quote | WordPiece::Quoted(_) | WordPiece::Value { quoted: true }))
     }
 
     /// Whether it may hold a sequence such as `{a..c}`. What bash makes of one can hold a backquote, and then it
@@ -65,43 +67,46 @@ impl Word {
     /// parameter, or it begins with `=` (as zsh finds programs). A word that does not expand is passed on exactly
     /// as its text.
     pub fn expands(&self) -> bool {
-        let equals = matches!(self.pieces[..], [Piece::Bare('='), _, ..]);
-        let globs = |piece: &Piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { .. });
+        let equals = matches!(self.pieces[..], [WordPiece::Bare('='), _, ..]);
+        let globs = |piece: &WordPiece| matches!(piece, WordPiece::Bare('*' | '?' | '[') | WordPiece::Value { .. });
         equals || self.expands_braces() || self.has_tilde() || self.pieces.iter().any(globs)
     }
 
     fn expands_braces(&self) -> bool {
-        let separated = |pair: &[Piece]| pair.contains(&Piece::Bare(',')) || pair == [Piece::Bare('.'); 2];
-        self.pieces.contains(&Piece::Bare('{')) && self.pieces.windows(2).any(separated)
+        let separated = |pair: &[WordPiece]| pair.contains(&WordPiece::Bare(',')) || pair == [WordPiece::Bare('.'); 2];
+        self.pieces.contains(&WordPiece::Bare('{')) && self.pieces.windows(2).any(separated)
     }
 
     /// Whether it has a tilde that may stand for a folder: at the start, or where a value may begin.
     fn has_tilde(&self) -> bool {
-        let after =
-            |pair: &[Piece]| matches!(pair, [Piece::Bare('=' | ':') | Piece::Quoted('=' | ':'), Piece::Bare('~')]);
-        matches!(self.pieces[..], [Piece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
+        let after = |pair: &[WordPiece]| {
+            matches!(pair, [WordPiece::Bare('=' | ':') | WordPiece::Quoted('=' | ':'), WordPiece::Bare('~')])
+        };
+        matches!(self.pieces[..], [WordPiece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
     }
 
     /// Whether a shell may find files or a folder for it.
     #[cfg(test)]
     pub(crate) fn has_globs(&self) -> bool {
-        self.has_tilde() || self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[')))
+        self.has_tilde() || self.pieces.iter().any(|piece| matches!(piece, WordPiece::Bare('*' | '?' | '[')))
     }
 
     /// Whether nothing at all is known of it.
     pub(crate) fn is_unknown(&self) -> bool {
-        let mut pieces = self.pieces.iter().filter(|piece| **piece != Piece::Quote).peekable();
-        pieces.peek().is_some() && pieces.all(|piece| matches!(piece, Piece::Value { .. }))
+        let mut pieces = self.pieces.iter().filter(|piece| **piece != WordPiece::Quote).peekable();
+        pieces.peek().is_some() && pieces.all(|piece| matches!(piece, WordPiece::Value { .. }))
     }
 
     /// Whether a shell may make several words of it.
     pub(crate) fn is_plural(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Bare('*' | '?' | '[') | Piece::Value { quoted: false }))
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, WordPiece::Bare('*' | '?' | '[') | WordPiece::Value { quoted: false }))
     }
 
     /// Whether a shell may make no word at all of it.
     pub(crate) fn may_vanish(&self) -> bool {
-        self.pieces.iter().all(|piece| matches!(piece, Piece::Value { quoted: false }))
+        self.pieces.iter().all(|piece| matches!(piece, WordPiece::Value { quoted: false }))
     }
 
     /// What follows the last slash that is written in it.
@@ -113,11 +118,15 @@ impl Word {
     /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
     /// when it says no; a bracket expression is taken for any text, as it stays when it matches no file.
     pub(crate) fn can_be(&self, text: &str) -> bool {
-        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. } | Piece::Bare('*' | '?' | '[' | '~'))) {
+        if !self
+            .pieces
+            .iter()
+            .any(|piece| matches!(piece, WordPiece::Value { .. } | WordPiece::Bare('*' | '?' | '[' | '~')))
+        {
             return self.pieces.iter().filter_map(|piece| piece.char()).eq(text.chars());
         }
         // Globs that match no file stay as they are.
-        if !self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.text() == text {
+        if !self.pieces.iter().any(|piece| matches!(piece, WordPiece::Value { .. })) && self.text() == text {
             return true;
         }
         let text: Vec<char> = text.chars().collect();
@@ -142,24 +151,24 @@ impl Word {
                 next
             };
             reached = match *first {
-                Piece::Quote => reached,
-                Piece::Value { .. } => many(&reached, &|_| true),
-                Piece::Bare('~') => {
+                WordPiece::Quote => reached,
+                WordPiece::Value { .. } => many(&reached, &|_| true),
+                WordPiece::Bare('~') => {
                     // What follows says whose folder it is.
                     let name = rest.iter().position(|piece| piece.char() == Some('/')).unwrap_or(rest.len());
                     pieces = &rest[name..];
                     many(&reached, &|_| true)
                 }
-                Piece::Bare('*') => many(&reached, &|c| c != '/'),
-                Piece::Bare('?') => one(&reached, &|c| c != '/'),
-                Piece::Bare('[') => match closing_bracket(rest) {
+                WordPiece::Bare('*') => many(&reached, &|c| c != '/'),
+                WordPiece::Bare('?') => one(&reached, &|c| c != '/'),
+                WordPiece::Bare('[') => match closing_bracket(rest) {
                     Some(end) => {
                         pieces = &rest[end + 1..];
                         many(&reached, &|_| true)
                     }
                     None => one(&reached, &|c| c == '['),
                 },
-                Piece::Quoted(wanted) | Piece::Bare(wanted) => one(&reached, &|c| c == wanted),
+                WordPiece::Quoted(wanted) | WordPiece::Bare(wanted) => one(&reached, &|c| c == wanted),
             };
         }
         reached[text.len()]
@@ -168,7 +177,7 @@ impl Word {
     /// The words that bash and zsh make of its braces; `None` where that is not known exactly.
     pub fn braces(&self) -> Option<Vec<Self>> {
         // A name before a brace would go on with what the brace becomes.
-        if self.pieces.iter().any(|piece| matches!(piece, Piece::Value { .. })) && self.expands_braces() {
+        if self.pieces.iter().any(|piece| matches!(piece, WordPiece::Value { .. })) && self.expands_braces() {
             return None;
         }
         let mut left = MAX_BRACES;
@@ -182,15 +191,15 @@ impl Word {
 const MAX_BRACES: usize = 256;
 
 /// Where a bracket expression ends that began just before.
-fn closing_bracket(pieces: &[Piece]) -> Option<usize> {
+fn closing_bracket(pieces: &[WordPiece]) -> Option<usize> {
     // A bracket that comes first, or first after a negation, is one of the characters.
-    let negated = matches!(pieces, [Piece::Bare('!' | '^'), ..]) as usize;
-    let first = negated + matches!(pieces.get(negated), Some(Piece::Bare(']'))) as usize;
+    let negated = matches!(pieces, [WordPiece::Bare('!' | '^'), ..]) as usize;
+    let first = negated + matches!(pieces.get(negated), Some(WordPiece::Bare(']'))) as usize;
     pieces.iter().skip(first).position(|piece| piece.is_bare(']')).map(|at| at + first)
 }
 
 /// Every word that the braces of one stand for, in order.
-fn expand(pieces: &[Piece], left: &mut usize) -> Option<Vec<Vec<Piece>>> {
+fn expand(pieces: &[WordPiece], left: &mut usize) -> Option<Vec<Vec<WordPiece>>> {
     *left = left.checked_sub(1)?;
     let opening = pieces.iter().enumerate().filter(|(_, piece)| piece.is_bare('{')).map(|(at, _)| at);
     // A pair of braces at the start of a word is left alone, and after a blank that was quoted in some way.
@@ -224,17 +233,17 @@ fn expand(pieces: &[Piece], left: &mut usize) -> Option<Vec<Vec<Piece>>> {
 }
 
 /// Where a brace ends that began just before, if there is a comma or `..` in between.
-fn closing_brace(pieces: &[Piece]) -> Option<usize> {
+fn closing_brace(pieces: &[WordPiece]) -> Option<usize> {
     let (mut level, mut separated) = (0, false);
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Bare('}') if level == 0 && separated => return Some(at),
-            Piece::Bare('{') => level += 1,
-            Piece::Bare('}') if level > 0 => level -= 1,
-            Piece::Bare(',') if level == 0 => separated = true,
-            Piece::Bare('.') if level == 0 => {
+            WordPiece::Bare('}') if level == 0 && separated => return Some(at),
+            WordPiece::Bare('{') => level += 1,
+            WordPiece::Bare('}') if level > 0 => level -= 1,
+            WordPiece::Bare(',') if level == 0 => separated = true,
+            WordPiece::Bare('.') if level == 0 => {
                 let next = |n: usize| pieces.get(at + n).copied();
-                separated |= next(1) == Some(Piece::Bare('.')) && next(2) != Some(Piece::Bare('}'));
+                separated |= next(1) == Some(WordPiece::Bare('.')) && next(2) != Some(WordPiece::Bare('}'));
             }
             _ => {}
         }
@@ -243,13 +252,13 @@ fn closing_brace(pieces: &[Piece]) -> Option<usize> {
 }
 
 /// The parts between the commas that are in no inner brace.
-fn alternatives(pieces: &[Piece]) -> Vec<&[Piece]> {
+fn alternatives(pieces: &[WordPiece]) -> Vec<&[WordPiece]> {
     let mut level = 0;
     pieces
         .split(|piece| {
             match piece {
-                Piece::Bare('{') => level += 1,
-                Piece::Bare('}') if level > 0 => level -= 1,
+                WordPiece::Bare('{') => level += 1,
+                WordPiece::Bare('}') if level > 0 => level -= 1,
                 _ => {}
             }
             level == 0 && piece.is_bare(',')
@@ -258,9 +267,9 @@ fn alternatives(pieces: &[Piece]) -> Vec<&[Piece]> {
 }
 
 /// `1..3` or `a..c`. Anything less simple is not known.
-fn sequence(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
+fn sequence(pieces: &[WordPiece]) -> Option<Vec<Vec<WordPiece>>> {
     let text: Option<String> =
-        pieces.iter().map(|piece| if let Piece::Bare(c) = piece { Some(*c) } else { None }).collect();
+        pieces.iter().map(|piece| if let WordPiece::Bare(c) = piece { Some(*c) } else { None }).collect();
     let text = text?;
     let (from, to) = text.split_once("..")?;
     let values: Vec<String> = match (letter(from), letter(to)) {
@@ -273,7 +282,7 @@ fn sequence(pieces: &[Piece]) -> Option<Vec<Vec<Piece>>> {
         }
         _ => between(number(from)?, number(to)?)?.into_iter().map(|n| n.to_string()).collect(),
     };
-    Some(values.iter().map(|value| value.chars().map(Piece::Quoted).collect()).collect())
+    Some(values.iter().map(|value| value.chars().map(WordPiece::Quoted).collect()).collect())
 }
 
 fn letter(text: &str) -> Option<char> {

@@ -30,7 +30,7 @@ fn recorded_commands_have_the_recorded_actions() {
 
 /// Here a script is read as a shell reads it, and the reference does not.
 #[test]
-fn escapes_are_not_part_of_a_path() {
+fn the_path_of_a_read_action_has_no_escapes() {
     for (script, path) in [(r"cat a\ b", "a b"), (r#"cat "a\"b""#, "a\"b"), (r"cat \$x", "$x"), ("cat x;", "x")] {
         let argv = ["bash", "-c", script].map(str::to_owned);
         let read = CommandAction::Read { command: join(&["cat", path]), name: path.into(), path: path.into() };

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use loomd_policy::rules::{Rules, load};
-use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, DecisionRequest, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
 const RULES: &str = r#"
@@ -89,7 +89,7 @@ impl Case<'_> {
     fn check_argv(&self, command: &[&str], expected: Decision) {
         let command: Vec<_> = command.iter().map(ToString::to_string).collect();
         let prefix_rule = words(self.prefix_rule);
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: &command,
             approval: &self.approval,
             sandbox: &self.sandbox,
@@ -125,7 +125,7 @@ fn without_rules_the_policy_decides() {
 }
 
 #[test]
-fn wanting_more_than_the_sandbox_is_asked_about() {
+fn an_escalated_command_needs_an_approval() {
     let case = Case { escalated: true, ..Case::default() };
     case.check("zz a", ask(None, &["zz", "a"]));
     case.check("ls", safe());
@@ -135,7 +135,7 @@ fn wanting_more_than_the_sandbox_is_asked_about() {
 }
 
 #[test]
-fn rules_come_first_and_the_strictest_counts() {
+fn the_strictest_matching_rule_decides() {
     let why = Some("`bash -lc 'mk x'` requires approval: why");
     let case = Case::default();
     case.check("touch ok", allow(true, &[]));
@@ -152,7 +152,7 @@ fn rules_come_first_and_the_strictest_counts() {
 }
 
 #[test]
-fn a_rule_about_one_part_does_not_free_the_others() {
+fn an_allow_rule_for_one_command_does_not_allow_the_rest_of_the_script() {
     let case = Case::default();
     case.check("touch ok; zz", allow(false, &["zz"]));
     case.check("ls; touch ok f", safe());
@@ -162,7 +162,7 @@ fn a_rule_about_one_part_does_not_free_the_others() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_refused() {
+fn a_command_that_needs_an_approval_is_refused_under_policy_never() {
     let never = "approval required by policy, but AskForApproval is set to Never";
     Case { approval: AskForApproval::Never, ..Case::default() }.check("mk x", forbid(never));
     let rules = "approval required by policy rule, but AskForApproval::Granular.rules is false";
@@ -174,7 +174,7 @@ fn who_cannot_be_asked_is_refused() {
 }
 
 #[test]
-fn a_rule_is_proposed() {
+fn an_approval_proposes_a_prefix_rule() {
     let untrusted = |prefix_rule| Case { approval: AskForApproval::Untrusted, prefix_rule, ..Case::default() };
     let plain = untrusted(&[]);
     plain.check("ls; zz a; yy b", ask(None, &["zz", "a"]));
@@ -189,7 +189,7 @@ fn a_rule_is_proposed() {
 }
 
 #[test]
-fn a_broken_file_makes_us_ask() {
+fn an_unreadable_rules_file_makes_unmatched_commands_need_an_approval() {
     let case = Case { rules: "nonsense(", ..Case::default() };
     case.check("ls", safe());
     case.check("zz", ask(None, &["zz"]));
@@ -197,7 +197,7 @@ fn a_broken_file_makes_us_ask() {
 }
 
 #[test]
-fn escalation_is_refused_where_nobody_is_asked() {
+fn escalation_is_refused_when_approvals_are_never_requested() {
     assert_eq!(refuse_escalation(&AskForApproval::OnRequest, "should not"), None);
     assert_eq!(
         refuse_escalation(&AskForApproval::Never, "should not").unwrap(),
@@ -210,7 +210,7 @@ fn escalation_is_refused_where_nobody_is_asked() {
 }
 
 #[test]
-fn approvals_are_remembered_by_what_runs() {
+fn the_approval_key_is_the_command_that_runs() {
     let key = |argv: &[&str]| approval_key(&argv.iter().map(ToString::to_string).collect::<Vec<_>>(), &trust("/bin"));
     assert_eq!(key(&["bash", "-lc", "touch 'a b'"]), ["touch", "a b"]);
     assert_eq!(key(&["/bin/sh", "-c", "touch a; ls"]), ["-c", "touch a; ls"]);
@@ -242,7 +242,7 @@ fn a_rule_about_a_name_does_not_allow_a_program_in_the_workspace() {
 }
 
 #[test]
-fn a_rule_does_not_free_a_name_that_the_workspace_can_decide() {
+fn an_allow_rule_keeps_the_sandbox_when_a_workspace_folder_is_in_path() {
     let search = "/workspace/bin:/usr/bin";
     let rules = "prefix_rule(['ls', '-x'])\nprefix_rule(['mytool', 'status'])";
     let case = Case { approval: AskForApproval::Untrusted, rules, search, ..Case::default() };
@@ -257,7 +257,7 @@ fn a_rule_does_not_free_a_name_that_the_workspace_can_decide() {
     let path = planted.path().canonicalize().unwrap();
     let can_write = |file: &Path| file.starts_with(&path);
     let (command, rules) = (["ls".to_owned(), "-x".to_owned()], self::rules(rules));
-    let decision = decide(Question {
+    let decision = decide(DecisionRequest {
         command: &command,
         approval: &AskForApproval::Untrusted,
         sandbox: &read_only(),
@@ -271,7 +271,7 @@ fn a_rule_does_not_free_a_name_that_the_workspace_can_decide() {
 
 /// The program may be another one by the time that the rule is used again.
 #[test]
-fn a_rule_about_a_program_in_the_workspace_saves_the_question_but_not_the_sandbox() {
+fn an_allow_rule_for_a_workspace_program_skips_the_approval_but_not_the_sandbox() {
     let case = Case { approval: AskForApproval::Untrusted, rules: MYTOOL, ..Case::default() };
     case.check_argv(&["./local", "x"], allow(false, &[]));
     Case { escalated: true, rules: MYTOOL, ..Case::default() }
@@ -279,14 +279,14 @@ fn a_rule_about_a_program_in_the_workspace_saves_the_question_but_not_the_sandbo
 }
 
 #[test]
-fn a_rule_about_a_part_does_not_let_the_rest_leave_the_sandbox() {
+fn an_allow_rule_for_one_command_keeps_the_script_in_the_sandbox() {
     let case = Case { escalated: true, ..Case::default() };
     case.check("cd x && touch ok", ask(None, &[]));
     case.check("touch ok && touch ok", allow(true, &[]));
 }
 
 #[test]
-fn a_shell_in_the_workspace_is_no_shell() {
+fn a_shell_in_the_workspace_is_not_trusted_to_run_a_safe_script() {
     let case = Case { approval: AskForApproval::Untrusted, ..Case::default() };
     for shell in ["./bash", "/workspace/bash", "bin/sh", "/tmp/zsh"] {
         case.check_argv(&[shell, "-c", "ls"], ask(None, &[shell, "-c", "ls"]));
@@ -305,7 +305,7 @@ prefix_rule(pattern=["git", "add"], decision="allow")
 "#;
 
 #[test]
-fn a_rule_that_forbids_sees_through_quotes_expansions_and_paths() {
+fn a_forbid_rule_matches_through_quotes_expansions_and_paths() {
     for script in [
         "git push",
         "/workspace/git push",
@@ -363,7 +363,7 @@ fn a_rule_that_forbids_sees_through_quotes_expansions_and_paths() {
 }
 
 #[test]
-fn a_rule_that_forbids_leaves_other_commands_alone() {
+fn a_forbid_rule_does_not_match_other_commands() {
     for script in [
         "git log *.rs",
         "git status {a,b}",
@@ -381,7 +381,7 @@ fn a_rule_that_forbids_leaves_other_commands_alone() {
     ] {
         let command = ["/bin/bash".to_owned(), "-lc".to_owned(), script.to_owned()];
         let rules = rules(PUSH);
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: &command,
             approval: &AskForApproval::OnRequest,
             sandbox: &read_only(),
@@ -395,7 +395,7 @@ fn a_rule_that_forbids_leaves_other_commands_alone() {
 }
 
 #[test]
-fn a_rule_that_allows_wants_the_very_words() {
+fn an_allow_rule_matches_only_literal_words() {
     let case = Case { approval: AskForApproval::Untrusted, rules: PUSH, ..Case::default() };
     case.check("git add *.rs {a,b} ~/x", allow(true, &[]));
     case.check("git 'add' x", allow(true, &[]));
@@ -416,7 +416,7 @@ fn no_rule_is_proposed_for_words_that_expand() {
 }
 
 #[test]
-fn dangerous_commands_are_seen_however_they_are_written() {
+fn dangerous_commands_are_detected_in_every_spelling() {
     for script in [
         "/bin/r[m] -rf x",
         "r''m -rf x",

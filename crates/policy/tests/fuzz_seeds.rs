@@ -8,11 +8,11 @@ mod script;
 mod seeds;
 
 #[test]
-fn every_script_is_survived_changed_or_not() {
+fn no_mutated_script_seed_panics() {
     seeds::survives("script", script::run);
 }
 
 #[test]
-fn every_rules_file_is_survived_changed_or_not() {
+fn no_mutated_rules_seed_panics() {
     seeds::survives("rules", rules::run);
 }

@@ -100,7 +100,7 @@ fn configured(key: &str) -> Hostile {
 }
 
 #[test]
-fn settings_that_start_programs_are_off() {
+fn restrained_git_ignores_settings_that_start_programs() {
     for key in
         ["core.fsmonitor", "core.pager", "pager.log", "pager.diff", "pager.status", "alias.status", "core.sshCommand"]
     {
@@ -125,7 +125,7 @@ fn hooks_do_not_run() {
 }
 
 #[test]
-fn a_repository_with_drivers_of_its_own_is_not_looked_at_unasked() {
+fn git_is_not_known_safe_in_a_repository_with_filters_or_drivers() {
     for key in [
         "filter.x.clean",
         "filter.x.process",
@@ -156,7 +156,7 @@ fn a_repository_with_drivers_of_its_own_is_not_looked_at_unasked() {
 }
 
 #[test]
-fn a_repository_within_another_is_not_looked_at_unasked() {
+fn git_is_not_known_safe_in_a_repository_with_submodules() {
     let hostile = Hostile::new();
     assert!(hostile.is_safe("git status"));
     let inner = hostile.repository().join("inner");
@@ -174,7 +174,7 @@ fn a_repository_within_another_is_not_looked_at_unasked() {
 }
 
 #[test]
-fn a_bare_repository_is_not_looked_at_unasked() {
+fn git_is_not_known_safe_in_a_bare_repository() {
     let hostile = Hostile::new();
     hostile.git(&["init", "-q", "--bare", "bare"]);
     hostile.git(&["-C", "bare", "config", "core.fsmonitor", hostile.program().to_str().unwrap()]);
@@ -184,7 +184,7 @@ fn a_bare_repository_is_not_looked_at_unasked() {
 }
 
 #[test]
-fn a_repository_elsewhere_is_found() {
+fn the_repository_behind_a_gitdir_file_is_inspected() {
     let hostile = configured("filter.x.clean");
     let linked = hostile.folder.path().join("linked");
     hostile.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
@@ -196,7 +196,7 @@ fn a_repository_elsewhere_is_found() {
 }
 
 #[test]
-fn the_configuration_of_the_user_is_kept() {
+fn restraining_git_keeps_configuration_variables_of_the_user() {
     let mut env: BTreeMap<_, _> = [
         ("GIT_CONFIG_COUNT", "1"),
         ("GIT_CONFIG_KEY_0", "user.name"),

@@ -9,8 +9,8 @@ use crate::host::Host;
 
 #[derive(Clone, Debug, Default)]
 pub struct Domains {
-    allowed: List,
-    denied: List,
+    allowed: PatternList,
+    denied: PatternList,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub struct PatternError {
 
 /// What the lists say of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListMatch {
     Denied,
     /// By its very name.
     ByName,
@@ -35,28 +35,28 @@ impl Domains {
         allowed: impl IntoIterator<Item = &'a str>,
         denied: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, PatternError> {
-        Ok(Self { allowed: List::new(allowed)?, denied: List::new(denied)? })
+        Ok(Self { allowed: PatternList::new(allowed)?, denied: PatternList::new(denied)? })
     }
 
-    pub(crate) fn find(&self, host: &Host) -> Listed {
+    pub(crate) fn find(&self, host: &Host) -> ListMatch {
         if self.denied.names.contains(host.as_str()) || self.denied.patterns.is_match(host.as_str()) {
-            return Listed::Denied;
+            return ListMatch::Denied;
         }
         match self.allowed.names.contains(host.as_str()) {
-            true => Listed::ByName,
-            false if self.allowed.patterns.is_match(host.as_str()) => Listed::Allowed,
-            false => Listed::Nowhere,
+            true => ListMatch::ByName,
+            false if self.allowed.patterns.is_match(host.as_str()) => ListMatch::Allowed,
+            false => ListMatch::Nowhere,
         }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-struct List {
+struct PatternList {
     names: HashSet<String>,
     patterns: GlobSet,
 }
 
-impl List {
+impl PatternList {
     fn new<'a>(written: impl IntoIterator<Item = &'a str>) -> Result<Self, PatternError> {
         let mut names = HashSet::new();
         let mut patterns = GlobSetBuilder::new();
@@ -99,17 +99,17 @@ mod tests {
 
     use super::*;
 
-    fn check(allowed: &[&str], denied: &[&str], expected: &[(&str, Listed)]) {
+    fn check(allowed: &[&str], denied: &[&str], expected: &[(&str, ListMatch)]) {
         let domains = Domains::new(allowed.iter().copied(), denied.iter().copied()).unwrap();
         for (host, expected) in expected {
             assert_eq!(domains.find(&Host::parse(host).unwrap()), *expected, "{host} {allowed:?} {denied:?}");
         }
     }
 
-    use Listed::{Allowed, ByName, Denied, Nowhere};
+    use ListMatch::{Allowed, ByName, Denied, Nowhere};
 
     #[test]
-    fn names_and_patterns_say_who_is_meant() {
+    fn domain_patterns_match_names_and_subdomains() {
         check(
             &["*.foo.test", "**.bar.test", "baz.test", "*.Up.TEST", "trail.test.", "port.test:80"],
             &["deny.bar.test"],
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn an_invalid_domain_pattern_is_refused() {
         for pattern in ["", "https://a.com/x", "a b", "[", "a{b,c}", "a/b"] {
             assert!(Domains::new([pattern], []).is_err(), "{pattern}");
             assert!(Domains::new([], [pattern]).is_err(), "{pattern}");
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pattern_breaks_the_list(pattern in ".{0,20}", host in "[a-z.]{1,20}") {
+        fn no_domain_pattern_panics(pattern in ".{0,20}", host in "[a-z.]{1,20}") {
             if let (Ok(domains), Ok(host)) = (Domains::new([pattern.as_str()], [pattern.as_str()]), Host::parse(&host)) {
                 // What is on both lists is denied.
                 prop_assert!(matches!(domains.find(&host), Denied | Nowhere));
@@ -178,7 +178,7 @@ mod tests {
         }
 
         #[test]
-        fn below_a_name_is_never_the_name(name in "[a-z]{1,8}(\\.[a-z]{1,8}){0,2}", below in "[a-z]{1,8}") {
+        fn a_subdomain_pattern_does_not_match_the_name_itself(name in "[a-z]{1,8}(\\.[a-z]{1,8}){0,2}", below in "[a-z]{1,8}") {
             let domains = Domains::new([format!("*.{name}").as_str()], []).unwrap();
             prop_assert_eq!(domains.find(&Host::parse(&name).unwrap()), Nowhere);
             prop_assert_eq!(domains.find(&Host::parse(&format!("{below}.{name}")).unwrap()), Allowed);

@@ -1,5 +1,5 @@
-//! Whether a request may go ahead, and the connection that it goes ahead on. The lists are asked first, then whoever
-//! decides about the rest; a name is looked up only when it may be reached, because looking it up tells others.
+//! Whether a request is allowed, and the connection to its host. The domain lists decide first, then the
+//! [`Decider`]. A name is looked up only after it is allowed, because a DNS query leaves the machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use crate::domains::Listed;
+use crate::domains::ListMatch;
 use crate::host::Host;
 use crate::local::{is_local, is_local_host};
 use crate::{Mode, Policy};
@@ -49,47 +49,47 @@ impl Protocol {
 
 /// Why a request does not go ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// Somebody has said that this host must not be reached.
+pub enum BlockReason {
+    /// The host is denied by a list or a decision.
     Denied,
-    /// Nobody has said that it may.
+    /// The host is in no list, and was not allowed by a decision.
     NotAllowed,
-    /// It is this machine or its network.
+    /// The address is of this machine or a private network.
     Local,
-    /// It could change something.
+    /// The HTTP method is not allowed in limited mode.
     Method,
-    /// It could change something, unseen.
+    /// A tunnel hides its requests, so limited mode has none.
     Tunnel,
 }
 
-pub type Deciding<'a> = Pin<Box<dyn Future<Output = Result<(), Blocked>> + Send + 'a>>;
-pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+pub type DecisionFuture<'a> = Pin<Box<dyn Future<Output = Result<(), BlockReason>> + Send + 'a>>;
+pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Whoever decides about what no list mentions. May take its time.
+/// Decides about hosts that are in no list. The decision may wait for an approval.
 pub trait Decider: Send + Sync {
-    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a>;
+    fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a>;
 
-    /// Told of every request that does not go ahead, whoever decided that.
-    fn blocked(&self, _request: &Request, _why: Blocked) {}
+    /// Called for every request that is blocked, by a list or by a decision.
+    fn blocked(&self, _request: &Request, _why: BlockReason) {}
 }
 
 /// Finds the addresses of a host.
 pub trait Resolver: Send + Sync {
-    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a>;
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> ResolveFuture<'a>;
 }
 
 pub(crate) struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> ResolveFuture<'a> {
         Box::pin(async move { Ok(lookup_host((host.as_str(), port)).await?.collect()) })
     }
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) enum Refused {
-    Blocked(Blocked),
+pub(crate) enum ConnectError {
+    Blocked(BlockReason),
     Unreachable(io::Error),
 }
 
@@ -99,44 +99,44 @@ pub(crate) async fn open(
     decider: &dyn Decider,
     resolver: &dyn Resolver,
     request: &Request,
-) -> Result<TcpStream, Refused> {
+) -> Result<TcpStream, ConnectError> {
     let opened = async {
-        let trusted = admit(policy, decider, request).await.map_err(Refused::Blocked)?;
+        let trusted = admit(policy, decider, request).await.map_err(ConnectError::Blocked)?;
         let found = timeout(LOOKUP, resolver.resolve(&request.host, request.port)).await;
-        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Refused::Unreachable)?;
+        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(ConnectError::Unreachable)?;
         if !trusted && found.iter().any(|address| is_local(address.ip())) {
-            return Err(Refused::Blocked(Blocked::Local));
+            return Err(ConnectError::Blocked(BlockReason::Local));
         }
         let connected = timeout(CONNECT, TcpStream::connect(&found[..])).await;
-        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(Refused::Unreachable)
+        connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(ConnectError::Unreachable)
     };
     let opened = opened.await;
-    if let Err(Refused::Blocked(why)) = opened {
+    if let Err(ConnectError::Blocked(why)) = opened {
         decider.blocked(request, why);
     }
     opened
 }
 
 /// Whether a request may go ahead, and whether that holds wherever its host turns out to be.
-async fn admit(policy: &Policy, decider: &dyn Decider, request: &Request) -> Result<bool, Blocked> {
+async fn admit(policy: &Policy, decider: &dyn Decider, request: &Request) -> Result<bool, BlockReason> {
     let host = &request.host;
     let listed = policy.domains.find(host);
-    if listed == Listed::Denied {
-        return Err(Blocked::Denied);
+    if listed == ListMatch::Denied {
+        return Err(BlockReason::Denied);
     }
-    let trusted = policy.allow_local || (listed == Listed::ByName && is_local_host(host));
+    let trusted = policy.allow_local || (listed == ListMatch::ByName && is_local_host(host));
     if !trusted && is_local_host(host) {
-        return Err(Blocked::Local);
+        return Err(BlockReason::Local);
     }
     if policy.mode == Mode::Limited {
         let method = request.method.as_deref().filter(|_| request.protocol == Protocol::Http);
         match (request.protocol, method) {
             (_, Some("GET" | "HEAD" | "OPTIONS")) => {}
-            (Protocol::Https, _) => return Err(Blocked::Tunnel),
-            _ => return Err(Blocked::Method),
+            (Protocol::Https, _) => return Err(BlockReason::Tunnel),
+            _ => return Err(BlockReason::Method),
         }
     }
-    if listed == Listed::Nowhere {
+    if listed == ListMatch::Nowhere {
         decider.decide(request).await?;
     }
     Ok(trusted)

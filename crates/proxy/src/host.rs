@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_one_spelling() {
+    fn hosts_are_normalised() {
         for (text, expected) in [
             ("Example.COM", Some("example.com")),
             ("example.com.", Some("example.com")),
@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spelling_is_settled_at_once(text in ".{0,40}") {
+        fn normalising_a_host_twice_changes_nothing(text in ".{0,40}") {
             if let Ok(host) = Host::parse(&text) {
                 prop_assert_eq!(Host::parse(host.as_str()), Ok(host.clone()));
                 prop_assert!(!host.as_str().contains(char::is_whitespace));

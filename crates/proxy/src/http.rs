@@ -14,11 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 
-use crate::gate::{Blocked, Protocol, Refused, Request};
+use crate::gate::{BlockReason, ConnectError, Protocol, Request};
 use crate::host::Host;
-use crate::serve::Line;
+use crate::serve::ClientConnection;
 
-/// A program that does not finish the head of its request is not heard.
+/// How long a client may take for the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
 /// The largest head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -36,9 +36,9 @@ const OWN: &[&str] = &[
     "upgrade",
 ];
 
-type Body = Either<Full<Bytes>, Incoming>;
+type ResponseBody = Either<Full<Bytes>, Incoming>;
 
-pub(crate) async fn serve(stream: TcpStream, line: Line) {
+pub(crate) async fn serve(stream: TcpStream, line: ClientConnection) {
     let service = service_fn(move |request| {
         let line = line.clone();
         async move { Ok::<_, Infallible>(answer(&line, request).await) }
@@ -52,7 +52,7 @@ pub(crate) async fn serve(stream: TcpStream, line: Line) {
     let _ = server.with_upgrades().await;
 }
 
-async fn answer(line: &Line, request: hyper::Request<Incoming>) -> Response<Body> {
+async fn answer(line: &ClientConnection, request: hyper::Request<Incoming>) -> Response<ResponseBody> {
     if request.method() == Method::CONNECT {
         return tunnel(line, request).await;
     }
@@ -64,8 +64,8 @@ async fn answer(line: &Line, request: hyper::Request<Incoming>) -> Response<Body
     }
     match line.open(&wanted).await {
         Ok(stream) => pass_on(line, &wanted, stream, request).await.unwrap_or_else(|_| unreachable()),
-        Err(Refused::Blocked(why)) => blocked(&wanted, why),
-        Err(Refused::Unreachable(_)) => unreachable(),
+        Err(ConnectError::Blocked(why)) => blocked(&wanted, why),
+        Err(ConnectError::Unreachable(_)) => unreachable(),
     }
 }
 
@@ -75,18 +75,18 @@ fn wanted(uri: &Uri, method: &Method, protocol: Protocol, default_port: Option<u
     Some(Request { protocol, host, port, method: Some(method.as_str().to_owned()) })
 }
 
-async fn tunnel(line: &Line, request: hyper::Request<Incoming>) -> Response<Body> {
+async fn tunnel(line: &ClientConnection, request: hyper::Request<Incoming>) -> Response<ResponseBody> {
     let Some(wanted) = wanted(request.uri(), request.method(), Protocol::Https, None) else {
         return plain(StatusCode::BAD_REQUEST, "CONNECT needs a host and a port");
     };
     let mut upstream = match line.open(&wanted).await {
         Ok(stream) => stream,
-        Err(Refused::Blocked(why)) => {
+        Err(ConnectError::Blocked(why)) => {
             let mut response = plain(StatusCode::FORBIDDEN, message(why));
             response.headers_mut().insert(PROXY_ERROR, HeaderValue::from_static(code(why)));
             return response;
         }
-        Err(Refused::Unreachable(_)) => return unreachable(),
+        Err(ConnectError::Unreachable(_)) => return unreachable(),
     };
     line.spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
@@ -98,11 +98,11 @@ async fn tunnel(line: &Line, request: hyper::Request<Incoming>) -> Response<Body
 
 /// Sends a request on, and its answer back as it comes.
 async fn pass_on(
-    line: &Line,
+    line: &ClientConnection,
     wanted: &Request,
     stream: TcpStream,
     request: hyper::Request<Incoming>,
-) -> hyper::Result<Response<Body>> {
+) -> hyper::Result<Response<ResponseBody>> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     line.spawn(async move {
         let _ = connection.await;
@@ -137,44 +137,44 @@ fn remove_own(headers: &mut HeaderMap) {
 
 const PROXY_ERROR: &str = "x-proxy-error";
 
-fn code(why: Blocked) -> &'static str {
+fn code(why: BlockReason) -> &'static str {
     match why {
-        Blocked::Denied => "blocked-by-denylist",
-        Blocked::NotAllowed | Blocked::Local => "blocked-by-allowlist",
-        Blocked::Method => "blocked-by-method-policy",
-        Blocked::Tunnel => "blocked-by-mitm-required",
+        BlockReason::Denied => "blocked-by-denylist",
+        BlockReason::NotAllowed | BlockReason::Local => "blocked-by-allowlist",
+        BlockReason::Method => "blocked-by-method-policy",
+        BlockReason::Tunnel => "blocked-by-mitm-required",
     }
 }
 
-fn reason(why: Blocked) -> &'static str {
+fn reason(why: BlockReason) -> &'static str {
     match why {
-        Blocked::Denied => "denied",
-        Blocked::NotAllowed => "not_allowed",
-        Blocked::Local => "not_allowed_local",
-        Blocked::Method => "method_not_allowed",
-        Blocked::Tunnel => "mitm_required",
+        BlockReason::Denied => "denied",
+        BlockReason::NotAllowed => "not_allowed",
+        BlockReason::Local => "not_allowed_local",
+        BlockReason::Method => "method_not_allowed",
+        BlockReason::Tunnel => "mitm_required",
     }
 }
 
-fn source(why: Blocked) -> &'static str {
+fn source(why: BlockReason) -> &'static str {
     match why {
-        Blocked::Denied | Blocked::Local => "baseline_policy",
-        Blocked::NotAllowed => "decider",
-        Blocked::Method | Blocked::Tunnel => "mode_guard",
+        BlockReason::Denied | BlockReason::Local => "baseline_policy",
+        BlockReason::NotAllowed => "decider",
+        BlockReason::Method | BlockReason::Tunnel => "mode_guard",
     }
 }
 
-fn message(why: Blocked) -> &'static str {
+fn message(why: BlockReason) -> &'static str {
     match why {
-        Blocked::Denied => "This request was blocked: the domain is denied by policy.",
-        Blocked::NotAllowed => "This request was blocked: the domain is not in the allowlist.",
-        Blocked::Local => "This request was blocked: local and private addresses are not allowed.",
-        Blocked::Method => "This request was blocked: in limited mode only GET, HEAD and OPTIONS are allowed.",
-        Blocked::Tunnel => "This request was blocked: in limited mode there are no tunnels, and so no HTTPS.",
+        BlockReason::Denied => "This request was blocked: the domain is denied by policy.",
+        BlockReason::NotAllowed => "This request was blocked: the domain is not in the allowlist.",
+        BlockReason::Local => "This request was blocked: local and private addresses are not allowed.",
+        BlockReason::Method => "This request was blocked: in limited mode only GET, HEAD and OPTIONS are allowed.",
+        BlockReason::Tunnel => "This request was blocked: in limited mode there are no tunnels, and so no HTTPS.",
     }
 }
 
-fn blocked(wanted: &Request, why: Blocked) -> Response<Body> {
+fn blocked(wanted: &Request, why: BlockReason) -> Response<ResponseBody> {
     let text = serde_json::json!({
         "status": "blocked",
         "host": wanted.host.as_str(),
@@ -190,15 +190,15 @@ fn blocked(wanted: &Request, why: Blocked) -> Response<Body> {
     response
 }
 
-fn unreachable() -> Response<Body> {
+fn unreachable() -> Response<ResponseBody> {
     plain(StatusCode::BAD_GATEWAY, "the host cannot be reached")
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+fn plain(status: StatusCode, text: &'static str) -> Response<ResponseBody> {
     answer_with(status, "text/plain", Bytes::from_static(text.as_bytes()))
 }
 
-fn answer_with(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
+fn answer_with(status: StatusCode, kind: &'static str, body: Bytes) -> Response<ResponseBody> {
     let mut response = Response::new(Either::Left(Full::new(body)));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -16,7 +16,7 @@ mod socks;
 mod variables;
 
 pub use domains::{Domains, PatternError};
-pub use gate::{Blocked, Decider, Deciding, Protocol, Request, Resolver, Resolving};
+pub use gate::{BlockReason, Decider, DecisionFuture, Protocol, Request, ResolveFuture, Resolver};
 pub use host::{Host, HostError};
 pub use policy::{Mode, Policy};
 pub use serve::Proxy;

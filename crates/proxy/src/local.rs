@@ -45,7 +45,7 @@ fn is_local_v6(address: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x64, 0xff9b, ..] => true,
         [0x2002, high, low, ..] => embedded(high, low),
-        // Documentation, and tunnels whose end cannot be told.
+        // Documentation, and tunnels whose end is unknown.
         [0x2001, 0x0db8, ..] | [0x2001, 0, ..] | [0x3fff, 0..=0xfff, ..] => true,
         [first, ..] => address.is_multicast() || first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 || first < 0x2000,
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_near_is_told_from_what_is_out_there() {
+    fn loopback_and_private_addresses_count_as_local() {
         let near = [
             "127.0.0.1",
             "127.9.9.9",

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::{Decider, Refused, Request, Resolver, SystemResolver, open};
+use crate::gate::{ConnectError, Decider, Request, Resolver, SystemResolver, open};
 use crate::{Policy, http, socks};
 
 /// Programs open dozens at most; what comes beyond waits to be accepted.
@@ -18,9 +18,9 @@ const CONNECTIONS: usize = 256;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A proxy for one group of programs.
-pub struct Proxy(Arc<Shared>);
+pub struct Proxy(Arc<ProxyState>);
 
-pub(crate) struct Shared {
+pub(crate) struct ProxyState {
     policy: Policy,
     decider: Arc<dyn Decider>,
     resolver: Box<dyn Resolver>,
@@ -34,10 +34,10 @@ impl Proxy {
 
     pub fn with_resolver(policy: Policy, decider: Arc<dyn Decider>, resolver: impl Resolver + 'static) -> Self {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
-        Self(Arc::new(Shared { policy, decider, resolver: Box::new(resolver), room }))
+        Self(Arc::new(ProxyState { policy, decider, resolver: Box::new(resolver), room }))
     }
 
-    /// Serves whoever connects. Never ends by itself; when it is dropped, so is every connection.
+    /// Serves every connection to the listeners. Never returns; dropping the future closes every connection.
     pub async fn serve(&self, http: TcpListener, socks: Option<TcpListener>) {
         let end = CancellationToken::new();
         let _ends_all = end.clone().drop_guard();
@@ -50,16 +50,16 @@ impl Proxy {
     }
 }
 
-/// What a connection works with. As long as any of it is there, it counts.
+/// The state of one client connection. Holds a permit, so the connection counts until the last clone is dropped.
 #[derive(Clone)]
-pub(crate) struct Line {
-    shared: Arc<Shared>,
+pub(crate) struct ClientConnection {
+    shared: Arc<ProxyState>,
     end: CancellationToken,
     _room: Arc<OwnedSemaphorePermit>,
 }
 
-impl Line {
-    pub async fn open(&self, request: &Request) -> Result<TcpStream, Refused> {
+impl ClientConnection {
+    pub async fn open(&self, request: &Request) -> Result<TcpStream, ConnectError> {
         open(&self.shared.policy, &*self.shared.decider, &*self.shared.resolver, request).await
     }
 
@@ -72,19 +72,19 @@ impl Line {
     }
 }
 
-type Serving = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+type ServeFuture = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn accept(
     listener: &TcpListener,
-    shared: &Arc<Shared>,
+    shared: &Arc<ProxyState>,
     end: &CancellationToken,
-    serve: fn(TcpStream, Line) -> Serving,
+    serve: fn(TcpStream, ClientConnection) -> ServeFuture,
 ) {
     loop {
         let Ok(room) = Arc::clone(&shared.room).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let line = Line { shared: Arc::clone(shared), end: end.clone(), _room: Arc::new(room) };
+                let line = ClientConnection { shared: Arc::clone(shared), end: end.clone(), _room: Arc::new(room) };
                 let served = serve(stream, line.clone());
                 line.spawn(served);
             }

@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::gate::{Protocol, Refused, Request};
+use crate::gate::{ConnectError, Protocol, Request};
 use crate::host::Host;
-use crate::serve::Line;
+use crate::serve::ClientConnection;
 
-/// A program that does not say what it wants is not heard.
+/// How long a client may take for its request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
 const VERSION: u8 = 5;
@@ -32,12 +32,12 @@ enum Reply {
     UnknownAddress = 8,
 }
 
-pub(crate) async fn serve(mut stream: TcpStream, line: Line) {
+pub(crate) async fn serve(mut stream: TcpStream, line: ClientConnection) {
     // A connection that breaks is the program's business.
     let _ = talk(&mut stream, &line).await;
 }
 
-async fn talk(stream: &mut TcpStream, line: &Line) -> io::Result<()> {
+async fn talk(stream: &mut TcpStream, line: &ClientConnection) -> io::Result<()> {
     let asked = timeout(HANDSHAKE, ask(stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
     let wanted = match asked {
         Ok(wanted) => wanted,
@@ -48,11 +48,11 @@ async fn talk(stream: &mut TcpStream, line: &Line) -> io::Result<()> {
             say(stream, Reply::Done).await?;
             copy_bidirectional(stream, &mut upstream).await.map(drop)
         }
-        Err(Refused::Blocked(_)) => say(stream, Reply::NotAllowed).await,
-        Err(Refused::Unreachable(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+        Err(ConnectError::Blocked(_)) => say(stream, Reply::NotAllowed).await,
+        Err(ConnectError::Unreachable(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
             say(stream, Reply::Refused).await
         }
-        Err(Refused::Unreachable(_)) => say(stream, Reply::Unreachable).await,
+        Err(ConnectError::Unreachable(_)) => say(stream, Reply::Unreachable).await,
     }
 }
 
@@ -100,7 +100,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Where we connected from is nobody's business.
+/// The bound address is not disclosed.
 async fn say(stream: &mut TcpStream, reply: Reply) -> io::Result<()> {
     stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_find_each_proxy() {
+    fn proxy_variables_name_both_proxies() {
         let find = |socks, name: &str| {
             let found = variables(3128, socks).into_iter().find(|(found, _)| *found == name);
             found.map(|(_, value)| value).unwrap_or_default()

@@ -6,7 +6,9 @@ use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use loomd_proxy::{Blocked, Decider, Deciding, Domains, Host, Mode, Policy, Proxy, Request, Resolver, Resolving};
+use loomd_proxy::{
+    BlockReason, Decider, DecisionFuture, Domains, Host, Mode, Policy, Proxy, Request, ResolveFuture, Resolver,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -15,7 +17,7 @@ use tokio::task::JoinHandle;
 struct Here;
 
 impl Resolver for Here {
-    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> ResolveFuture<'a> {
         let address = host.address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         Box::pin(async move { Ok(vec![SocketAddr::new(address, port)]) })
     }
@@ -25,22 +27,22 @@ impl Resolver for Here {
 #[derive(Default)]
 struct Judge {
     asked: Mutex<Vec<String>>,
-    blocked: Mutex<Vec<(String, Blocked)>>,
+    blocked: Mutex<Vec<(String, BlockReason)>>,
 }
 
 impl Decider for Judge {
-    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a> {
+    fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a> {
         self.asked.lock().unwrap().push(format!("{} {}", request.protocol.name(), request.host));
         Box::pin(async move {
             match request.host.as_str() {
                 "hm.test" => pending().await,
                 name if name.starts_with("yes") => Ok(()),
-                _ => Err(Blocked::NotAllowed),
+                _ => Err(BlockReason::NotAllowed),
             }
         })
     }
 
-    fn blocked(&self, request: &Request, why: Blocked) {
+    fn blocked(&self, request: &Request, why: BlockReason) {
         self.blocked.lock().unwrap().push((request.host.to_string(), why));
     }
 }
@@ -135,7 +137,7 @@ async fn origin() -> u16 {
 }
 
 #[tokio::test]
-async fn what_is_listed_is_passed_on_without_asking() {
+async fn an_allowed_host_is_reached_without_a_decision() {
     let world = World::new(Mode::Full, true).await;
     let request = "GET http://u:p@OK.test:PORT/path?q HTTP/1.1\r\nHost: elsewhere\r\nX-Mine: 1\r\nX-Hop: 1\r\n\
                    Proxy-Authorization: secret\r\nConnection: x-hop\r\n";
@@ -147,7 +149,7 @@ async fn what_is_listed_is_passed_on_without_asking() {
 }
 
 #[tokio::test]
-async fn a_tunnel_carries_what_it_is_given() {
+async fn a_connect_tunnel_relays_bytes_both_ways() {
     let world = World::new(Mode::Full, true).await;
     let (status, mut stream) = world.connect("ok.test").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
@@ -163,7 +165,7 @@ async fn a_tunnel_carries_what_it_is_given() {
 }
 
 #[tokio::test]
-async fn what_is_not_listed_is_asked_about() {
+async fn an_unlisted_host_needs_a_decision() {
     let world = World::new(Mode::Full, true).await;
     let (status, error, body) = world.get("no.test").await;
     assert_eq!((status.as_str(), error.as_deref()), ("HTTP/1.1 403 Forbidden", Some("blocked-by-allowlist")));
@@ -182,7 +184,7 @@ async fn what_is_not_listed_is_asked_about() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_not_asked_about() {
+async fn a_denied_host_is_refused_without_a_decision() {
     let world = World::new(Mode::Full, true).await;
     let (status, error, _) = world.get("BAD.test.").await;
     assert_eq!((status.as_str(), error.as_deref()), ("HTTP/1.1 403 Forbidden", Some("blocked-by-denylist")));
@@ -190,11 +192,11 @@ async fn what_is_denied_is_not_asked_about() {
     assert_eq!(world.socks("bad.test", 1).await.0, 2);
     assert_eq!(world.asked(), Vec::<String>::new());
     let blocked = world.judge.blocked.lock().unwrap().clone();
-    assert_eq!(blocked, [(); 3].map(|()| ("bad.test".to_owned(), Blocked::Denied)));
+    assert_eq!(blocked, [(); 3].map(|()| ("bad.test".to_owned(), BlockReason::Denied)));
 }
 
 #[tokio::test]
-async fn what_is_near_is_reached_only_when_it_is_listed_by_itself() {
+async fn a_local_address_is_reached_only_when_listed_by_name() {
     let world = World::new(Mode::Full, false).await;
     assert_eq!(world.get("127.0.0.1").await.0, "HTTP/1.1 200 OK");
     assert_eq!(world.get("[::ffff:127.0.0.1]").await.0, "HTTP/1.1 200 OK");
@@ -210,7 +212,7 @@ async fn what_is_near_is_reached_only_when_it_is_listed_by_itself() {
 }
 
 #[tokio::test]
-async fn in_limited_mode_only_harmless_requests_pass() {
+async fn limited_mode_passes_only_safe_http_methods() {
     let world = World::new(Mode::Limited, true).await;
     for (method, expected) in [
         ("GET", "HTTP/1.1 200 OK"),
@@ -230,7 +232,7 @@ async fn in_limited_mode_only_harmless_requests_pass() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so() {
+async fn an_invalid_proxy_request_is_answered_with_an_error() {
     let world = World::new(Mode::Full, true).await;
     for request in [
         "GET /path HTTP/1.1\r\nHost: ok.test\r\n",
@@ -248,7 +250,7 @@ async fn what_is_no_request_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_question_holds_up_nobody_else() {
+async fn a_pending_decision_does_not_delay_other_connections() {
     let world = World::new(Mode::Full, true).await;
     let mut waiting = TcpStream::connect(world.http).await.unwrap();
     waiting.write_all(b"GET http://hm.test/ HTTP/1.1\r\nHost: hm.test\r\n\r\n").await.unwrap();
@@ -258,7 +260,7 @@ async fn a_question_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_proxy() {
+async fn dropping_the_proxy_closes_its_connections() {
     let world = World::new(Mode::Full, true).await;
     let (_, mut tunnel) = world.connect("ok.test").await;
     let (_, mut socks) = world.socks("ok.test", 1).await;

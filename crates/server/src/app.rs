@@ -4,28 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
-use loomd_agent::{
-    Agent, AgentOptions, Audience, EventSink, PendingRequest, Replay, SendFuture, Subscriber, Threads,
-    working_directory,
-};
+use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
 use loomd_model::Http;
-use loomd_policy::rules::{Position, Problem};
-use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ServerNotification, ServerRequest, TextPosition, TextRange,
-};
+use loomd_policy::rules::{Position, RulesProblem};
+use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
-use tracing::error;
 
 use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
+use crate::events::Connected;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
-use crate::outbox::Notification;
-use crate::searches::Search;
+use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
 /// The server's state, shared by all connections.
@@ -54,12 +48,6 @@ impl App {
             sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
         };
         Self::with(sources, config, warnings, options, None)
-    }
-
-    /// Looks up the requirements of the organisation before clients are served, and refreshes them in the background.
-    pub async fn follow_requirements(&self) {
-        let managed = Arc::clone(&self.sources.live.managed);
-        Cloud::new(&self.sources.home, &self.accounts).follow(managed).await;
     }
 
     /// Configured as usual, and for nothing but a replay.
@@ -114,6 +102,11 @@ impl App {
         }
     }
 
+    /// Looks up the organisation's requirements, and refreshes them from then on. To be called before clients are served.
+    pub async fn load_requirements(&self) {
+        Cloud::begin(&self.sources.home, &self.accounts, &self.sources.live.managed).await;
+    }
+
     /// Resolves when no turn is running.
     pub(crate) async fn until_idle(&self) {
         self.threads().until_idle().await;
@@ -155,9 +148,9 @@ impl App {
         tokio::spawn(async move { threads.disconnect(Subscriber(connection.0)).await });
     }
 
-    /// Tells every client that has shaken hands, except those that opted out.
+    /// Sends a notification to every initialized client, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        event_sink(&self.connections, &self.server_requests).send(Audience::Everyone, notification).await;
+        event_sink(&self.connections, &self.server_requests).broadcast(notification).await;
     }
 }
 
@@ -180,7 +173,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
         }
     };
     let place = |at: Position| TextPosition { line: at.line, column: at.column };
-    let warning = |problem: Problem| ConfigWarningNotification {
+    let warning = |problem: RulesProblem| ConfigWarningNotification {
         summary: "Error parsing rules; those of this file are not applied, and commands are asked about.".into(),
         details: Some(problem.message),
         path: Some(problem.path.to_string_lossy().into_owned()),
@@ -191,48 +184,4 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Takes the news of threads to connections, serialised once for all.
-struct Connected {
-    connections: Arc<Connections>,
-    server_requests: Arc<ServerRequests>,
-}
-
-impl EventSink for Connected {
-    fn send<'a>(&'a self, to: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-        Box::pin(async move {
-            let notification = match Notification::new(notification) {
-                Ok(notification) => notification,
-                Err(error) => return error!(%error, "cannot serialize a notification"),
-            };
-            match to {
-                Audience::Everyone => self.connections.broadcast(&notification).await,
-                Audience::Only(subscribers) => {
-                    let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
-                    self.connections.send_to(ids, &notification).await;
-                }
-            }
-        })
-    }
-
-    fn request(&self, thread_id: &str, to: &[Subscriber], request: ServerRequest) -> PendingRequest {
-        let asked: Vec<_> = to.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
-        let outboxes: Vec<_> = asked.iter().filter_map(|id| self.connections.outbox(*id)).collect();
-        let (question, json) = self.server_requests.open(Some(thread_id), asked, &request);
-        if let Some(json) = json {
-            for outbox in outboxes {
-                outbox.request(json.clone());
-            }
-        }
-        question
-    }
-
-    fn resend_open(&self, thread_id: &str, to: Subscriber) {
-        let connection = ConnectionId(to.0);
-        let Some(outbox) = self.connections.outbox(connection) else { return };
-        for json in self.server_requests.open_for(thread_id, connection) {
-            outbox.request(json);
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use loomd_accounts::{Accounts, ClientId, Host, RequestError};
-use loomd_agent::PendingRequest;
 use loomd_config::ManagedRequirements;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
@@ -46,11 +45,11 @@ impl Host for Clients {
             if outboxes.is_empty() {
                 return Err(RequestError::NoClient);
             }
-            let (PendingRequest { answer, open: _open, .. }, json) = self.server_requests.open(None, asked, &request);
+            let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
             for outbox in outboxes {
-                outbox.request(json.clone().ok_or(RequestError::NoClient)?);
+                outbox.request(open.json.clone());
             }
-            answer.await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
+            (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }
 

@@ -62,7 +62,16 @@ impl Connections {
 
     /// Sends to all members, each waited for or not as its outbox says.
     pub async fn broadcast(&self, notification: &Notification) {
-        let members = self.lock().values().filter(|member| member.wants(notification)).cloned().collect();
+        self.broadcast_but(|_| false, notification).await;
+    }
+
+    /// Sends to all members but some.
+    pub async fn broadcast_but(&self, is_left_out: impl Fn(ConnectionId) -> bool, notification: &Notification) {
+        let members = {
+            let all = self.lock();
+            let wanted = all.iter().filter(|(id, member)| !is_left_out(**id) && member.wants(notification));
+            wanted.map(|(_, member)| member.clone()).collect()
+        };
         send(members, notification).await;
     }
 

@@ -1,4 +1,4 @@
-//! The context of a request.
+//! What every handler gets beside its params.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The state of `fs/*`.
+//! The state that the file operations and watches of all clients share.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use tracing::error;
 use crate::connections::{ConnectionId, Connections};
 use crate::outbox::Notification;
 
-/// The state that the file operations of all clients share.
+/// What the file operations of all clients share.
 pub(crate) struct Files {
+    /// The order in which operations on a path run.
     pub order: Order,
-    /// A permit to hold a large file in memory.
+    /// The right to hold a large file in memory.
     pub large: Semaphore,
 }
 

@@ -24,10 +24,11 @@ pub struct Notification {
 }
 
 impl Notification {
-    pub fn new(notification: ServerNotification) -> Result<Self, serde_json::Error> {
+    pub fn new(notification: impl Into<Arc<ServerNotification>>) -> Result<Self, serde_json::Error> {
+        let notification = notification.into();
         let json = notification.encode()?.into();
         let method = notification.method();
-        let delta = notification.text_delta().is_some().then(|| Arc::new(notification));
+        let delta = notification.text_delta().is_some().then_some(notification);
         Ok(Self { method, json, delta })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::io;
 use std::sync::Arc;
 
-use loomd_exec::{Input, Size, Started, Terminal};
+use loomd_exec::{Input, Size, StartedProcess, Terminal};
 use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, SetOnce};
@@ -90,7 +90,7 @@ pub(crate) struct Registered {
 
 impl Registered {
     /// Lets other requests reach the program.
-    pub fn started(&mut self, started: &mut Started) {
+    pub fn started(&mut self, started: &mut StartedProcess) {
         if let Some(mut input) = self.starting.take() {
             *input = started.stdin.take().filter(|_| self.running.takes_input);
         }

@@ -1,18 +1,20 @@
-//! Requests of the server to its clients that wait for an answer.
+//! Requests of the server to its clients that wait for an answer: the approvals of threads, under ids of JSON-RPC, and
+//! what concerns the whole process.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use loomd_agent::PendingRequest;
+use loomd_agent::Approval;
 use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::connections::ConnectionId;
+use crate::decisions::{decision, encode};
 
-/// The open server_requests of all threads, and those that concern no thread.
+/// The open server requests of all threads, and those that concern no thread.
 #[derive(Default)]
 pub(crate) struct ServerRequests {
     next: AtomicI64,
@@ -20,75 +22,165 @@ pub(crate) struct ServerRequests {
 }
 
 struct Open {
-    thread_id: Option<String>,
     json: Bytes,
-    /// Only those who were asked can answer.
-    asked: Vec<ConnectionId>,
-    answer: oneshot::Sender<Result<JsonValue, RpcError>>,
+    /// Only these connections can answer.
+    sent_to: Vec<ConnectionId>,
+    waiting: Waiting,
 }
 
-/// Takes a question back when it is dropped.
-struct Guard {
+/// What an answer is for.
+enum Waiting {
+    Turn(Arc<Approval>),
+    Process(oneshot::Sender<Result<JsonValue, RpcError>>),
+}
+
+/// A request that concerns no thread. It is withdrawn when this is dropped.
+pub(crate) struct ProcessRequest {
     server_requests: Arc<ServerRequests>,
     id: i64,
+    pub json: Bytes,
+    /// The result, or the error that a client answered with.
+    pub answer: oneshot::Receiver<Result<JsonValue, RpcError>>,
 }
 
-impl Drop for Guard {
+impl Drop for ProcessRequest {
     fn drop(&mut self) {
         self.server_requests.lock().remove(&self.id);
     }
 }
 
 impl ServerRequests {
-    /// Opens a question. The message is what has to be sent to those who are asked.
+    /// Opens a request that concerns no thread.
     pub fn open(
         self: &Arc<Self>,
-        thread_id: Option<&str>,
-        asked: Vec<ConnectionId>,
+        sent_to: Vec<ConnectionId>,
         request: &ServerRequest,
-    ) -> (PendingRequest, Option<Bytes>) {
+    ) -> Result<ProcessRequest, serde_json::Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        let request_id = RequestId::Integer(id);
-        let json = request.encode(&request_id).ok().map(Bytes::from);
-        if let Some(json) = &json {
-            let open = Open { thread_id: thread_id.map(Into::into), json: json.clone(), asked, answer };
-            self.lock().insert(id, open);
+        let json = Bytes::from(request.encode(&RequestId::Integer(id))?);
+        let (waiting, answer) = oneshot::channel();
+        self.lock().insert(id, Open { json: json.clone(), sent_to, waiting: Waiting::Process(waiting) });
+        Ok(ProcessRequest { server_requests: Arc::clone(self), id, json, answer })
+    }
+
+    /// Opens the request of an approval, or adds connections to those that it was sent to. The message to send them;
+    /// `None` when the approval is no longer open.
+    pub fn open_approval(&self, approval: &Arc<Approval>, to: &[ConnectionId]) -> Option<Bytes> {
+        let mut requests = self.lock();
+        if let Some(open) = approval.sent_as.get().and_then(|id| requests.get_mut(id)) {
+            let new = to.iter().filter(|connection| !open.sent_to.contains(connection)).copied().collect::<Vec<_>>();
+            open.sent_to.extend(new);
+            return Some(open.json.clone());
         }
-        let guard = Guard { server_requests: Arc::clone(self), id };
-        (PendingRequest { id: request_id, answer: answered, open: Box::new(guard) }, json)
-    }
-
-    /// The open server_requests of a thread, which are put to one more connection.
-    pub fn open_for(&self, thread_id: &str, connection: ConnectionId) -> Vec<Bytes> {
-        let mut open = self.lock();
-        let of_thread = open.values_mut().filter(|question| question.thread_id.as_deref() == Some(thread_id));
-        let ask = |question: &mut Open| {
-            if !question.asked.contains(&connection) {
-                question.asked.push(connection);
+        if !approval.is_open() {
+            return None;
+        }
+        let id = *approval.sent_as.get_or_init(|| self.next.fetch_add(1, Ordering::Relaxed));
+        match encode(&approval.request, &RequestId::Integer(id)) {
+            Ok(json) => {
+                let (json, waiting) = (Bytes::from(json), Waiting::Turn(Arc::clone(approval)));
+                requests.insert(id, Open { json: json.clone(), sent_to: to.to_vec(), waiting });
+                Some(json)
             }
-            question.json.clone()
-        };
-        of_thread.map(ask).collect()
+            Err(error) => {
+                tracing::error!(%error, "cannot serialize a server request");
+                approval.close();
+                None
+            }
+        }
     }
 
-    /// Takes an answer; false when the connection was not asked this.
+    /// Forgets the request of an approval that is no longer open.
+    pub fn withdraw(&self, approval: &Approval) {
+        if let Some(id) = approval.sent_as.get() {
+            self.lock().remove(id);
+        }
+    }
+
+    /// Takes an answer; false when the request was not sent to the connection, or has been answered.
     pub fn answer(&self, connection: ConnectionId, id: &RequestId, answer: Result<&RawValue, RpcError>) -> bool {
         let RequestId::Integer(id) = id else { return false };
-        let mut open = self.lock();
-        if !open.get(id).is_some_and(|question| question.asked.contains(&connection)) {
+        let mut requests = self.lock();
+        if !requests.get(id).is_some_and(|open| open.sent_to.contains(&connection)) {
             return false;
         }
-        let Some(question) = open.remove(id) else { return false };
-        drop(open);
-        let parsed = answer.and_then(|result| {
+        let Some(open) = requests.remove(id) else { return false };
+        drop(requests);
+        let answer = answer.and_then(|result| {
             serde_json::from_str(result.get()).map_err(|error| RpcError::internal(error.to_string()))
         });
-        _ = question.answer.send(parsed);
-        true
+        match open.waiting {
+            Waiting::Turn(approval) => approval.decide(decision(&approval.request, answer)).is_ok(),
+            Waiting::Process(waiting) => waiting.send(answer).is_ok(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<i64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loomd_agent::{ApprovalDecision, ApprovalRequest};
+    use loomd_protocol::{ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshReason, FileChangeApprovalDecision};
+    use serde_json::json;
+
+    use super::*;
+
+    const FIRST: ConnectionId = ConnectionId(1);
+    const SECOND: ConnectionId = ConnectionId(2);
+
+    fn approval() -> (Arc<Approval>, oneshot::Receiver<ApprovalDecision>) {
+        let params = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 0 });
+        let (approval, decision) = Approval::new(ApprovalRequest::Patch(serde_json::from_value(params).unwrap()));
+        (Arc::new(approval), decision)
+    }
+
+    fn accept() -> Box<RawValue> {
+        RawValue::from_string(r#"{"decision":"accept"}"#.into()).unwrap()
+    }
+
+    #[test]
+    fn only_a_connection_that_was_sent_the_request_can_answer_it_and_only_once() {
+        let requests = ServerRequests::default();
+        let (approval, mut decision) = approval();
+        let sent = requests.open_approval(&approval, &[FIRST]).unwrap();
+        assert!(sent.starts_with(br#"{"method":"item/fileChange/requestApproval","id":0,"#), "{sent:?}");
+        assert!(!requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
+        // As when it joins.
+        assert_eq!(requests.open_approval(&approval, &[SECOND]), Some(sent));
+        assert!(requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(decision.try_recv(), Ok(ApprovalDecision::Patch(FileChangeApprovalDecision::Accept)));
+    }
+
+    #[test]
+    fn a_request_that_was_withdrawn_or_decided_elsewhere_takes_no_answer() {
+        let requests = ServerRequests::default();
+        let (withdrawn, _waiting) = approval();
+        requests.open_approval(&withdrawn, &[FIRST]).unwrap();
+        withdrawn.close();
+        requests.withdraw(&withdrawn);
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(requests.open_approval(&withdrawn, &[SECOND]), None);
+        let (decided, _waiting) = approval();
+        requests.open_approval(&decided, &[FIRST]).unwrap();
+        decided.decide(decided.request.declined("")).unwrap();
+        assert!(!requests.answer(FIRST, &RequestId::Integer(1), Ok(&accept())));
+        assert!(requests.lock().is_empty());
+    }
+
+    #[test]
+    fn a_request_of_the_process_ends_when_it_is_dropped() {
+        let requests: Arc<ServerRequests> = Arc::default();
+        let reason = ChatgptAuthTokensRefreshReason::Unauthorized;
+        let params = ChatgptAuthTokensRefreshParams { reason, previous_account_id: None };
+        let request = ServerRequest::ChatgptAuthTokensRefresh(params);
+        let mut open = requests.open(vec![FIRST], &request).unwrap();
+        assert!(requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert_eq!(open.answer.try_recv(), Ok(Ok(json!({ "decision": "accept" }))));
+        drop(requests.open(vec![FIRST], &request).unwrap());
+        assert!(requests.lock().is_empty());
     }
 }

@@ -9,10 +9,11 @@ use loomd_config::Settings;
 use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment};
 use loomd_protocol::SandboxPolicy;
-use loomd_proxy::{Blocked, Decider, Deciding, Request};
+use loomd_proxy::{BlockReason, Decider, DecisionFuture, Request};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{CommandPolicy, LaunchError, VariableRequest};
+use super::launch::{LaunchError, VariableRequest};
+use super::policy::CommandPolicy;
 use crate::refusal::Refusal;
 
 /// A command as a client asks for it.
@@ -37,8 +38,8 @@ pub(crate) struct ClientSurroundings<'a> {
 struct NoApprovals;
 
 impl Decider for NoApprovals {
-    fn decide<'a>(&'a self, _: &'a Request) -> Deciding<'a> {
-        Box::pin(async { Err(Blocked::NotAllowed) })
+    fn decide<'a>(&'a self, _: &'a Request) -> DecisionFuture<'a> {
+        Box::pin(async { Err(BlockReason::NotAllowed) })
     }
 }
 

@@ -101,7 +101,7 @@ impl Launch {
         let policy =
             network::proxy_policy(&network, &rules).map_err(|error| LaunchError::Network(error.to_string()))?;
         let (command, doors) =
-            sandbox.wrap_with_doors(&command, None, &network::ports(&network)).map_err(LaunchError::Exec)?;
+            sandbox.wrap_with_ports(&command, None, &network::ports(&network)).map_err(LaunchError::Exec)?;
         let proxy = Proxy::new(policy, decider(&network));
         Ok((command, Some(network::serve(proxy, doors))))
     }

@@ -16,7 +16,7 @@ use crate::grants::Grants;
 
 pub use client::{ClientCommand, not_spawned};
 pub(crate) use client::{ClientSurroundings, launch_for_client};
-pub(crate) use launch::{Launch, LaunchError, VariableRequest};
+pub(crate) use launch::{Launch, VariableRequest};
 pub(crate) use network::{ALLOW_LOCAL_BINDING, check_network};
 pub(crate) use policy::CommandPolicy;
 

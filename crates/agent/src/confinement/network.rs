@@ -4,7 +4,7 @@ use loomd_config::Requirements;
 use loomd_config::config_toml::NetworkMode;
 use loomd_config::permissions::{ManagedNetwork, Permissions};
 use loomd_exec::Environment;
-use loomd_exec::sandbox::Doors;
+use loomd_exec::sandbox::LoopbackPorts;
 use loomd_policy::rules::{NetworkDecision, Rules};
 use loomd_protocol::NetworkDomainPermission;
 use loomd_proxy::{Domains, Mode, PatternError, Policy, Proxy};
@@ -54,7 +54,7 @@ pub(super) fn ports(network: &ManagedNetwork) -> Vec<u16> {
 }
 
 /// Serves a command until it has ended or the handle is dropped.
-pub(super) fn serve(proxy: Proxy, doors: Doors) -> AbortOnDropHandle<()> {
+pub(super) fn serve(proxy: Proxy, doors: LoopbackPorts) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(async move {
         // Fails only when the command was never started.
         let Ok(listeners) = doors.open().await else { return };

@@ -6,11 +6,10 @@ use jiff::Timestamp;
 use loomd_config::Feature;
 use loomd_exec::EnvironmentRequest;
 use loomd_exec::sandbox::Sandbox;
-use loomd_policy::{Decision, Question, Trust, approval_key, decide, refuse_escalation};
+use loomd_policy::{Decision, DecisionRequest, Trust, approval_key, decide, refuse_escalation};
 use loomd_protocol::{
     AdditionalPermissionProfile, ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision,
-    CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, NetworkPolicyRuleAction,
-    ResponseItem, ServerRequest,
+    CommandExecutionRequestApprovalParams, NetworkPolicyRuleAction, ResponseItem,
 };
 use serde::Deserialize;
 
@@ -151,7 +150,7 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Cl
     let rules = cx.guard.rules(&turn.profile.config_folders).map_err(Denial::Declined)?;
     let mut confined = sandbox(turn, &cx.guard, &cx.services);
     let (decision, key) = with_trust(cx, candidate.cwd, confined.as_ref(), |trust| {
-        let decision = decide(Question {
+        let decision = decide(DecisionRequest {
             command: candidate.argv,
             approval: &turn.settings.approval_policy,
             sandbox: &turn.settings.sandbox,
@@ -297,31 +296,23 @@ async fn ask(
         available_decisions: Some(decisions),
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.request(ServerRequest::CommandExecutionApproval(request)).await else {
-        return Err(Denial::Cancelled);
-    };
-    let answer: Option<CommandExecutionRequestApprovalResponse> =
-        answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
-    match answer.map(|answer| answer.decision) {
-        Some(D::Accept) => Ok(Vec::new()),
-        Some(D::AcceptForSession) => {
+    match turn.request(request).await.ok_or(Denial::Cancelled)? {
+        D::Accept => Ok(Vec::new()),
+        D::AcceptForSession => {
             cx.guard.remember(key.into());
             Ok(Vec::new())
         }
-        Some(D::AcceptWithExecpolicyAmendment { execpolicy_amendment }) => {
-            Ok(vec![amend(cx, execpolicy_amendment).await])
-        }
-        Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment })
+        D::AcceptWithExecpolicyAmendment { execpolicy_amendment } => Ok(vec![amend(cx, execpolicy_amendment).await]),
+        D::ApplyNetworkPolicyAmendment { network_policy_amendment }
             if network_policy_amendment.action == NetworkPolicyRuleAction::Allow =>
         {
             Ok(Vec::new())
         }
-        Some(D::Cancel) => {
+        D::Cancel => {
             turn.cancel.cancel();
             Err(Denial::Cancelled)
         }
-        // Whatever cannot be understood is no permission.
-        Some(D::Decline | D::ApplyNetworkPolicyAmendment { .. }) | None => Err(Denial::Declined(DECLINED.into())),
+        D::Decline | D::ApplyNetworkPolicyAmendment { .. } => Err(Denial::Declined(DECLINED.into())),
     }
 }
 

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use loomd_policy::rules::{NetworkDecision, NetworkProtocol, NetworkRule, append_network_rule};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
-    CommandExecutionRequestApprovalResponse, NetworkApprovalContext, NetworkApprovalProtocol, NetworkPolicyAmendment,
-    NetworkPolicyRuleAction, ServerRequest,
+    NetworkApprovalContext, NetworkApprovalProtocol, NetworkPolicyAmendment, NetworkPolicyRuleAction,
 };
 use loomd_proxy::{Host, Protocol, Request};
 use parking_lot::{Mutex, MutexGuard};
@@ -43,7 +42,7 @@ fn key(request: &Request) -> Key {
 pub(crate) enum HostDecision {
     Yes,
     No,
-    /// There was no response, or a reviewer refused.
+    /// There was no decision, or it was the reviewer that denied it.
     Nothing,
 }
 
@@ -117,25 +116,23 @@ impl Hosts {
         pointless: impl Future<Output = ()>,
     ) -> HostDecision {
         use CommandExecutionApprovalDecision as D;
-        let question = ServerRequest::CommandExecutionApproval(question(turn, request));
-        let Some(answer) = turn.request_unless(question, pointless).await else { return HostDecision::Nothing };
-        let answer: Option<CommandExecutionRequestApprovalResponse> =
-            answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
-        match answer.map(|answer| answer.decision) {
-            Some(D::Accept | D::AcceptWithExecpolicyAmendment { .. }) => HostDecision::Yes,
-            Some(D::AcceptForSession) => {
+        let Some(decision) = turn.request_unless(approval(turn, request), pointless).await else {
+            return HostDecision::Nothing;
+        };
+        match decision {
+            D::Accept | D::AcceptWithExecpolicyAmendment { .. } => HostDecision::Yes,
+            D::AcceptForSession => {
                 self.lock().allowed.insert(key(request));
                 HostDecision::Yes
             }
-            Some(D::ApplyNetworkPolicyAmendment { network_policy_amendment }) => {
+            D::ApplyNetworkPolicyAmendment { network_policy_amendment } => {
                 self.amend(services, request, &network_policy_amendment).await
             }
-            Some(D::Cancel) => {
+            D::Cancel => {
                 turn.cancel.cancel();
                 HostDecision::No
             }
-            // Whatever cannot be understood is no permission.
-            Some(D::Decline) | None => HostDecision::No,
+            D::Decline => HostDecision::No,
         }
     }
 
@@ -182,7 +179,7 @@ fn action(request: &Request) -> serde_json::Value {
     })
 }
 
-fn question(turn: &TurnCx, request: &Request) -> CommandExecutionRequestApprovalParams {
+fn approval(turn: &TurnCx, request: &Request) -> CommandExecutionRequestApprovalParams {
     use CommandExecutionApprovalDecision as D;
     let host = request.host.to_string();
     let amendment = |action| NetworkPolicyAmendment { host: host.clone(), action };

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use loomd_patch::{Plan, TouchedPath};
-use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams,
-    FileChangeRequestApprovalResponse, ServerRequest,
-};
+use loomd_protocol::{ApprovalsReviewer, AskForApproval, FileChangeApprovalDecision, FileChangeRequestApprovalParams};
 
 use super::denial::RETRY;
 use super::{ActionCx, Denial, reviewer, sandbox};
@@ -16,13 +13,13 @@ use super::{ActionCx, Denial, reviewer, sandbox};
 pub(crate) enum PatchClearance {
     /// Nothing.
     Free,
-    /// An approval is requested once the item has been published.
+    /// An approval is requested, once the patch has been shown.
     Ask,
     /// It is not to be applied.
     Refused(String),
 }
 
-/// The reason when the policy requests no approvals.
+/// The approval policy allows no approval to be requested.
 const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
 
 /// The reason when a user declines a patch.
@@ -52,7 +49,7 @@ pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
     }
 }
 
-/// Requests an approval for a patch whose item has been published.
+/// Requests the approval of a patch that has been shown.
 pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
@@ -72,26 +69,21 @@ pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &
         grant_root: None,
         started_at_ms: Timestamp::now().as_millisecond(),
     };
-    let Some(answer) = turn.request(ServerRequest::FileChangeApproval(request)).await else {
-        return Err(Denial::Cancelled);
-    };
-    let answer: Option<FileChangeRequestApprovalResponse> =
-        answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
-    match answer.map(|answer| answer.decision) {
-        Some(FileChangeApprovalDecision::Accept) => Ok(()),
-        Some(FileChangeApprovalDecision::AcceptForSession) => {
+    match turn.request(request).await.ok_or(Denial::Cancelled)? {
+        FileChangeApprovalDecision::Accept => Ok(()),
+        FileChangeApprovalDecision::AcceptForSession => {
             plan.touched().for_each(|touched| cx.guard.remember(key(touched)));
             Ok(())
         }
-        Some(FileChangeApprovalDecision::Cancel) => {
+        FileChangeApprovalDecision::Cancel => {
             turn.cancel.cancel();
             Err(Denial::Cancelled)
         }
-        Some(FileChangeApprovalDecision::Decline) | None => Err(Denial::Declined(DECLINED.into())),
+        FileChangeApprovalDecision::Decline => Err(Denial::Declined(DECLINED.into())),
     }
 }
 
-/// The reason of an approval request, when the changes alone do not show it.
+/// Why the approval is requested, where the changes alone do not show it.
 fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
     // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
     if *policy == AskForApproval::OnFailure {

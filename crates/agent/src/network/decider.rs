@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loomd_protocol::AskForApproval;
-use loomd_proxy::{Blocked, Decider, Deciding, Request};
+use loomd_proxy::{BlockReason, Decider, DecisionFuture, Request};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -41,34 +41,34 @@ impl Gatekeeper {
         self.state.lock().refusal.clone()
     }
 
-    async fn ask(&self, request: &Request) -> Result<(), Blocked> {
+    async fn ask(&self, request: &Request) -> Result<(), BlockReason> {
         let _counted = Counted::new(&self.asking);
         match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
             HostDecision::Yes => Ok(()),
             HostDecision::No => {
                 self.state.lock().declined = true;
-                Err(Blocked::NotAllowed)
+                Err(BlockReason::NotAllowed)
             }
-            HostDecision::Nothing => Err(Blocked::NotAllowed),
+            HostDecision::Nothing => Err(BlockReason::NotAllowed),
         }
     }
 }
 
 impl Decider for Gatekeeper {
-    fn decide<'a>(&'a self, request: &'a Request) -> Deciding<'a> {
+    fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a> {
         Box::pin(async move {
             match self.hosts.known(request) {
                 Some(true) => Ok(()),
-                Some(false) => Err(Blocked::Denied),
+                Some(false) => Err(BlockReason::Denied),
                 None if !self.asks || self.turn.settings.approval_policy == AskForApproval::Never => {
-                    Err(Blocked::NotAllowed)
+                    Err(BlockReason::NotAllowed)
                 }
                 None => self.ask(request).await,
             }
         })
     }
 
-    fn blocked(&self, request: &Request, why: Blocked) {
+    fn blocked(&self, request: &Request, why: BlockReason) {
         let mut state = self.state.lock();
         let declined = std::mem::take(&mut state.declined);
         state.refusal = Some(if declined { DECLINED.into() } else { words(request, why) });
@@ -76,13 +76,13 @@ impl Decider for Gatekeeper {
 }
 
 /// What the model is told.
-fn words(request: &Request, why: Blocked) -> String {
+fn words(request: &Request, why: BlockReason) -> String {
     let why = match why {
-        Blocked::Denied => "domain is explicitly denied by policy and cannot be approved from this prompt.",
-        Blocked::NotAllowed => "domain is not on the allowlist for the current sandbox mode.",
-        Blocked::Local => "local/private network addresses are blocked by policy.",
-        Blocked::Method => "request method is blocked by the current network mode.",
-        Blocked::Tunnel => "tunnels, and so HTTPS, are blocked by the current network mode.",
+        BlockReason::Denied => "domain is explicitly denied by policy and cannot be approved from this prompt.",
+        BlockReason::NotAllowed => "domain is not on the allowlist for the current sandbox mode.",
+        BlockReason::Local => "local/private network addresses are blocked by policy.",
+        BlockReason::Method => "request method is blocked by the current network mode.",
+        BlockReason::Tunnel => "tunnels, and so HTTPS, are blocked by the current network mode.",
     };
     format!("Network access to \"{}\" was blocked: {why}", request.host)
 }

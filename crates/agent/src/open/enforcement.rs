@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
-use crate::event_sink::{Audience, EventSink};
+use crate::event_sink::EventSink;
 
 pub(crate) struct Enforcement {
     event_sink: Arc<dyn EventSink>,
@@ -47,7 +47,7 @@ impl Enforcement {
             if !report.enforces(&sandbox) && !this.notified.swap(true, Ordering::Relaxed) {
                 let warning = warning(report);
                 *this.warning.lock() = Some(warning.clone());
-                this.event_sink.send(Audience::Everyone, ServerNotification::ConfigWarning(warning)).await;
+                this.event_sink.broadcast(ServerNotification::ConfigWarning(warning)).await;
             }
         });
     }

@@ -1,6 +1,7 @@
 //! Opening threads: which settings a thread gets from the client's overrides, from what is stored and from the
-//! configuration.
+//! configuration. `opener.rs` is what all threads are opened with, `resolve.rs` the rules.
 
+mod client_command;
 mod default_provider;
 mod dynamic_tools;
 mod enforcement;
@@ -13,6 +14,6 @@ pub(crate) use dynamic_tools::check_dynamic_tools;
 pub(crate) use enforcement::Enforcement;
 pub(crate) use models::Models;
 pub use models::Replay;
-pub use opener::ClientIdentity;
-pub(crate) use opener::{Opener, Restore};
-pub use overrides::ThreadOverrides;
+pub(crate) use opener::Opener;
+pub use overrides::{ClientIdentity, ThreadOverrides};
+pub(crate) use resolve::Restore;

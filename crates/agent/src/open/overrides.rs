@@ -1,9 +1,20 @@
-//! What a client asks for when it opens a thread.
+//! The client that opens a thread, and the settings that it names.
 
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxMode, ServiceTier,
     ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
+
+/// How the client that opens a thread presents itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientIdentity {
+    pub name: String,
+    /// The user agent and the originator of its model calls.
+    pub user_agent: String,
+    pub originator: String,
+    /// The protocol version, recorded with new threads and sent with model calls.
+    pub protocol_version: String,
+}
 
 /// The settings that a client names when it opens a thread. What is `None` comes from the stored thread or the
 /// configuration.

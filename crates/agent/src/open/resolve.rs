@@ -9,8 +9,8 @@ use loomd_exec::sandbox::Surroundings;
 use loomd_model::Identity;
 use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
 
-use super::opener::{ClientIdentity, Opener, Restore, config_refusal};
-use super::overrides::ThreadOverrides;
+use super::opener::{Opener, config_refusal};
+use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
@@ -18,6 +18,13 @@ use crate::working_directory::absolute;
 
 /// The model of a thread when neither the client nor the configuration names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
+
+/// Whether a stored thread's last model and effort count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restore {
+    Model,
+    Nothing,
+}
 
 impl Opener {
     /// Returns what works out the settings once the stored thread, if there is one, has been found.

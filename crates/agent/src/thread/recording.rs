@@ -51,7 +51,7 @@ impl Thread {
     }
 
     pub(super) async fn show_completed(&self, item: ThreadItem, turn_id: String) {
-        self.hub
+        self.events
             .publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
                 item,
                 thread_id: self.id.to_string(),

@@ -91,7 +91,7 @@ impl Thread {
                 TurnError { message, codex_error_info: Some(CodexErrorInfo::BadRequest), additional_details: None };
             let thread_id = self.id.to_string();
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.publish(ServerNotification::Error(error)).await;
+            self.events.publish(ServerNotification::Error(error)).await;
         }
     }
 
@@ -198,7 +198,7 @@ impl Thread {
             self.settings.clone(),
             Arc::clone(&self.profile),
             self.profile.model(&self.settings.model),
-            Arc::clone(&self.hub),
+            Arc::clone(&self.events),
             Arc::clone(&self.view),
             cancel.clone(),
             recorder,
@@ -226,9 +226,9 @@ impl Thread {
         // Counted before it is published: a shutdown that follows the event waits for the turn.
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
-        self.view.change(&self.hub, |status| (status.running, status.error) = (true, false)).await;
+        self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
-        self.hub.publish(ServerNotification::TurnStarted(started)).await;
+        self.events.publish(ServerNotification::TurnStarted(started)).await;
         let model = &self.settings.model;
         let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
         let task = AbortOnDropHandle::new(tokio::spawn(turn.run(work).instrument(span)));
@@ -312,14 +312,14 @@ impl Thread {
         };
         let failed = error.is_some();
         self.view
-            .change(&self.hub, |status| {
+            .change(&self.events, |status| {
                 status.running = false;
                 status.error = failed;
                 (status.approvals, status.questions) = (0, 0);
             })
             .await;
         if let Some(error) = &error {
-            self.hub
+            self.events
                 .publish(ServerNotification::Error(ErrorNotification {
                     error: error.clone(),
                     will_retry: false,
@@ -330,7 +330,7 @@ impl Thread {
         }
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
-        self.hub.publish(ServerNotification::TurnCompleted(completed)).await;
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
     }
 
@@ -376,22 +376,22 @@ impl Thread {
         if let Some(error) = error.clone() {
             let (thread_id, turn_id) = (thread_id.clone(), turn_id.clone());
             let error = ErrorNotification { error, will_retry: false, thread_id, turn_id };
-            self.hub.publish(ServerNotification::Error(error)).await;
+            self.events.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.hub.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
     /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not be
     /// written are dropped instead.
     async fn complete_open_items(&self, turn_id: &str, broken: bool) {
-        for item in self.hub.open_items(turn_id) {
+        for item in self.events.open_items(turn_id) {
             if self.tools.terminals.runs(item.id()) {
                 continue;
             }
             match broken {
-                true => self.hub.forget_item(turn_id, item.id()),
+                true => self.events.forget_item(turn_id, item.id()),
                 false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }

@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 use super::memory::{Memory, Unwritten};
 use super::running_turn::{Queued, RunningTurn};
 use crate::busy::Busy;
+use crate::event_log::EventLog;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
-use crate::hub::Hub;
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::tools::{ThreadTools, ToolSource};
@@ -34,7 +34,7 @@ pub(crate) struct Thread {
     /// Its records; `None` when it is ephemeral.
     pub reader: Option<Arc<dyn Reader>>,
     pub services: Arc<Services>,
-    pub hub: Arc<Hub>,
+    pub events: Arc<EventLog>,
     /// `None` while a turn is running, and after the thread was idle for a while.
     pub memory: Option<Box<Memory>>,
     /// The model of the last turn and its instructions. They stay the same as long as the model does, for the provider's

@@ -67,6 +67,7 @@ impl Thread {
                 }
                 () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
                     self.memory = None;
+                    self.events.forget_recent();
                     continue;
                 }
             };
@@ -93,7 +94,7 @@ impl Thread {
         self.host.close_children(self.id, &self.tools.agent_tree).await;
         drop(registration);
         self.reader = None;
-        self.view.change(&self.hub, |status| status.loaded = false).await;
+        self.view.change(&self.events, |status| status.loaded = false).await;
         match closed {
             // The request that closes it publishes what became of it.
             Some(done) => _ = done.send(()),
@@ -111,7 +112,7 @@ impl Thread {
                 reply(Ok(opened.clone()));
                 self.publish_started(opened.thread).await;
                 for notice in notices {
-                    self.hub.publish(ServerNotification::DeprecationNotice(notice)).await;
+                    self.events.publish(ServerNotification::DeprecationNotice(notice)).await;
                 }
             }
             LoadReason::Forked { turns } => {
@@ -135,23 +136,7 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
-                // The history is read while the turn goes on. Then nothing is published until what came after it
-                // is read, too, so that nothing is missed or doubled.
-                let read = self.read_turns(turns).await;
-                let mut subscribers = self.hub.subscribers().await;
-                let opened = match read {
-                    Ok(read) => self.shown(read).await,
-                    Err(refusal) => Err(refusal),
-                };
-                let opened = opened.map(|thread| Opened { thread, settings: self.settings.clone() });
-                let joined = opened.is_ok();
-                reply(opened);
-                if joined {
-                    self.hub.resend_open(&self.id.to_string(), subscriber);
-                    if !subscribers.contains(&subscriber) {
-                        subscribers.push(subscriber);
-                    }
-                }
+                self.join(subscriber, turns, reply).await;
             }
             Op::Leave { subscriber, reply, left } => {
                 let next = self.leave(subscriber, reply).await;
@@ -160,7 +145,7 @@ impl Thread {
                 }
                 return next;
             }
-            Op::Disconnected(subscriber) => self.hub.subscribers().await.retain(|other| *other != subscriber),
+            Op::Disconnected(subscriber) => _ = self.events.unsubscribe(subscriber).await,
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;
                 let told = renamed.is_ok();
@@ -192,14 +177,39 @@ impl Thread {
     }
 
     async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
-        let mut subscribers = self.hub.subscribers().await;
-        if !subscribers.contains(&subscriber) {
+        let Some(left) = self.events.unsubscribe(subscriber).await else {
             reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
             return Next::Stay;
-        }
-        subscribers.retain(|other| *other != subscriber);
+        };
         reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
-        if subscribers.is_empty() { Next::Unload } else { Next::Stay }
+        if left == 0 { Next::Unload } else { Next::Stay }
+    }
+
+    /// Shows the thread to a client and subscribes it. The turn goes on, and publishes, while the history is read.
+    async fn join(&mut self, subscriber: Subscriber, turns: bool, reply: Reply<Opened>) {
+        let read = match self.read_turns(turns).await {
+            Ok(read) => read,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
+        let (join, status) = self.events.join(subscriber, turn_id, || self.view.status()).await;
+        // What the rollout has more than when it was read is little.
+        let shown = self.stored(read).await;
+        let join = join.hold().await;
+        match shown {
+            Ok(mut thread) => {
+                thread.status = status;
+                if let Some(turn) = self.running_turn(&mut thread.turns) {
+                    join.show(turn);
+                }
+                reply(Ok(Opened { thread, settings: self.settings.clone() }));
+                join.subscribe().await;
+            }
+            Err(refusal) => {
+                reply(Err(refusal));
+                join.refuse().await;
+            }
+        }
     }
 
     /// Ends the running turn before the thread is unloaded.
@@ -219,9 +229,9 @@ impl Thread {
     /// Kills the commands in the background before the thread is unloaded. Other requests that come meanwhile are dropped.
     async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
         self.tools.terminals.sessions.terminate_all();
-        let hub = Arc::clone(&self.hub);
+        let events = Arc::clone(&self.events);
         let ended = async {
-            while hub.has_open_items()
+            while events.has_open_items()
                 && let Some(op) = ops.recv().await
             {
                 if let Op::ItemEnded { .. } = op {
@@ -321,7 +331,15 @@ impl Thread {
 
     /// The thread as it is now.
     async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
-        self.shown(self.read_turns(with_turns).await?).await
+        let turns = self.read_turns(with_turns).await?;
+        let mut thread = self.stored(turns).await?;
+        if let Some(turn) = self.running_turn(&mut thread.turns) {
+            // What has just been written down may not have been published yet.
+            let mut open = self.events.open_items(&turn.id);
+            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
+            turn.items.extend(open);
+        }
+        Ok(thread)
     }
 
     /// The turns in the rollout so far, if they are wanted.
@@ -337,8 +355,9 @@ impl Thread {
         Ok(Some(turns))
     }
 
-    /// The thread as it is now, with the turns that were read and what was added to them since.
-    async fn shown(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
+    /// The thread as it is now, with the turns that were read and what the rollout got since. Items that are open are
+    /// not in it.
+    async fn stored(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
         let mut thread = self.view.thread();
         if self.view.persistence() != Persistence::Stored {
             add_side_facts(&*self.store, self.id, &mut thread).await?;
@@ -354,26 +373,20 @@ impl Thread {
             if self.running.is_none() {
                 interrupt_open(&mut thread.turns);
             }
-            self.add_open_items(&mut thread.turns);
         }
         Ok(thread)
     }
 
-    /// What has begun in the running turn is not in the file yet.
-    fn add_open_items(&self, turns: &mut [WireTurn]) {
-        if let Some(running) = &self.running
-            && let Some(turn) = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())
-        {
-            turn.status = TurnStatus::InProgress;
-            // What has just been written down may not have been told yet.
-            let mut open = self.hub.open_items(&turn.id);
-            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
-            turn.items.extend(open);
-        }
+    /// The running turn, if it is among these. It is in progress until its end is published.
+    fn running_turn<'t>(&self, turns: &'t mut [WireTurn]) -> Option<&'t mut WireTurn> {
+        let running = self.running.as_ref()?;
+        let turn = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())?;
+        turn.status = TurnStatus::InProgress;
+        Some(turn)
     }
 
     pub(crate) async fn publish_status(&self) {
-        self.view.publish(&self.hub).await;
+        self.view.publish(&self.events).await;
     }
 
     async fn publish_started(&self, thread: WireThread) {
@@ -387,11 +400,11 @@ impl Thread {
             turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
             token_usage: usage::wire(&usage),
         };
-        self.hub.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
+        self.events.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
     async fn broadcast(&self, notification: ServerNotification) {
-        self.hub.broadcast(notification).await;
+        self.events.broadcast(notification).await;
     }
 }
 

@@ -7,7 +7,7 @@ use loomd_model::{ToolSpec, complete_schema};
 use loomd_protocol::{
     DynamicTool, DynamicToolCallOutputContentItem as Content, DynamicToolCallParams, DynamicToolCallResponse,
     DynamicToolCallStatus, DynamicToolSpec, FunctionCallOutputBody, FunctionCallOutputContentItem, JsonValue,
-    ServerRequest, ThreadItem,
+    ThreadItem,
 };
 use loomd_store::rollout::{DynamicToolCallResponse as StoredResponse, Event};
 
@@ -88,19 +88,12 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
         tool: call.name.clone(),
         arguments: arguments.clone(),
     };
-    let answer = turn.call_client(ServerRequest::DynamicToolCall(request)).await;
+    let answer = turn.call_client(request).await;
     let stopped = answer.is_none();
-    let failed = |text: &str| DynamicToolCallResponse {
-        content_items: vec![Content::InputText { text: text.into() }],
+    let response = answer.unwrap_or_else(|| DynamicToolCallResponse {
+        content_items: vec![Content::InputText { text: "aborted".into() }],
         success: false,
-    };
-    let response = match answer {
-        None => failed("aborted"),
-        Some(Err(_)) => failed("dynamic tool request failed"),
-        Some(Ok(result)) => {
-            serde_json::from_value(result).unwrap_or_else(|_| failed("dynamic tool response was invalid"))
-        }
-    };
+    });
     let status = if response.success { DynamicToolCallStatus::Completed } else { DynamicToolCallStatus::Failed };
     let event = StoredResponse {
         call_id: call.id.clone(),

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use loomd_exec::sandbox::looks_denied;
-use loomd_exec::{Command, Finished, Limits, Outcome, Stream, TextChunks};
+use loomd_exec::{Command, FinishedCommand, Limits, Outcome, Stream, TextChunks};
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ResponseItem, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, TruncationPolicy};
 use tokio_util::sync::CancellationToken;
@@ -94,7 +94,7 @@ pub(crate) async fn run(cx: &ToolCx, task: CommandTask<'_>) -> CommandResult {
 struct Attempted {
     result: CommandResult,
     /// `None` when it could not be started.
-    finished: Option<Finished>,
+    finished: Option<FinishedCommand>,
     /// Why the proxy blocked its network access, unless the turn was interrupted.
     refusal: Option<String>,
 }
@@ -145,7 +145,7 @@ async fn run_on(
     proxy: Option<&CommandProxy>,
     cancel: &CancellationToken,
     told: impl FnMut(Stream, &[u8]) + Send,
-) -> loomd_exec::Result<Finished> {
+) -> loomd_exec::Result<FinishedCommand> {
     let limits = Limits { timeout, ..Limits::default() };
     let (Some(proxy), Some(timeout)) = (proxy, timeout) else {
         return loomd_exec::run(command, limits, cancel, told).await;
@@ -206,7 +206,7 @@ impl CommandResult {
         }
     }
 
-    fn of(finished: &Finished) -> Self {
+    fn of(finished: &FinishedCommand) -> Self {
         Self {
             exit_code: finished.outcome.exit_code(),
             timed_out: finished.outcome == Outcome::TimedOut,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loomd_config::Feature;
 use loomd_exec::sandbox::looks_denied;
-use loomd_exec::{Command, Ended, Finished, HeadTail, Outcome, Polled, Reserved};
+use loomd_exec::{Command, FinishedCommand, HeadTail, Outcome, ReservedId, SessionEnd, SessionPoll};
 use loomd_model::ToolSpec;
 use loomd_protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
 use loomd_store::rollout::{EndStatus, Event, ExecCommandEnd, ExecCommandSource, TruncationPolicy};
@@ -118,7 +118,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     };
     let mut notes = clearance.notes.clone();
     let mut started = attempt(cx, reserved, &session, &clearance, args).await;
-    if let Started::Ended(_, ended) = &started
+    if let StartedProcess::Ended(_, ended) = &started
         && clearance.confines_files()
         && denied(ended)
     {
@@ -135,7 +135,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     }
     let max_tokens = args.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
     match started {
-        Started::Ended(polled, ended) => {
+        StartedProcess::Ended(polled, ended) => {
             turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
             let report = report(&session.argv, polled, max_tokens);
             let mut told = Output { notes, ..report.text().into() };
@@ -145,16 +145,16 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             }
             Ok(told)
         }
-        Started::Running(polled, ended) => {
+        StartedProcess::Running(polled, ended) => {
             let text = report(&session.argv, polled, max_tokens).text();
             leave_running(cx, session, ended);
             Ok(Output { notes, ..text.into() })
         }
-        Started::Stopped(ended) => {
+        StartedProcess::Stopped(ended) => {
             leave_running(cx, session, ended);
             Err("aborted".into())
         }
-        Started::Failed(output) => {
+        StartedProcess::Failed(output) => {
             let (item, event) = session.failed(&output);
             turn.completed(item, Some(event)).await;
             Err(format!("exec_command failed for `{}`: {output}", args.cmd))
@@ -163,20 +163,26 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
 }
 
 /// The state of a command after the time that the call waits for it.
-enum Started {
-    Ended(Polled, Ended),
+enum StartedProcess {
+    Ended(SessionPoll, SessionEnd),
     /// It goes on in the background.
-    Running(Polled, oneshot::Receiver<Ended>),
+    Running(SessionPoll, oneshot::Receiver<SessionEnd>),
     /// The turn was interrupted; the command goes on in the background.
-    Stopped(oneshot::Receiver<Ended>),
+    Stopped(oneshot::Receiver<SessionEnd>),
     Failed(String),
 }
 
-async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: &Clearance, args: &Args) -> Started {
+async fn attempt(
+    cx: &ToolCx,
+    reserved: ReservedId,
+    session: &Session,
+    clearance: &Clearance,
+    args: &Args,
+) -> StartedProcess {
     let turn = &cx.action.turn;
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
-    let (feed, ended) = Feed::new(Arc::clone(&turn.hub), names);
+    let (feed, ended) = Feed::new(Arc::clone(&turn.events), names);
     let confinement = turn.settings.confinement(&turn.profile);
     let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
         let env = command::environment(cx, &launch, true, clearance.known_safe);
@@ -189,32 +195,32 @@ async fn attempt(cx: &ToolCx, reserved: Reserved, session: &Session, clearance: 
             proxy.into_iter().for_each(CommandProxy::detach);
             program
         }
-        Err(error) => return Started::Failed(error),
+        Err(error) => return StartedProcess::Failed(error),
     };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
     // An interrupt does not stop the start: its item is shown already, and the session outlives the turn.
     let sessions = &cx.thread.terminals.sessions;
     let launched = match sessions.launch(reserved, &program, args.tty, move |event| feed.take(event)).await {
         Ok(launched) => launched,
-        Err(error) => return Started::Failed(error.to_string()),
+        Err(error) => return StartedProcess::Failed(error.to_string()),
     };
     let polled = tokio::select! {
         biased;
         polled = launched.wait(wait) => polled,
-        () = turn.cancel.cancelled() => return Started::Stopped(ended),
+        () = turn.cancel.cancelled() => return StartedProcess::Stopped(ended),
     };
     if polled.exit.is_none() {
-        return Started::Running(polled, ended);
+        return StartedProcess::Running(polled, ended);
     }
     match ended.await {
-        Ok(ended) => Started::Ended(polled, ended),
-        Err(_) => Started::Failed("the end of the command was lost".into()),
+        Ok(ended) => StartedProcess::Ended(polled, ended),
+        Err(_) => StartedProcess::Failed("the end of the command was lost".into()),
     }
 }
 
 /// Whether the sandbox seems to have stopped a command.
-fn denied(ended: &Ended) -> bool {
-    looks_denied(&Finished {
+fn denied(ended: &SessionEnd) -> bool {
+    looks_denied(&FinishedCommand {
         outcome: Outcome::Ended(ended.exit),
         stdout: ended.output.clone().into_bytes(),
         stderr: Vec::new(),
@@ -244,7 +250,7 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
 }
 
 /// Leaves a command running after its call. The thread records and publishes its end.
-fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<Ended>) {
+fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<SessionEnd>) {
     let shown = CancellationToken::new();
     let argv = session.argv.as_slice().into();
     cx.thread.terminals.opened(session.id, Open { item_id: session.call_id.clone(), argv, shown });
@@ -269,7 +275,7 @@ struct Session {
 }
 
 impl Session {
-    fn item(&self, ended: Option<&Ended>) -> ThreadItem {
+    fn item(&self, ended: Option<&SessionEnd>) -> ThreadItem {
         let status = match ended.map(|ended| ended.exit) {
             None => CommandExecutionStatus::InProgress,
             Some(exit) if exit.code() == 0 => CommandExecutionStatus::Completed,
@@ -289,7 +295,7 @@ impl Session {
         }
     }
 
-    fn event(&self, ended: &Ended) -> Event {
+    fn event(&self, ended: &SessionEnd) -> Event {
         let code = ended.exit.code();
         self.end(code, &text_of(ended.output.clone()), ended.duration)
     }
@@ -343,7 +349,7 @@ impl Report {
     }
 }
 
-pub(super) fn report(argv: &[String], polled: Polled, max_tokens: u64) -> Report {
+pub(super) fn report(argv: &[String], polled: SessionPoll, max_tokens: u64) -> Report {
     let state = match polled.exit {
         Some(exit) => format!("Process exited with code {}", exit.code()),
         None => format!("Process running with session ID {}", polled.id),

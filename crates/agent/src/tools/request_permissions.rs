@@ -7,8 +7,7 @@ use loomd_config::Feature;
 use loomd_model::ToolSpec;
 use loomd_protocol::{
     AbsolutePathBuf, AdditionalFileSystemPermissions, AdditionalNetworkPermissions, AskForApproval,
-    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalParams,
-    PermissionsRequestApprovalResponse, RequestPermissionProfile, ServerRequest,
+    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalParams, RequestPermissionProfile,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -108,15 +107,14 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
                 cwd: turn.settings.cwd.clone(),
                 started_at_ms: Timestamp::now().as_millisecond(),
             };
-            let answer = turn.request(ServerRequest::PermissionsApproval(params)).await.ok_or("aborted")?;
-            answer.ok().and_then(|answer| serde_json::from_value::<PermissionsRequestApprovalResponse>(answer).ok())
+            Some(turn.request(params).await.ok_or("aborted")?)
         }
     };
     let (given, scope) = match answer {
         Some(answer) => (answer.permissions, answer.scope),
         None => (GrantedPermissionProfile { network: None, file_system: None }, PermissionGrantScope::Turn),
     };
-    // A grant never exceeds the request.
+    // No decision grants more than was requested.
     let network = wanted.network.filter(|_| given.network.is_some_and(|given| given.enabled == Some(true)));
     let file_system = wanted.file_system.zip(given.file_system).map(|(wanted, given)| {
         AdditionalFileSystemPermissions { read: both(wanted.read, given.read), write: both(wanted.write, given.write) }

@@ -1,13 +1,8 @@
 //! `request_user_input`: the model asks the user a few questions with ready answers.
 
-use std::collections::BTreeMap;
-
 use loomd_config::Feature;
 use loomd_model::ToolSpec;
-use loomd_protocol::{
-    ModeKind, ServerRequest, ToolRequestUserInputOption, ToolRequestUserInputParams, ToolRequestUserInputQuestion,
-    ToolRequestUserInputResponse,
-};
+use loomd_protocol::{ModeKind, ToolRequestUserInputOption, ToolRequestUserInputParams, ToolRequestUserInputQuestion};
 use serde::Deserialize;
 
 use super::cx::ToolCx;
@@ -101,10 +96,7 @@ impl Tool for RequestUserInput {
                 questions: questions.collect(),
                 is_blocking: true,
             };
-            let answer = turn.request(ServerRequest::ToolUserInput(params)).await.ok_or(CANCELLED)?;
-            // A response that cannot be decoded counts as no answers.
-            let answers = answer.ok().and_then(|answer| serde_json::from_value(answer).ok());
-            let answers = answers.unwrap_or(ToolRequestUserInputResponse { answers: BTreeMap::new() });
+            let answers = turn.request(params).await.ok_or(CANCELLED)?;
             serde_json::to_string(&answers).map(Into::into).map_err(|error| error.to_string())
         })
     }

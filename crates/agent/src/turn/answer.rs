@@ -344,7 +344,7 @@ impl TurnTask {
                     self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;
                 }
                 ItemKind::Hosted => {
-                    let open = self.cx.hub.open_items(&self.cx.turn_id);
+                    let open = self.cx.events.open_items(&self.cx.turn_id);
                     if let Some(item) = open.into_iter().find(|item| item.id() == id) {
                         self.cx.show_completed(hosted::given_up(item)).await;
                     }

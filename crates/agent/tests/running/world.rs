@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
-    Audience, EventSink, NewThread, Opened, PendingRequest, Profile, Refusal, Reply, Resolve, Resolved, SendFuture,
-    Services, Settings, Subscriber, Threads,
+    Approval, Audience, Event, EventId, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve,
+    Resolved, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
 use loomd_model::{Catalogue, Http, Identity, Provider};
 use loomd_protocol::{
-    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, RequestId, SandboxPolicy, ServerNotification,
-    ServerRequest, Turn, TurnStartParams, TurnSteerParams, UserInput,
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, SandboxPolicy, ServerNotification, Turn,
+    TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::{FileStore, Options, Store, ThreadId};
 use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
@@ -35,6 +35,7 @@ pub struct World {
 #[derive(Default)]
 pub struct HookOutcome {
     told: Mutex<Vec<(String, Value)>>,
+    ids: Mutex<Vec<EventId>>,
     arrived: Notify,
     /// Whoever tells this, once, breaks down.
     pub breaks_at: Mutex<Option<&'static str>>,
@@ -204,6 +205,21 @@ pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 impl HookOutcome {
+    fn note(&self, notification: &ServerNotification) {
+        let json = notification.encode().expect("a notification");
+        let mut told: Value = serde_json::from_slice(&json).expect("JSON");
+        let told = (word(&told["method"]), told["params"].take());
+        let breaks = self.breaks_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|method| *method == told.0);
+        assert_eq!(breaks, None, "as the test wants it");
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        self.arrived.notify_waiters();
+    }
+
+    /// The ids of all events so far.
+    pub fn ids(&self) -> Vec<EventId> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Everything so far.
     pub fn all(&self) -> Vec<(String, Value)> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -233,21 +249,18 @@ impl HookOutcome {
 }
 
 impl EventSink for HookOutcome {
-    fn send<'a>(&'a self, _: Audience<'a>, notification: ServerNotification) -> SendFuture<'a> {
-        let json = notification.encode().expect("a notification");
-        let mut told: Value = serde_json::from_slice(&json).expect("JSON");
-        let told = (word(&told["method"]), told["params"].take());
-        let breaks = self.breaks_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|method| *method == told.0);
-        assert_eq!(breaks, None, "as the test wants it");
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-        self.arrived.notify_waiters();
+    fn send<'a>(&'a self, _: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(event.id);
+        if let EventKind::Notification(notification) = &event.kind {
+            self.note(notification);
+        }
         Box::pin(std::future::ready(()))
     }
 
-    fn request(&self, _: &str, _: &[Subscriber], _: ServerRequest) -> PendingRequest {
-        let (_, answer) = oneshot::channel();
-        PendingRequest { id: RequestId::Integer(0), answer, open: Box::new(()) }
+    fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
+        self.note(&notification);
+        Box::pin(std::future::ready(()))
     }
 
-    fn resend_open(&self, _: &str, _: Subscriber) {}
+    fn withdraw(&self, _: &Approval) {}
 }

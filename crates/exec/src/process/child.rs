@@ -1,5 +1,5 @@
-//! A started program, and the one thread that starts them all. Programs are told to end when the thread
-//! that started them does, so that thread must live as long as this process; and starting one may block.
+//! A started program, and the one thread that starts them all. The parent-death signal of a program is tied to the
+//! thread that started it, so that thread lives as long as this process; and starting a program may block.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use super::platform::{ExitHandle, Stack};
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program that leads its own process group. Dropped, the whole group is killed unless its leader has
-/// ended; the leader stays a zombie until then, so that the group's number cannot mean anybody else.
+/// ended; the leader stays a zombie until then, so that the group id is not reused.
 #[derive(Debug)]
 pub(super) struct Child {
     group: Pid,
@@ -115,9 +115,9 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
             Ok(Job::Start(launch, reply)) => {
                 let child = guard.start(&launch, &mut stack);
                 let child = child.map(|(group, handle)| Child { group, handle: Some(handle), exit: None });
-                // The other ends of the pipes must be closed here before anybody waits for their end.
+                // The child's pipe ends must be closed here before a caller waits for end of file.
                 drop(launch);
-                // Whoever asked may have gone; then the program is dropped, and killed.
+                // The caller may have been dropped; then the program is dropped, and killed.
                 let _ = reply.send(child);
             }
             Ok(Job::Reap(group, handle)) => ending.push((group, handle)),

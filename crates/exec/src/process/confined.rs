@@ -1,6 +1,5 @@
-//! Which processes run in a sandbox of this process, as the kernel tells it. Listeners of ours serve none of them:
-//! a sandboxed command that may use the network, or reach a socket, would otherwise ask its own server to run
-//! commands without a sandbox.
+//! Which processes run in a sandbox of this process. Listeners of the server refuse them: a sandboxed command that
+//! can reach a socket would otherwise have its own server run commands without a sandbox.
 //!
 //! With Landlock alone there is no namespace that holds a sandbox together: a process there that has lost its parent
 //! is not recognised.
@@ -15,16 +14,16 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a sandboxed command for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Counted(());
+pub(super) struct RunningSandbox(());
 
-impl Counted {
+impl RunningSandbox {
     pub fn new() -> Self {
         RUNNING.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for Counted {
+impl Drop for RunningSandbox {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -32,8 +31,8 @@ impl Drop for Counted {
 
 /// Who holds a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
-    /// A process in a sandbox of ours, and nobody else.
+pub enum SocketHolder {
+    /// Only processes in a sandbox of ours.
     OwnSandbox,
     /// At least one process that is in no sandbox of ours.
     Other,
@@ -43,15 +42,15 @@ pub enum Holder {
 
 /// Who holds the socket with this inode. Looks at the descriptors of every process while a sandboxed command runs, and
 /// at nothing otherwise. Blocks.
-pub fn socket_holder(inode: u64) -> Holder {
+pub fn socket_holder(inode: u64) -> SocketHolder {
     if RUNNING.load(Ordering::SeqCst) == 0 {
-        return Holder::Other;
+        return SocketHolder::Other;
     }
-    let mut holder = Holder::Unknown;
+    let mut holder = SocketHolder::Unknown;
     for pid in socket_holders(inode) {
         match is_in_own_sandbox(pid) {
-            Ok(false) => return Holder::Other,
-            Ok(true) => holder = Holder::OwnSandbox,
+            Ok(false) => return SocketHolder::Other,
+            Ok(true) => holder = SocketHolder::OwnSandbox,
             Err(_) => {}
         }
     }

@@ -1,6 +1,6 @@
-//! A process that ends what we started when we are gone. The kernel tells our own children, but not theirs; so
-//! this one is told every program that runs, and when it hears no more of us it kills those that are left, with
-//! all they started.
+//! The guard: a helper process that kills every running program, with its descendants, when this process has died.
+//! The parent-death signal reaches our children only, so each program announces its process id to the guard, and the
+//! end of the guard's stdin means that this process is gone.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -11,19 +11,19 @@ use std::os::unix::net::UnixStream;
 use rustix::process::Pid;
 
 use super::kill::kill_all;
-use super::launch::{Failed, Launch};
-use super::platform::{Announced, ExitHandle, Stack};
+use super::launch::{Launch, LaunchFailure};
+use super::platform::{ExitHandle, Stack, WatchedProcess};
 use super::stdio::nothing;
 use crate::helper::{GUARD, is_ready, this_program};
 use crate::{Command, Environment};
 
-/// Our end: started with the first program, if there can be one. What is said is a number: that of a program which
-/// starts, which the program says itself, or with a minus that of one which ended.
+/// The connection to the guard, which is started with the first program. Messages are process ids: positive from a
+/// program that starts, negative from this process for one that ended.
 #[derive(Debug, Default)]
-pub(super) struct Guard(Option<Running>);
+pub(super) struct Guard(Option<GuardProcess>);
 
 #[derive(Debug)]
-struct Running {
+struct GuardProcess {
     line: UnixStream,
     handle: ExitHandle,
 }
@@ -32,10 +32,10 @@ impl Guard {
     /// Starts a program that the guard knows of. Without a guard, what the program starts may outlive us.
     pub fn start(&mut self, launch: &Launch, stack: &mut Stack) -> io::Result<(Pid, ExitHandle)> {
         if self.0.as_ref().is_none_or(|guard| !matches!(guard.handle.reap(), Ok(false))) {
-            self.0 = Running::start(stack).unwrap_or_default();
+            self.0 = GuardProcess::start(stack).unwrap_or_default();
         }
         let line = self.0.as_ref().map(|guard| guard.line.as_raw_fd());
-        launch.start(stack, line).map_err(|Failed { group, error }| {
+        launch.start(stack, line).map_err(|LaunchFailure { group, error }| {
             group.into_iter().for_each(|group| self.ended(group));
             error
         })
@@ -44,12 +44,12 @@ impl Guard {
     pub fn ended(&self, group: Pid) {
         if let Some(guard) = &self.0 {
             // SAFETY: the line is open.
-            unsafe { tell(guard.line.as_raw_fd(), -group.as_raw_pid()) };
+            unsafe { announce(guard.line.as_raw_fd(), -group.as_raw_pid()) };
         }
     }
 }
 
-impl Running {
+impl GuardProcess {
     fn start(stack: &mut Stack) -> crate::Result<Option<Self>> {
         if !is_ready() {
             return Ok(None);
@@ -63,12 +63,13 @@ impl Running {
     }
 }
 
-/// Whether the guard was told. One system call, fit for a child that shares our memory.
+/// Sends a process id to the guard. Returns whether it was sent. One system call, fit for a child that shares our
+/// memory.
 ///
 /// # Safety
 /// The descriptor must be open.
-pub(super) unsafe fn tell(line: RawFd, number: libc::pid_t) -> bool {
-    // A guard that is gone must not be our end, and one that does not listen must not hold us up.
+pub(super) unsafe fn announce(line: RawFd, number: libc::pid_t) -> bool {
+    // No SIGPIPE when the guard has died, and no waiting when its buffer is full.
     #[cfg(target_os = "linux")]
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // The standard library sets `SO_NOSIGPIPE` on every socket here.
@@ -78,24 +79,24 @@ pub(super) unsafe fn tell(line: RawFd, number: libc::pid_t) -> bool {
     unsafe { libc::send(line, (&raw const number).cast(), size_of_val(&number), flags) > 0 }
 }
 
-/// What the guard does.
+/// Runs the guard until its stdin ends. Returns the exit code.
 pub(crate) fn guard() -> i32 {
-    // What whoever started us was given is not ours to hold.
+    // Inherited descriptors would keep pipes of other programs open.
     let _ = crate::helper::close_from(3);
     let mut running = BTreeMap::new();
-    let mut said = [0; size_of::<libc::pid_t>()];
-    let mut us = io::stdin().lock();
-    while us.read_exact(&mut said).is_ok() {
-        let number = libc::pid_t::from_ne_bytes(said);
+    let mut message = [0; size_of::<libc::pid_t>()];
+    let mut stdin = io::stdin().lock();
+    while stdin.read_exact(&mut message).is_ok() {
+        let number = libc::pid_t::from_ne_bytes(message);
         if number < 0 {
             running.remove(&-number);
         } else if let Some(pid) = Pid::from_raw(number)
-            && let Ok(announced) = Announced::new(pid)
+            && let Ok(announced) = WatchedProcess::new(pid)
         {
             running.insert(number, (pid, announced));
         }
     }
-    // One that has ended may have left its number to another.
+    // The id of a program that has ended may have been reused.
     for (pid, _) in running.values().filter(|(_, announced)| !announced.has_ended()) {
         kill_all(*pid);
     }

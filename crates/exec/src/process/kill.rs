@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::platform::{all_processes, children};
 
-/// What starts others as fast as we look cannot hold us for ever.
+/// Bounds the search for a tree that grows as fast as it is listed.
 const ROUNDS: usize = 256;
 
 /// Kills a program, its group and session, and all that descends from it, in whatever session: also daemons, which the
@@ -29,7 +29,7 @@ pub(super) fn kill_all(leader: Pid) {
         more.iter().for_each(|pid| send(*pid, Signal::STOP));
         found.extend(more);
     }
-    // Nobody left to kill is what we want.
+    // An error means that no process of the group is left.
     let _ = kill_process_group(leader, Signal::KILL);
     found.iter().for_each(|pid| send(*pid, Signal::KILL));
     for _ in 0..ROUNDS {

@@ -10,7 +10,7 @@ use std::ptr;
 
 use rustix::process::Pid;
 
-use super::guard::tell;
+use super::guard::announce;
 use super::platform::{self, errno};
 use crate::file_limit;
 use crate::helper::CHANNEL;
@@ -37,7 +37,7 @@ pub(super) struct Launch {
 }
 
 /// The arguments of one start, as the system calls take them.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedLaunch<'a> {
     launch: &'a Launch,
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
@@ -92,7 +92,7 @@ impl Launch {
     }
 
     /// `announce` is the guard's socket.
-    pub(super) fn prepare(&self, announce: Option<RawFd>) -> Prepared<'_> {
+    pub(super) fn prepare(&self, announce: Option<RawFd>) -> PreparedLaunch<'_> {
         let mut argv = vec![ptr::null(); 1];
         argv.extend(self.argv.iter().map(|word| word.as_ptr()));
         argv.push(ptr::null());
@@ -100,12 +100,12 @@ impl Launch {
         env.push(ptr::null());
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
-        Prepared { launch: self, argv, env, parent, announce }
+        PreparedLaunch { launch: self, argv, env, parent, announce }
     }
 }
 
 /// A start that failed, after the group was announced or before.
-pub(super) struct Failed {
+pub(super) struct LaunchFailure {
     pub group: Option<Pid>,
     pub error: io::Error,
 }
@@ -116,9 +116,9 @@ fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// All signals held back on this thread, until dropped.
-pub(super) struct Blocked(libc::sigset_t);
+pub(super) struct BlockedSignals(libc::sigset_t);
 
-impl Blocked {
+impl BlockedSignals {
     pub fn all() -> Self {
         // SAFETY: both sets are plain memory that the calls fill in; the calls cannot fail with these arguments.
         unsafe {
@@ -131,7 +131,7 @@ impl Blocked {
     }
 }
 
-impl Drop for Blocked {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: the set was filled in by `all`.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
@@ -143,19 +143,19 @@ impl Drop for Blocked {
 /// # Safety
 /// To be called in a child that shares memory with a sleeping parent, or that was forked: everything here is a bare
 /// system call.
-pub(super) unsafe fn become_program(prepared: &mut Prepared) -> c_int {
-    // SAFETY: every pointer below is to memory that `Launch` or `Prepared` keeps alive and NUL-terminated; every
+pub(super) unsafe fn become_program(prepared: &mut PreparedLaunch) -> c_int {
+    // SAFETY: every pointer below is to memory that `Launch` or `PreparedLaunch` keeps alive and NUL-terminated; every
     // call is safe after vfork, allocates nothing and takes no lock.
     unsafe {
         libc::setsid();
         let launch = prepared.launch;
-        // Whatever loses its parent becomes a child of the program, and so stays among those that descend from it.
+        // Orphaned descendants become children of the program, and so stay in its tree.
         if !launch.outlives_us {
             platform::adopt_orphans();
         }
-        // Whoever is guarded is not to be told of our end as well: it would end first, and be missing when those are
-        // looked for that it started.
-        let guarded = prepared.announce.is_some_and(|line| tell(line, libc::getpid()));
+        // A guarded program gets no parent-death signal: it would end first, and its descendants could not be found
+        // from it.
+        let guarded = prepared.announce.is_some_and(|line| announce(line, libc::getpid()));
         if !guarded && !launch.outlives_us {
             let failure = platform::end_with_parent(prepared.parent);
             if failure != 0 {

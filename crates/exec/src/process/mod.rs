@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-pub use confined::{Holder, is_in_own_sandbox, socket_holder};
+pub use confined::{SocketHolder, is_in_own_sandbox, socket_holder};
 pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};
 
@@ -43,12 +43,12 @@ pub struct Process {
     ended: AsyncFd<OwnedFd>,
     terminal: Option<Terminal>,
     /// Present when it is sandboxed.
-    _counted: Option<confined::Counted>,
+    _counted: Option<confined::RunningSandbox>,
 }
 
 /// A program that has just been started, with our ends of what it is connected to.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedProcess {
     pub process: Process,
     /// `None` when the program's stdin is empty.
     pub stdin: Option<Input>,
@@ -75,14 +75,14 @@ impl Exit {
 }
 
 impl Process {
-    pub async fn start(command: &Command, stdio: Stdio) -> Result<Started> {
+    pub async fn start(command: &Command, stdio: Stdio) -> Result<StartedProcess> {
         let (ours, theirs) = stdio::connect(stdio)?;
-        let counted = is_wrapped(command).then(confined::Counted::new);
+        let counted = is_wrapped(command).then(confined::RunningSandbox::new);
         let launch = launch::Launch::new(command, theirs, ours.terminal.is_some())?;
         let child = child::start(launch).await?;
         let ended = watch::watch(child.readable()?, Interest::READABLE)?;
         let process = Self { child, ended, terminal: ours.terminal, _counted: counted };
-        Ok(Started { process, stdin: ours.stdin, stdout: ours.stdout, stderr: ours.stderr })
+        Ok(StartedProcess { process, stdin: ours.stdin, stdout: ours.stdout, stderr: ours.stderr })
     }
 
     pub fn pid(&self) -> u32 {

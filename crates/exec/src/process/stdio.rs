@@ -36,7 +36,7 @@ impl Default for Size {
     }
 }
 
-/// Our side of a program's terminal, as long as anybody holds it.
+/// The master side of a program's terminal. Open until the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
@@ -48,21 +48,21 @@ impl Terminal {
 
 /// Where a program's output is read.
 #[derive(Debug)]
-pub struct Output(Read);
+pub struct Output(OutputSource);
 
 #[derive(Debug)]
-enum Read {
+enum OutputSource {
     Pipe(pipe::Receiver),
     Terminal(Terminal),
 }
 
 impl Output {
-    /// Reads what is there, waiting for something; 0 when nobody is left to write. Can be dropped without
-    /// losing anything.
+    /// Reads what is available, waiting for at least one byte. Returns 0 once no process holds the other end.
+    /// Cancel-safe.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
-            Read::Pipe(pipe) => pipe.read(buffer).await,
-            Read::Terminal(terminal) => {
+            OutputSource::Pipe(pipe) => pipe.read(buffer).await,
+            OutputSource::Terminal(terminal) => {
                 let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *buffer)?);
                 match terminal.0.async_io(Interest::READABLE, read).await {
                     // How a terminal says that its last user is gone.
@@ -76,10 +76,10 @@ impl Output {
 
 /// Where a program's input is written. Dropped, a pipe is at its end.
 #[derive(Debug)]
-pub struct Input(Write);
+pub struct Input(InputTarget);
 
 #[derive(Debug)]
-enum Write {
+enum InputTarget {
     Pipe(pipe::Sender),
     Terminal(Terminal),
 }
@@ -87,8 +87,8 @@ enum Write {
 impl Input {
     pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            Write::Pipe(pipe) => pipe.write_all(bytes).await,
-            Write::Terminal(terminal) => {
+            InputTarget::Pipe(pipe) => pipe.write_all(bytes).await,
+            InputTarget::Terminal(terminal) => {
                 while !bytes.is_empty() {
                     let write = |fd: &OwnedFd| Ok(rustix::io::write(fd, bytes)?);
                     let written = terminal.0.async_io(Interest::WRITABLE, write).await?;
@@ -103,37 +103,37 @@ impl Input {
     /// character, because it only counts at the start of a line.
     pub async fn close(mut self) -> io::Result<()> {
         match self.0 {
-            Write::Pipe(_) => Ok(()),
-            Write::Terminal(_) => self.write_all(b"\n\x04").await,
+            InputTarget::Pipe(_) => Ok(()),
+            InputTarget::Terminal(_) => self.write_all(b"\n\x04").await,
         }
     }
 }
 
-pub(super) struct Ours {
+pub(super) struct ParentEnds {
     pub stdin: Option<Input>,
     pub stdout: Output,
     pub stderr: Option<Output>,
     pub terminal: Option<Terminal>,
 }
 
-/// Our ends, and the program's stdin, stdout and stderr. Ours never block; the program's do.
-pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
+/// Our ends, and the program's stdin, stdout and stderr. The parent's ends never block; the program's do.
+pub(super) fn connect(stdio: Stdio) -> io::Result<(ParentEnds, [OwnedFd; 3])> {
     match stdio {
         Stdio::Pipes { stdin } => {
             let (input, their_stdin) = if stdin {
                 let (theirs, ours) = io::pipe()?;
-                (Some(Input(Write::Pipe(pipe::Sender::from_owned_fd(ours.into())?))), theirs.into())
+                (Some(Input(InputTarget::Pipe(pipe::Sender::from_owned_fd(ours.into())?))), theirs.into())
             } else {
                 (None, nothing()?)
             };
             let (stdout, their_stdout) = output_pipe()?;
             let (stderr, their_stderr) = output_pipe()?;
-            let ours = Ours { stdin: input, stdout, stderr: Some(stderr), terminal: None };
+            let ours = ParentEnds { stdin: input, stdout, stderr: Some(stderr), terminal: None };
             Ok((ours, [their_stdin, their_stdout, their_stderr]))
         }
         Stdio::OnePipe => {
             let (stdout, theirs) = output_pipe()?;
-            let ours = Ours { stdin: None, stdout, stderr: None, terminal: None };
+            let ours = ParentEnds { stdin: None, stdout, stderr: None, terminal: None };
             let stderr = theirs.try_clone()?;
             Ok((ours, [nothing()?, theirs, stderr]))
         }
@@ -143,9 +143,9 @@ pub(super) fn connect(stdio: Stdio) -> io::Result<(Ours, [OwnedFd; 3])> {
             rustix::io::ioctl_fionbio(&terminal, true)?;
             let watched = super::watch::watch(terminal, Interest::READABLE | Interest::WRITABLE)?;
             let terminal = Terminal(Arc::new(watched));
-            let ours = Ours {
-                stdin: Some(Input(Write::Terminal(terminal.clone()))),
-                stdout: Output(Read::Terminal(terminal.clone())),
+            let ours = ParentEnds {
+                stdin: Some(Input(InputTarget::Terminal(terminal.clone()))),
+                stdout: Output(OutputSource::Terminal(terminal.clone())),
                 stderr: None,
                 terminal: Some(terminal),
             };
@@ -161,7 +161,7 @@ fn set_size(terminal: &OwnedFd, size: Size) -> io::Result<()> {
 
 fn output_pipe() -> io::Result<(Output, OwnedFd)> {
     let (ours, theirs) = io::pipe()?;
-    Ok((Output(Read::Pipe(pipe::Receiver::from_owned_fd(ours.into())?)), theirs.into()))
+    Ok((Output(OutputSource::Pipe(pipe::Receiver::from_owned_fd(ours.into())?)), theirs.into()))
 }
 
 pub(super) fn nothing() -> io::Result<OwnedFd> {

@@ -1,4 +1,4 @@
-//! Descriptors that the runtime tells us about.
+//! Descriptors that are registered with the runtime.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Concealed {
+pub(super) struct ConcealedFolder {
     /// Without links.
     pub folder: PathBuf,
     pub names: Vec<String>,
 }
 
-impl Concealed {
+impl ConcealedFolder {
     /// Whether an entry of the folder is kept from commands: one of the names, or a file on its way to become it.
     pub fn hides(&self, entry: &OsStr) -> bool {
         let entry = entry.to_string_lossy();
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn credentials_and_their_temporary_files_are_hidden() {
         let names = ["auth.json", ".credentials.json"].map(str::to_owned).to_vec();
-        let concealed = Concealed { folder: "/h".into(), names };
+        let concealed = ConcealedFolder { folder: "/h".into(), names };
         for (path, expected) in [
             ("/h/auth.json", true),
             ("/h/.auth.json.0198", true),

@@ -1,7 +1,7 @@
-//! Whether a command that failed looks like it ran into its sandbox. Nothing tells for sure: programs say in
-//! their own words what they were refused.
+//! Whether a failed command was probably denied something by its sandbox. A heuristic: programs report a refused
+//! system call in words of their own.
 
-use crate::{Finished, Outcome};
+use crate::{FinishedCommand, Outcome};
 
 const WORDS: &[&str] = &[
     "operation not permitted",
@@ -13,8 +13,8 @@ const WORDS: &[&str] = &[
     "failed to write file",
 ];
 
-/// To be asked of sandboxed commands only.
-pub fn looks_denied(finished: &Finished) -> bool {
+/// Whether the output or exit code of a sandboxed command looks like a denial.
+pub fn looks_denied(finished: &FinishedCommand) -> bool {
     let Outcome::Ended(exit) = finished.outcome else { return false };
     if exit.code() == 0 {
         return false;
@@ -35,10 +35,10 @@ mod tests {
     use crate::Exit;
 
     #[test]
-    fn failures_are_told_by_their_words() {
+    fn a_sandbox_denial_is_recognised_by_output_or_sigsys() {
         let check = |outcome: Outcome, stdout: &str, stderr: &str, expected: bool| {
             let (stdout, stderr) = (stdout.into(), stderr.into());
-            let finished = Finished { outcome, stdout, stderr, duration: Duration::ZERO };
+            let finished = FinishedCommand { outcome, stdout, stderr, duration: Duration::ZERO };
             assert_eq!(looks_denied(&finished), expected, "{finished:?}");
         };
         let failed = Outcome::Ended(Exit::Code(1));

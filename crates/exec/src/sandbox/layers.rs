@@ -1,16 +1,16 @@
-//! What a sandbox lays over the files, in the order in which it is laid: outer things first, so that what is inside
-//! them has the last word.
+//! The mounts of a sandbox in the order in which they are made: outer paths first, so that a mount inside another
+//! takes precedence.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::conceal::Concealed;
+use super::conceal::ConcealedFolder;
 use super::{Sandbox, WritableRoot};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layer<'a> {
-    /// Stays where it is, whatever may be done in it: something is laid over what is inside, and moving this would
-    /// carry that to where the next command knows nothing of it.
+    /// A folder that cannot be moved, whatever may be done in it: another layer lies inside, and would move with it to a
+    /// path that the next command's sandbox does not cover.
     Pinned(&'a Path),
     /// Part of a writable root that stays as it is, itself and not what it leads to.
     Protected(&'a Path),
@@ -20,7 +20,7 @@ pub(super) enum Layer<'a> {
     /// May not even be read.
     Closed(&'a Path),
     /// May be read only, but for some entries.
-    Concealed(&'a Concealed),
+    Concealed(&'a ConcealedFolder),
 }
 
 impl<'a> Layer<'a> {
@@ -32,7 +32,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Outer layers first; of those at the same path the later one in the list above has the last word.
+    /// Outer layers first; of several at one path the later variant takes precedence.
     fn order(self) -> (usize, u8) {
         let kind = match self {
             Self::Pinned(_) => 0,
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_something_special_stays_where_it_is() {
+    fn folders_above_a_nested_layer_are_pinned() {
         let exception = |path: &str, readable| Exception { path: path.into(), identity: None, readable };
         let root = |path: &str, protected: &[&str]| WritableRoot {
             path: path.into(),
@@ -106,7 +106,7 @@ mod tests {
                 exception("/else/where", false),
                 exception("/w/a/in/x/y/no", false),
             ],
-            concealed: vec![Concealed { folder: "/w/our/home".into(), names: vec![] }],
+            concealed: vec![ConcealedFolder { folder: "/w/our/home".into(), names: vec![] }],
             ..Sandbox::new_read_only(false)
         };
         let pinned = sandbox.overlay().into_iter().filter_map(|layer| match layer {

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_means_no_limit_and_nothing_the_usual_one() {
+    fn a_limit_of_zero_is_none_and_a_missing_one_is_the_default() {
         let usual = ResourceLimits::default();
         let configured =
             |processes, memory_mb| ResourceLimits::configured(Some(&CommandLimits { processes, memory_mb }));

@@ -28,14 +28,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use conceal::Concealed;
+use conceal::ConcealedFolder;
 pub use denial::looks_denied;
 pub use limits::ResourceLimits;
 pub use plan::{Surroundings, network_disabled};
 pub(crate) use platform::is_wrapped;
-pub use platform::{Doors, Report};
 #[cfg(target_os = "linux")]
 pub(crate) use platform::{INSIDE, help};
+pub use platform::{LoopbackPorts, Report};
 use roots::Identity;
 pub use roots::{Grant, Roots};
 
@@ -50,22 +50,22 @@ pub struct Sandbox {
     /// What differs from what is around it.
     exceptions: Vec<Exception>,
     /// Folders that are shown without some of their entries.
-    concealed: Vec<Concealed>,
+    concealed: Vec<ConcealedFolder>,
     network: bool,
     /// Whether a command with network may connect to unix sockets.
     unix_sockets: bool,
-    /// Ports that somebody outside answers, on a loopback of the command's own.
-    doors: Vec<u16>,
+    /// Ports of the command's own loopback that are served outside of the sandbox.
+    loopback_ports: Vec<u16>,
     limits: ResourceLimits,
-    means: Means,
+    mechanism: Mechanism,
     /// Whether Landlock stands behind the mounts where the kernel has it.
     landlock: bool,
 }
 
 /// How a command is confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Means {
-    /// By the strongest means that this system has.
+enum Mechanism {
+    /// By the strongest mechanism that this system has.
     #[default]
     Best,
     Bubblewrap,
@@ -110,26 +110,31 @@ impl Sandbox {
 
     /// The command that runs `command` in this sandbox with nothing of the network but these TCP ports of its own
     /// loopback, and the other side of those ports.
-    pub fn wrap_with_doors(&self, command: &Command, helper: Option<&Path>, ports: &[u16]) -> Result<(Command, Doors)> {
-        let sandbox = Self { network: false, doors: ports.to_vec(), ..self.clone() };
-        platform::wrap_with_doors(&sandbox, command, helper)
+    pub fn wrap_with_ports(
+        &self,
+        command: &Command,
+        helper: Option<&Path>,
+        ports: &[u16],
+    ) -> Result<(Command, LoopbackPorts)> {
+        let sandbox = Self { network: false, loopback_ports: ports.to_vec(), ..self.clone() };
+        platform::wrap_with_ports(&sandbox, command, helper)
     }
 
-    /// Asks for the older way, without namespaces.
+    /// Confines by Landlock alone, without namespaces.
     pub fn with_landlock_only(mut self) -> Self {
-        self.means = Means::Landlock;
+        self.mechanism = Mechanism::Landlock;
         self
     }
 
-    /// Does without Landlock behind the mounts, as a kernel that has none.
+    /// Does not apply Landlock behind the mounts, as on a kernel without it.
     pub fn without_landlock(mut self) -> Self {
         self.landlock = false;
         self
     }
 
-    /// Asks for bubblewrap even where we could do without.
+    /// Confines by bubblewrap even where namespaces of our own work.
     pub fn with_bubblewrap_only(mut self) -> Self {
-        self.means = Means::Bubblewrap;
+        self.mechanism = Mechanism::Bubblewrap;
         self
     }
 
@@ -138,7 +143,7 @@ impl Sandbox {
     fn check_granted(&self) -> io::Result<()> {
         let readable = self.readable.iter().flatten().map(|root| (&root.path, root.identity));
         let writable = self.writable.iter().map(|root| (&root.path, root.identity));
-        // What is concealed is covered by then, and neither granted nor to be told from what it was.
+        // A concealed folder is covered by then, so its identity has changed.
         let covered = |path: &PathBuf| self.concealed.iter().any(|concealed| concealed.folder == *path);
         let mut granted = readable.chain(writable).filter(|(path, _)| !covered(path));
         granted.try_for_each(|(path, identity)| roots::check(path, identity))

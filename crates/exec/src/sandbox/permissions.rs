@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_rules_about_a_file_the_innermost_counts() {
+    fn the_innermost_rule_about_a_file_applies() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let cwd = base.join("w");

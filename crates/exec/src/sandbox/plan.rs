@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use loomd_protocol::{NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-use super::conceal::Concealed;
+use super::conceal::ConcealedFolder;
 use super::layers::Layer;
 use super::roots::{Grant, Root, Roots};
-use super::{Exception, Means, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
+use super::{Exception, Mechanism, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
 
 /// Where a policy applies.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// What programs need to run at all, for those who may not read everything.
+/// Folders that programs need to run at all; added when not everything is readable.
 pub(super) const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 /// What decides how tools and agents behave, so commands must not change it.
@@ -106,9 +106,9 @@ impl Sandbox {
             concealed: Vec::new(),
             network,
             unix_sockets: false,
-            doors: Vec::new(),
+            loopback_ports: Vec::new(),
             limits: ResourceLimits::default(),
-            means: Means::default(),
+            mechanism: Mechanism::default(),
             landlock: true,
         }
     }
@@ -146,7 +146,7 @@ impl Sandbox {
             {
                 match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
                     (Some(folder), Some(name)) if !self.can_write(folder) => {
-                        self.concealed.push(Concealed { folder: folder.into(), names: vec![name.into()] });
+                        self.concealed.push(ConcealedFolder { folder: folder.into(), names: vec![name.into()] });
                     }
                     _ => self.exceptions.push(Exception { path, identity, readable: false }),
                 }
@@ -154,7 +154,7 @@ impl Sandbox {
         }
         if self.can_read(&home) {
             let names = CREDENTIALS.iter().map(ToString::to_string).collect();
-            self.concealed.push(Concealed { folder: home, names });
+            self.concealed.push(ConcealedFolder { folder: home, names });
         }
     }
 
@@ -168,7 +168,7 @@ impl Sandbox {
         }
         let protected = protected(&path);
         self.writable.push(WritableRoot { path, identity, protected, absent: Vec::new() });
-        // Outer ones first, so that what is inside them has the last word.
+        // Outer roots first, so that an inner one takes precedence.
         self.writable.sort_by_key(|root| root.path.components().count());
     }
 
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_confine_nothing_need_no_sandbox() {
+    fn full_access_and_external_sandbox_policies_have_no_sandbox() {
         let surroundings = Surroundings::new(Path::new("/"));
         let external = SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted };
         assert_eq!(Sandbox::new(&SandboxPolicy::DangerFullAccess, surroundings), None);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_has_roots_and_protected_names() {
+    fn a_workspace_policy_has_writable_roots_with_protected_names() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (cwd, other, tmp) = (base.join("cwd"), base.join("other"), base.join("tmp"));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn more_can_be_granted() {
+    fn a_grant_adds_readable_and_writable_roots() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         let policy = SandboxPolicy::ReadOnly {

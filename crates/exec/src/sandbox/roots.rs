@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_keeps_meaning_what_it_first_meant() {
+    fn a_root_is_resolved_once_and_a_replaced_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (real, link, other) = (base.join("real"), base.join("link"), base.join("other"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_replaced_but_not_relinked() {
+    fn a_granted_file_may_be_replaced_but_not_by_a_symlink() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (file, other) = (base.join("file"), base.join("other"));

@@ -1,5 +1,5 @@
 //! Commands that outlive the call that started them. A call waits a while for output and leaves the command
-//! running; later calls write to it or read on; callbacks hear of all its output and of its end.
+//! running; later calls write to it or read on; a callback gets every event of it.
 
 mod session;
 mod table;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use tokio::time::Instant as Deadline;
 
-pub use session::{Ended, Event};
-pub use table::Reserved;
+pub use session::{Event, SessionEnd};
+pub use table::ReservedId;
 
 use crate::process::{Exit, Process, Size, Stdio};
 use crate::{Command, HeadTail, Result};
 use session::{Session, pump};
 use table::Table;
 
-/// With this many open, a model should be told to tidy up.
+/// The number of open sessions from which the model gets a warning.
 pub const SESSIONS_WARNED: usize = 60;
 
 const MIN_YIELD: Duration = Duration::from_millis(250);
@@ -47,7 +47,7 @@ pub struct Sessions(Table);
 
 /// What a call saw of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Polled {
+pub struct SessionPoll {
     pub id: u32,
     /// What was printed since the last call.
     pub output: HeadTail,
@@ -59,16 +59,16 @@ pub struct Polled {
 
 /// A session that has just begun. It goes on when this is dropped.
 #[derive(Debug)]
-pub struct Launched<'a> {
+pub struct StartedSession<'a> {
     sessions: &'a Sessions,
     id: u32,
     session: Session,
     begun: Instant,
 }
 
-impl Launched<'_> {
+impl StartedSession<'_> {
     /// Waits for the end, at most `wait`. Cancel-safe.
-    pub async fn wait(&self, wait: Duration) -> Polled {
+    pub async fn wait(&self, wait: Duration) -> SessionPoll {
         self.sessions.poll(self.id, &self.session, self.begun, Deadline::now() + wait).await
     }
 }
@@ -85,19 +85,19 @@ pub enum WriteError {
 
 impl Sessions {
     /// An id for a command that is about to start, so that it can be spoken of before it does.
-    pub fn reserve(&self) -> Reserved {
+    pub fn reserve(&self) -> ReservedId {
         self.0.reserve()
     }
 
     /// Starts a command and waits for its end, at most `wait`.
     pub async fn start(
         &self,
-        id: Reserved,
+        id: ReservedId,
         command: &Command,
         terminal: bool,
         wait: Duration,
         events: impl FnMut(Event<'_>) + Send + 'static,
-    ) -> Result<Polled> {
+    ) -> Result<SessionPoll> {
         Ok(self.launch(id, command, terminal, events).await?.wait(wait).await)
     }
 
@@ -105,22 +105,22 @@ impl Sessions {
     /// gets everything. When this is dropped before it returns, the command does not run.
     pub async fn launch(
         &self,
-        id: Reserved,
+        id: ReservedId,
         command: &Command,
         terminal: bool,
         events: impl FnMut(Event<'_>) + Send + 'static,
-    ) -> Result<Launched<'_>> {
+    ) -> Result<StartedSession<'_>> {
         let begun = Instant::now();
         let stdio = if terminal { Stdio::Terminal(Size::default()) } else { Stdio::OnePipe };
         let started = Process::start(command, stdio).await?;
         let session = Session::new(started.stdin);
         tokio::spawn(pump(session.clone(), started.process, started.stdout, events));
         let id = self.0.insert(id, session.clone());
-        Ok(Launched { sessions: self, id, session, begun })
+        Ok(StartedSession { sessions: self, id, session, begun })
     }
 
     /// Writes to a session, or writes nothing, and waits for its end, at most `wait`.
-    pub async fn write(&self, id: u32, input: &[u8], wait: Duration) -> Result<Polled, WriteError> {
+    pub async fn write(&self, id: u32, input: &[u8], wait: Duration) -> Result<SessionPoll, WriteError> {
         let begun = Instant::now();
         let deadline = Deadline::now() + wait;
         let session = self.0.use_session(id).ok_or(WriteError::UnknownProcess(id))?;
@@ -130,22 +130,22 @@ impl Sessions {
         Ok(self.poll(id, &session, begun, deadline).await)
     }
 
-    /// How many are running or have an end that nobody has seen.
+    /// How many sessions run, or have ended without a poll that reported it.
     pub fn open(&self) -> usize {
         self.0.open()
     }
 
-    /// Kills all. Their ends are told to those who listen.
+    /// Kills every session. Their callbacks get the end events.
     pub fn terminate_all(&self) {
         self.0.clear();
     }
 
-    async fn poll(&self, id: u32, session: &Session, begun: Instant, deadline: Deadline) -> Polled {
+    async fn poll(&self, id: u32, session: &Session, begun: Instant, deadline: Deadline) -> SessionPoll {
         let (output, exit) = session.read(deadline).await;
         if exit.is_some() {
             self.0.remove(id);
         }
-        Polled { id, output, exit, duration: begun.elapsed() }
+        SessionPoll { id, output, exit, duration: begun.elapsed() }
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_have_bounds() {
+    fn yield_times_are_clamped() {
         let ms = Duration::from_millis;
         assert_eq!(
             [None, Some(1), Some(500), Some(99_000)].map(|wait| start_yield(wait.map(ms))),

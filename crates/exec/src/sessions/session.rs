@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WriteError;
 use crate::process::{Exit, Input, Output, Process};
-use crate::run::{CHUNK_BYTES, TOLD_CHUNKS};
+use crate::run::{CHUNK_BYTES, MAX_CALLBACK_CHUNKS};
 use crate::{HeadTail, TextChunks};
 
 /// After the program has ended, output is read on for this long at a time, in case more is on its way.
@@ -24,11 +24,11 @@ const DRAIN: Duration = Duration::from_secs(2);
 pub enum Event<'a> {
     /// A piece of output that ends between characters.
     Output(&'a str),
-    Ended(Ended),
+    Ended(SessionEnd),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct SessionEnd {
     pub exit: Exit,
     /// All that was printed.
     pub output: HeadTail,
@@ -36,25 +36,25 @@ pub struct Ended {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Session(Arc<Shared>);
+pub(super) struct Session(Arc<SessionInner>);
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SessionInner {
+    state: Mutex<SessionState>,
     changed: Notify,
     stop: CancellationToken,
     input: tokio::sync::Mutex<Option<Input>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SessionState {
     unread: HeadTail,
     exit: Option<Exit>,
 }
 
 impl Session {
     pub fn new(input: Option<Input>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SessionInner {
             state: Mutex::default(),
             changed: Notify::new(),
             stop: CancellationToken::new(),
@@ -62,7 +62,7 @@ impl Session {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.0.state.lock()
     }
 
@@ -105,7 +105,7 @@ impl Session {
     }
 }
 
-/// Reads until the end, tells it all, and kills the program when asked.
+/// Reads output until its end, publishes events, and kills the program when stopped.
 pub(super) async fn pump(
     session: Session,
     mut process: Process,
@@ -118,7 +118,7 @@ pub(super) async fn pump(
     let mut text = TextChunks::default();
     let mut told = 0;
     let mut tell = |piece: &str, events: &mut dyn FnMut(Event<'_>)| {
-        if !piece.is_empty() && told < TOLD_CHUNKS {
+        if !piece.is_empty() && told < MAX_CALLBACK_CHUNKS {
             told += 1;
             events(Event::Output(piece));
         }
@@ -162,8 +162,8 @@ pub(super) async fn pump(
         Exit::Signal(_) if killed => Exit::Code(if process.terminal().is_some() { 1 } else { -1 }),
         exit => exit,
     };
-    // First the news, then the answer to those who wait: they may tell the end of the whole turn.
-    events(Event::Ended(Ended { exit, output: all, duration: begun.elapsed() }));
+    // The event goes out before waiting calls return, because their return may end the turn.
+    events(Event::Ended(SessionEnd { exit, output: all, duration: begun.elapsed() }));
     session.state().exit = Some(exit);
     session.0.changed.notify_waiters();
     session.0.input.lock().await.take();

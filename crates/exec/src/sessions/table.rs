@@ -13,20 +13,20 @@ const PROTECTED: usize = 8;
 const IDS: std::ops::Range<u32> = 1_000..100_000;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table(Arc<Inner>);
+pub(super) struct Table(Arc<TableInner>);
 
 #[derive(Debug, Default)]
-struct Inner(Mutex<State>);
+struct TableInner(Mutex<TableState>);
 
 #[derive(Debug, Default)]
-struct State {
-    places: HashMap<u32, Place>,
-    /// Counts uses, to tell which was last.
+struct TableState {
+    slots: HashMap<u32, Slot>,
+    /// Counts uses, to order sessions by their last one.
     uses: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     /// `None`: reserved.
     session: Option<Session>,
     used: u64,
@@ -34,54 +34,54 @@ struct Place {
 
 /// An id that no other command gets. Dropped without a start, it is free again.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedId {
     id: u32,
     table: Table,
 }
 
-impl Reserved {
+impl ReservedId {
     pub fn id(&self) -> u32 {
         self.id
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedId {
     fn drop(&mut self) {
         let mut state = self.table.state();
-        if state.places.get(&self.id).is_some_and(|place| place.session.is_none()) {
-            state.places.remove(&self.id);
+        if state.slots.get(&self.id).is_some_and(|slot| slot.session.is_none()) {
+            state.slots.remove(&self.id);
         }
     }
 }
 
 impl Table {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TableState> {
         self.0.0.lock()
     }
 
-    pub fn reserve(&self) -> Reserved {
+    pub fn reserve(&self) -> ReservedId {
         let mut state = self.state();
         let used = state.next_use();
         let mut id = random_id();
-        while state.places.contains_key(&id) {
-            // There are far more ids than places.
+        while state.slots.contains_key(&id) {
+            // There are far more ids than slots.
             id = if id + 1 < IDS.end { id + 1 } else { IDS.start };
         }
-        state.places.insert(id, Place { session: None, used });
-        Reserved { id, table: self.clone() }
+        state.slots.insert(id, Slot { session: None, used });
+        ReservedId { id, table: self.clone() }
     }
 
-    /// Puts a session in its place. One that nobody has used for long goes when there are too many.
-    pub fn insert(&self, reserved: Reserved, session: Session) -> u32 {
+    /// Puts a session in its slot. Beyond the limit the least recently used session is killed.
+    pub fn insert(&self, reserved: ReservedId, session: Session) -> u32 {
         let mut state = self.state();
         if let Some(id) = state.surplus()
-            && let Some(place) = state.places.remove(&id)
-            && let Some(session) = place.session
+            && let Some(slot) = state.slots.remove(&id)
+            && let Some(session) = slot.session
         {
             session.stop();
         }
         let used = state.next_use();
-        state.places.insert(reserved.id, Place { session: Some(session), used });
+        state.slots.insert(reserved.id, Slot { session: Some(session), used });
         drop(state);
         reserved.id
     }
@@ -89,17 +89,17 @@ impl Table {
     pub fn use_session(&self, id: u32) -> Option<Session> {
         let mut state = self.state();
         let used = state.next_use();
-        let place = state.places.get_mut(&id)?;
-        place.used = used;
-        place.session.clone()
+        let slot = state.slots.get_mut(&id)?;
+        slot.used = used;
+        slot.session.clone()
     }
 
     pub fn remove(&self, id: u32) {
-        self.state().places.remove(&id);
+        self.state().slots.remove(&id);
     }
 
     pub fn open(&self) -> usize {
-        self.state().places.values().filter(|place| place.session.is_some()).count()
+        self.state().slots.values().filter(|slot| slot.session.is_some()).count()
     }
 
     pub fn clear(&self) {
@@ -107,7 +107,7 @@ impl Table {
     }
 }
 
-impl State {
+impl TableState {
     fn next_use(&mut self) -> u64 {
         self.uses += 1;
         self.uses
@@ -115,7 +115,7 @@ impl State {
 
     /// Who has to go before another session fits: the least recently used that has ended, else that runs.
     fn surplus(&self) -> Option<u32> {
-        let open = self.places.iter().filter_map(|(id, place)| Some((*id, place.used, place.session.as_ref()?)));
+        let open = self.slots.iter().filter_map(|(id, slot)| Some((*id, slot.used, slot.session.as_ref()?)));
         let mut open: Vec<_> = open.map(|(id, used, session)| (used, id, session.ended())).collect();
         if open.len() < MAX_SESSIONS {
             return None;
@@ -127,16 +127,16 @@ impl State {
     }
 }
 
-impl Inner {
+impl TableInner {
     fn clear(&self) {
         let mut state = self.0.lock();
-        for place in state.places.drain().filter_map(|(_, place)| place.session) {
-            place.stop();
+        for slot in state.slots.drain().filter_map(|(_, slot)| slot.session) {
+            slot.stop();
         }
     }
 }
 
-impl Drop for Inner {
+impl Drop for TableInner {
     fn drop(&mut self) {
         self.clear();
     }
@@ -154,18 +154,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserved_ids_are_unique_and_free_again() {
+    fn reserved_session_ids_are_unique_and_released_on_drop() {
         let table = Table::default();
         let reserved: Vec<_> = (0..100).map(|_| table.reserve()).collect();
-        let ids: std::collections::BTreeSet<_> = reserved.iter().map(Reserved::id).collect();
+        let ids: std::collections::BTreeSet<_> = reserved.iter().map(ReservedId::id).collect();
         assert_eq!((ids.len(), ids.iter().all(|id| IDS.contains(id)), table.open()), (100, true, 0));
         assert!(ids.iter().all(|id| table.use_session(*id).is_none()), "nothing runs there yet");
         drop(reserved);
-        assert!(table.state().places.is_empty());
+        assert!(table.state().slots.is_empty());
     }
 
     #[test]
-    fn the_least_recently_used_goes_first() {
+    fn the_least_recently_used_session_is_evicted_first() {
         let table = Table::default();
         let ids: Vec<_> = (0..MAX_SESSIONS).map(|_| table.insert(table.reserve(), Session::new(None))).collect();
         assert_eq!(table.open(), MAX_SESSIONS);

@@ -41,7 +41,7 @@ async fn escapes(attempt: &Attempt, means: Means) -> (bool, String) {
         let mut doors = None;
         let mut wrap = |sandbox: Sandbox| match attempt.policy {
             Policy::Doors => {
-                let (command, opened) = sandbox.wrap_with_doors(&command, Some(helper), DOORS).unwrap();
+                let (command, opened) = sandbox.wrap_with_ports(&command, Some(helper), DOORS).unwrap();
                 doors = Some(opened);
                 command
             }

@@ -2,7 +2,7 @@
 
 use super::formatting::is_count;
 
-pub(super) enum Kind<'a> {
+pub(super) enum ActionKind<'a> {
     Read(&'a str),
     List(Option<&'a str>),
     /// What is searched for, and where.
@@ -10,12 +10,12 @@ pub(super) enum Kind<'a> {
 }
 
 /// `None` when it cannot be said.
-pub(super) fn classify(words: &[String]) -> Option<Kind<'_>> {
+pub(super) fn classify(words: &[String]) -> Option<ActionKind<'_>> {
     let (name, words) = words.split_first()?;
     let operands = |valued: &[&str]| operands(words, valued);
-    let first = |valued: &[&str]| Kind::List(operands(valued).first().copied());
+    let first = |valued: &[&str]| ActionKind::List(operands(valued).first().copied());
     let only = |valued: &[&str]| match operands(valued)[..] {
-        [file] => Some(Kind::Read(file)),
+        [file] => Some(ActionKind::Read(file)),
         _ => None,
     };
     match name.as_str() {
@@ -28,14 +28,14 @@ pub(super) fn classify(words: &[String]) -> Option<Kind<'_>> {
         "git" => match words.split_first()? {
             (command, words) if command == "grep" => Some(grep(words)),
             (command, words) if command == "ls-files" => {
-                Some(Kind::List(self::operands(words, &["--exclude", "--exclude-from"]).first().copied()))
+                Some(ActionKind::List(self::operands(words, &["--exclude", "--exclude-from"]).first().copied()))
             }
             _ => None,
         },
         "ag" | "ack" | "pt" => {
             let found =
                 operands(&["-G", "-g", "--file-search-regex", "--ignore-dir", "--ignore-file", "--path-to-ignore"]);
-            Some(Kind::Search(found.first().copied(), found.get(1).copied()))
+            Some(ActionKind::Search(found.first().copied(), found.get(1).copied()))
         }
         "fd" => Some(fd(&operands(&["-E", "-e", "-t", "--exclude", "--extension", "--search-path", "--type"]))),
         "find" => Some(find(words)),
@@ -47,10 +47,10 @@ pub(super) fn classify(words: &[String]) -> Option<Kind<'_>> {
             only(&["-P", "-j", "-p", "-x", "-y", "-z", "--jump-target", "--pattern", "--prompt", "--shift", "--tabs"])
         }
         "head" | "tail" => first_lines(words, name == "tail"),
-        "nl" => operands(&["-b", "-i", "-s", "-v", "-w"]).first().map(|file| Kind::Read(file)),
-        "awk" => awk_file(words).map(Kind::Read),
-        "sed" => sed_file(words).map(Kind::Read),
-        name if is_python(name) && walks(words) => Some(Kind::List(None)),
+        "nl" => operands(&["-b", "-i", "-s", "-v", "-w"]).first().map(|file| ActionKind::Read(file)),
+        "awk" => awk_file(words).map(ActionKind::Read),
+        "sed" => sed_file(words).map(ActionKind::Read),
+        name if is_python(name) && walks(words) => Some(ActionKind::List(None)),
         _ => None,
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn operands<'a, S: AsRef<str>>(words: &'a [S], valued: &[&str]) -> Ve
     found
 }
 
-fn ripgrep(words: &[String]) -> Kind<'_> {
+fn ripgrep(words: &[String]) -> ActionKind<'_> {
     const VALUED: &[&str] = &[
         "-A",
         "-B",
@@ -92,13 +92,13 @@ fn ripgrep(words: &[String]) -> Kind<'_> {
     // A word after `--` that looks like an option is not taken for the pattern.
     let found: Vec<_> = operands(words, VALUED).into_iter().filter(|word| !word.starts_with('-')).collect();
     if words.iter().any(|word| word == "--files") {
-        Kind::List(found.first().copied())
+        ActionKind::List(found.first().copied())
     } else {
-        Kind::Search(found.first().copied(), found.get(1).copied())
+        ActionKind::Search(found.first().copied(), found.get(1).copied())
     }
 }
 
-fn grep(words: &[String]) -> Kind<'_> {
+fn grep(words: &[String]) -> ActionKind<'_> {
     const PATTERN: &[&str] = &["-e", "-f", "--file", "--regexp"];
     const VALUED: &[&str] =
         &["-A", "-B", "-C", "-m", "--after-context", "--before-context", "--context", "--max-count"];
@@ -107,40 +107,40 @@ fn grep(words: &[String]) -> Kind<'_> {
     let pattern = pattern.and_then(|at| words.get(at + 1)).map(String::as_str);
     let found = operands(words, &[PATTERN, VALUED].concat());
     match pattern {
-        Some(pattern) => Kind::Search(Some(pattern), found.first().copied()),
-        None => Kind::Search(found.first().copied(), found.get(1).copied()),
+        Some(pattern) => ActionKind::Search(Some(pattern), found.first().copied()),
+        None => ActionKind::Search(found.first().copied(), found.get(1).copied()),
     }
 }
 
-fn fd<'a>(found: &[&'a str]) -> Kind<'a> {
+fn fd<'a>(found: &[&'a str]) -> ActionKind<'a> {
     match *found {
-        [] => Kind::List(None),
-        [path] if path == "." || path == ".." || path.contains('/') => Kind::List(Some(path)),
-        [query] => Kind::Search(Some(query), None),
-        [query, path, ..] => Kind::Search(Some(query), Some(path)),
+        [] => ActionKind::List(None),
+        [path] if path == "." || path == ".." || path.contains('/') => ActionKind::List(Some(path)),
+        [query] => ActionKind::Search(Some(query), None),
+        [query, path, ..] => ActionKind::Search(Some(query), Some(path)),
     }
 }
 
-fn find(words: &[String]) -> Kind<'_> {
+fn find(words: &[String]) -> ActionKind<'_> {
     let path = words.iter().find(|word| !word.starts_with('-') && !matches!(word.as_str(), "!" | "(" | ")"));
     let path = path.map(String::as_str);
     let test = words.iter().position(|word| matches!(word.as_str(), "-name" | "-iname" | "-path" | "-regex"));
     match test.and_then(|at| words.get(at + 1)) {
-        Some(query) => Kind::Search(Some(query), path),
-        None => Kind::List(path),
+        Some(query) => ActionKind::Search(Some(query), path),
+        None => ActionKind::List(path),
     }
 }
 
 /// `head` and `tail`, with nothing or a number of lines first.
-fn first_lines(words: &[String], plus: bool) -> Option<Kind<'_>> {
+fn first_lines(words: &[String], plus: bool) -> Option<ActionKind<'_>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let rest = match words[..] {
-        [file] if !file.starts_with('-') => return Some(Kind::Read(file)),
+        [file] if !file.starts_with('-') => return Some(ActionKind::Read(file)),
         ["-n", count, ref rest @ ..] if is_count(count, plus) => rest,
         [flag, ref rest @ ..] if flag.strip_prefix("-n").is_some_and(|count| is_count(count, plus)) => rest,
         _ => return None,
     };
-    rest.iter().find(|word| !word.starts_with('-')).map(|file| Kind::Read(file))
+    rest.iter().find(|word| !word.starts_with('-')).map(|file| ActionKind::Read(file))
 }
 
 /// The file that an `awk` program reads.

@@ -7,10 +7,10 @@ mod formatting;
 use loomd_protocol::CommandAction;
 
 use crate::quote::join;
-use crate::script::{Operator, base_name, named_script_of, plain};
+use crate::script::{ListOperator, base_name, named_script_of, plain};
 use crate::word::Word;
 pub(crate) use classify::is_lines;
-use classify::{Kind, classify};
+use classify::{ActionKind, classify};
 use formatting::only_formats;
 
 const CONNECTORS: &[&str] = &["&&", "||", ";", "|"];
@@ -36,7 +36,7 @@ fn unknown(command: String) -> Vec<CommandAction> {
 
 fn script_actions(script: &str) -> Vec<CommandAction> {
     let actions = plain(script).and_then(|commands| {
-        let piped = commands.iter().any(|command| command.operator == Operator::Pipe);
+        let piped = commands.iter().any(|command| command.operator == ListOperator::Pipe);
         let words = |command: &[Word]| command.iter().map(Word::text).collect::<Vec<_>>();
         let commands: Vec<Vec<String>> = commands.iter().map(|command| words(&command.words)).collect();
         // A reader wants to see which lines of a file were read, so such a pipe is shown whole.
@@ -48,7 +48,7 @@ fn script_actions(script: &str) -> Vec<CommandAction> {
 }
 
 /// One part of a command line, with the folder it runs in as far as `cd` said.
-struct Part<'a> {
+struct LineCommand<'a> {
     words: &'a [String],
     base: String,
 }
@@ -63,22 +63,22 @@ fn known_actions(parts: &[Vec<String>], whole_read: Option<&str>) -> Option<Vec<
                 base = joined(&base, folder);
             }
         } else {
-            left.push(Part { words, base: base.clone() });
+            left.push(LineCommand { words, base: base.clone() });
         }
     }
     drop_noise(&mut left);
     let mut actions = Vec::new();
     let only = left.len() == 1;
-    for Part { words, base } in left {
+    for LineCommand { words, base } in left {
         let command = || join(words);
         let action = match classify(words)? {
-            Kind::Read(path) => CommandAction::Read {
+            ActionKind::Read(path) => CommandAction::Read {
                 command: whole_read.filter(|_| only).map_or_else(command, str::to_owned),
                 name: short(path),
                 path: joined(&base, path),
             },
-            Kind::List(path) => CommandAction::ListFiles { command: command(), path: path.map(short) },
-            Kind::Search(query, path) => {
+            ActionKind::List(path) => CommandAction::ListFiles { command: command(), path: path.map(short) },
+            ActionKind::Search(query, path) => {
                 CommandAction::Search { command: command(), query: query.map(str::to_owned), path: path.map(short) }
             }
         };
@@ -89,7 +89,7 @@ fn known_actions(parts: &[Vec<String>], whole_read: Option<&str>) -> Option<Vec<
 }
 
 /// Drops what only makes a script nicer to run, as long as something is left beside it.
-fn drop_noise(parts: &mut Vec<Part>) {
+fn drop_noise(parts: &mut Vec<LineCommand>) {
     loop {
         let before = parts.len();
         if parts.len() > 1 && parts[0].words.first().is_some_and(|name| name == "echo") {

@@ -2,7 +2,7 @@
 
 use super::shell::ShellFamily;
 use crate::Script;
-use crate::script::{Operator, SimpleCommand, plain};
+use crate::script::{ListOperator, SimpleCommand, plain};
 use crate::word::Word;
 
 /// What a shell is expected to run.
@@ -24,10 +24,10 @@ impl Expected {
 
     /// The commands that run when every command ends with this status.
     pub(super) fn run(&self, status: u8) -> Vec<&[Word]> {
-        let runs = |operator: Operator| match operator {
-            Operator::Then | Operator::Pipe => true,
-            Operator::And => status == 0,
-            Operator::Or => status != 0,
+        let runs = |operator: ListOperator| match operator {
+            ListOperator::Then | ListOperator::Pipe => true,
+            ListOperator::And => status == 0,
+            ListOperator::Or => status != 0,
         };
         match self {
             Self::Heredoc(words) => vec![words],
@@ -36,7 +36,7 @@ impl Expected {
                 let mut last = true;
                 for SimpleCommand { operator, words } in commands {
                     // A pipe belongs to the command before it, run or not.
-                    last = if *operator == Operator::Pipe { last } else { runs(*operator) };
+                    last = if *operator == ListOperator::Pipe { last } else { runs(*operator) };
                     found.extend(last.then_some(&words[..]));
                 }
                 found

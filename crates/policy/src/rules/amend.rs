@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_appended_once() {
+    fn an_appended_rule_is_not_duplicated() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("rules/default.rules");
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -107,7 +107,7 @@ network_rule(host="h.com", protocol="https", decision="deny", justification="no"
     }
 
     #[test]
-    fn a_missing_line_end_is_added_first() {
+    fn a_missing_final_newline_is_added_before_a_rule() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("default.rules");
         fs::write(&file, "# mine").unwrap();

@@ -1,15 +1,15 @@
 //! The arguments of a call in a rules file, and what the functions make of them.
 
 use super::RuleDecision;
-use super::starlark::Plain;
+use super::starlark::HostValue;
 use crate::script::base_name;
 
 /// Arguments in the order of the parameters.
 pub(super) fn bind<'a, const N: usize>(
     function: &str,
-    arguments: &'a [(Option<String>, Plain)],
+    arguments: &'a [(Option<String>, HostValue)],
     names: [&str; N],
-) -> Result<[Option<&'a Plain>; N], String> {
+) -> Result<[Option<&'a HostValue>; N], String> {
     let mut bound = [None; N];
     for (index, (name, value)) in arguments.iter().enumerate() {
         let place = match name {
@@ -27,25 +27,25 @@ pub(super) fn bind<'a, const N: usize>(
     Ok(bound)
 }
 
-pub(super) fn required<'a>(value: Option<&'a Plain>, function: &str, name: &str) -> Result<&'a Plain, String> {
+pub(super) fn required<'a>(value: Option<&'a HostValue>, function: &str, name: &str) -> Result<&'a HostValue, String> {
     value.ok_or_else(|| format!("Missing parameter `{name}` for call to `{function}`"))
 }
 
-pub(super) fn text<'a>(value: &'a Plain, name: &str) -> Result<&'a str, String> {
+pub(super) fn text<'a>(value: &'a HostValue, name: &str) -> Result<&'a str, String> {
     match value {
-        Plain::Text(text) => Ok(text),
+        HostValue::Text(text) => Ok(text),
         other => Err(format!("Type of parameter `{name}` doesn't match, expected `str`, actual `{}`", other.kind())),
     }
 }
 
-pub(super) fn list<'a>(value: &'a Plain, name: &str) -> Result<&'a [Plain], String> {
+pub(super) fn list<'a>(value: &'a HostValue, name: &str) -> Result<&'a [HostValue], String> {
     match value {
-        Plain::List(items) => Ok(items),
+        HostValue::List(items) => Ok(items),
         other => Err(format!("Type of parameter `{name}` doesn't match, expected `list`, actual `{}`", other.kind())),
     }
 }
 
-pub(super) fn decision(value: Option<&Plain>) -> Result<RuleDecision, String> {
+pub(super) fn decision(value: Option<&HostValue>) -> Result<RuleDecision, String> {
     match value.map(|value| text(value, "decision")).transpose()? {
         None | Some("allow") => Ok(RuleDecision::Allow),
         Some("prompt") => Ok(RuleDecision::Prompt),
@@ -54,7 +54,7 @@ pub(super) fn decision(value: Option<&Plain>) -> Result<RuleDecision, String> {
     }
 }
 
-pub(super) fn justification(value: Option<&Plain>) -> Result<Option<String>, String> {
+pub(super) fn justification(value: Option<&HostValue>) -> Result<Option<String>, String> {
     let why = value.map(|value| text(value, "justification")).transpose()?;
     match why {
         Some(why) if why.trim().is_empty() => Err("invalid rule: justification cannot be empty".into()),
@@ -62,19 +62,21 @@ pub(super) fn justification(value: Option<&Plain>) -> Result<Option<String>, Str
     }
 }
 
-pub(super) fn pattern(value: &Plain) -> Result<Vec<Vec<String>>, String> {
+pub(super) fn pattern(value: &HostValue) -> Result<Vec<Vec<String>>, String> {
     let invalid = |what: &str| format!("invalid pattern element: {what}");
     let items = list(value, "pattern")?;
     if items.is_empty() {
         return Err(invalid("pattern cannot be empty"));
     }
-    let element = |item: &Plain| match item {
-        Plain::Text(word) => Ok(vec![word.clone()]),
-        Plain::List(alternatives) if alternatives.is_empty() => Err(invalid("pattern alternatives cannot be empty")),
-        Plain::List(alternatives) => alternatives
+    let element = |item: &HostValue| match item {
+        HostValue::Text(word) => Ok(vec![word.clone()]),
+        HostValue::List(alternatives) if alternatives.is_empty() => {
+            Err(invalid("pattern alternatives cannot be empty"))
+        }
+        HostValue::List(alternatives) => alternatives
             .iter()
             .map(|alternative| match alternative {
-                Plain::Text(word) => Ok(word.clone()),
+                HostValue::Text(word) => Ok(word.clone()),
                 other => Err(invalid(&format!("pattern alternative must be a string (got {})", other.kind()))),
             })
             .collect(),
@@ -83,15 +85,15 @@ pub(super) fn pattern(value: &Plain) -> Result<Vec<Vec<String>>, String> {
     items.iter().map(element).collect()
 }
 
-pub(super) fn examples(value: Option<&Plain>, name: &str) -> Result<Vec<Vec<String>>, String> {
+pub(super) fn examples(value: Option<&HostValue>, name: &str) -> Result<Vec<Vec<String>>, String> {
     let invalid = |what: &str| format!("invalid example: {what}");
     let Some(value) = value else { return Ok(Vec::new()) };
-    let words = |example: &Plain| {
+    let words = |example: &HostValue| {
         let words = match example {
-            Plain::Text(line) => {
+            HostValue::Text(line) => {
                 shlex::split(line).ok_or_else(|| invalid("example string has invalid shell syntax"))?
             }
-            Plain::List(words) => {
+            HostValue::List(words) => {
                 words.iter().map(|word| text(word, name).map(str::to_owned)).collect::<Result<_, _>>()?
             }
             other => {
@@ -103,7 +105,7 @@ pub(super) fn examples(value: Option<&Plain>, name: &str) -> Result<Vec<Vec<Stri
     list(value, name)?.iter().map(words).collect()
 }
 
-pub(super) fn executables(name: &str, paths: &[Plain]) -> Result<Vec<String>, String> {
+pub(super) fn executables(name: &str, paths: &[HostValue]) -> Result<Vec<String>, String> {
     let invalid = |what: String| Err(format!("invalid rule: host_executable {what}"));
     if name.is_empty() {
         return invalid("name cannot be empty".into());

@@ -1,14 +1,14 @@
-//! What a rules file says: it is carried out, and each call of a function that we know adds a rule.
+//! Evaluates a rules file: each call of `prefix_rule`, `network_rule` or `host_executable` adds a rule.
 
 use std::thread;
 
 use super::arguments::{bind, decision, examples, executables, justification, list, pattern, required, text};
 use super::host::{NetworkDecision, NetworkProtocol, NetworkRule, host};
-use super::starlark::{Failure, Host, Plain, Span, run};
+use super::starlark::{Failure, Host, HostValue, Span, run};
 use super::{PrefixRule, Rules};
 use crate::quote::join;
 
-/// What one file may add: far more than anybody writes.
+/// The most calls of one file.
 const MAX_RULES: usize = 10_000;
 
 /// Enough for the deepest file that is not refused, wherever the caller stands on its own stack.
@@ -27,14 +27,14 @@ pub(super) fn evaluate(source: &str) -> Result<Rules, Failure> {
 }
 
 fn evaluate_here(source: &str) -> Result<Rules, Failure> {
-    let mut file = File::default();
+    let mut file = RulesFile::default();
     run(source, &mut file)?;
     file.check_examples()?;
     Ok(file.rules)
 }
 
 #[derive(Default)]
-struct File {
+struct RulesFile {
     rules: Rules,
     examples: Vec<Example>,
     calls: usize,
@@ -48,10 +48,10 @@ struct Example {
     call: Span,
 }
 
-impl Host for File {
+impl Host for RulesFile {
     const FUNCTIONS: &'static [&'static str] = &["prefix_rule", "network_rule", "host_executable"];
 
-    fn call(&mut self, function: &str, arguments: &[(Option<String>, Plain)], call: Span) -> Result<(), String> {
+    fn call(&mut self, function: &str, arguments: &[(Option<String>, HostValue)], call: Span) -> Result<(), String> {
         self.calls += 1;
         if self.calls > MAX_RULES {
             return Err("too many rules".into());
@@ -94,7 +94,7 @@ impl Host for File {
     }
 }
 
-impl File {
+impl RulesFile {
     /// Examples are tried on the rule that gives them, with the programs of the whole file.
     fn check_examples(&self) -> Result<(), Failure> {
         for Example { rule, command, applies, call } in &self.examples {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_carried_out() {
+    fn a_rules_file_yields_its_rules() {
         for (source, expected) in [
             ("", &[][..]),
             ("# c\n\npass\n\"\"\"doc\nstring\"\"\"\n", &[]),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_carry_their_position() {
         for (source, expected) in [
             ("prefix_rule(pattern=[])", "1:1: invalid pattern element: pattern cannot be empty"),
             ("prefix_rule(['a', []])", "1:1: invalid pattern element: pattern alternatives cannot be empty"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_rules_too() {
+    fn network_rules_are_parsed() {
         let rules =
             evaluate("network_rule(host='X.com:443', protocol='http-connect', decision='deny', justification='no')");
         let expected = NetworkRule {
@@ -229,7 +229,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_file_is_read_or_refused(source in "(prefix_rule|for|in|x|[\\[\\](){}=+,:;'\"\\\\#a-c0-9 \n\t])*") {
+        fn no_rules_file_panics(source in "(prefix_rule|for|in|x|[\\[\\](){}=+,:;'\"\\\\#a-c0-9 \n\t])*") {
             let _ = read(&source);
         }
     }

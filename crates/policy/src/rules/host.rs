@@ -1,4 +1,4 @@
-//! Rules about hosts on the network. Who enforces them is somebody else's business.
+//! Rules about hosts on the network. Enforced by the proxy of a command, not here.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkRule {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_one_spelling() {
+    fn hosts_are_normalised() {
         for (text, expected) in [
             ("X.com:443", Ok("x.com")),
             ("x.com.", Ok("x.com")),

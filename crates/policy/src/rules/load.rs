@@ -12,14 +12,14 @@ use super::starlark::{Failure, Position, Span};
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedRules {
     pub rules: Rules,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<RulesProblem>,
 }
 
 /// Why a file is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct RulesProblem {
     pub path: PathBuf,
     pub message: String,
     pub start: Position,
@@ -35,8 +35,8 @@ pub struct LoadError {
 
 /// Reads every `*.rules` file directly in the `rules` folder of each configuration folder, lowest precedence
 /// first. Folders that are missing have no rules.
-pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Result<Loaded, LoadError> {
-    let mut loaded = Loaded::default();
+pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Result<LoadedRules, LoadError> {
+    let mut loaded = LoadedRules::default();
     for folder in config_folders {
         for path in files(&folder.as_ref().join("rules"))? {
             let at = |source| LoadError { path: path.clone(), source };
@@ -45,7 +45,7 @@ pub fn load<P: AsRef<Path>>(config_folders: &[P]) -> Result<Loaded, LoadError> {
                 Ok(rules) => loaded.rules.extend(rules),
                 Err(Failure { message, span: Span { start, end } }) => {
                     loaded.rules.incomplete = true;
-                    loaded.problems.push(Problem { path, message, start, end });
+                    loaded.problems.push(RulesProblem { path, message, start, end });
                 }
             }
         }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_files_of_all_folders_add_up_and_broken_ones_are_reported() {
+    fn rules_of_all_files_are_merged_and_broken_files_reported() {
         let home = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = home.path().join(path);
@@ -98,7 +98,7 @@ mod tests {
         let at = Position { line: 2, column: 10 };
         assert_eq!(
             loaded.problems,
-            [Problem {
+            [RulesProblem {
                 path: folders[1].join("rules/z.rules"),
                 message: "Parse error: unexpected new line here".into(),
                 start: at,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 
 pub use amend::{AmendError, append_network_rule, append_prefix_rule};
 pub use host::{NetworkDecision, NetworkProtocol, NetworkRule};
-pub use load::{LoadError, Loaded, Problem, load};
+pub use load::{LoadError, LoadedRules, RulesProblem, load};
 pub use starlark::Position;
 
 use crate::quote::join;
@@ -51,7 +51,7 @@ pub struct PrefixRule {
 
 /// A rule that applies to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match<'a> {
+pub struct RuleMatch<'a> {
     pub rule: &'a PrefixRule,
     /// The words of the rule that the command begins with.
     words: Vec<&'a str>,
@@ -118,7 +118,7 @@ impl PrefixRule {
     }
 }
 
-impl Match<'_> {
+impl RuleMatch<'_> {
     /// The words of the rule that the command begins with, as one line.
     pub fn prefix(&self) -> String {
         join(&self.words)
@@ -137,7 +137,7 @@ impl Rules {
     /// programs of that name by their whole path, unless a rule about the path itself applies: those that
     /// `host_executable` lists for the name, or else those in the folders of the system. No rule about a name
     /// means a program that a sandboxed command may have written.
-    pub(crate) fn allowing(&self, command: &[Word], trust: &Trust) -> Vec<Match<'_>> {
+    pub(crate) fn allowing(&self, command: &[Word], trust: &Trust) -> Vec<RuleMatch<'_>> {
         let Some((program, rest)) = command.split_first() else { return Vec::new() };
         let program = match program.expands() {
             true => return Vec::new(),
@@ -150,7 +150,7 @@ impl Rules {
         let found = |first: &str| -> Vec<_> {
             let rules = self.prefixes.iter().filter(|rule| rule.decision == RuleDecision::Allow);
             let fixed = origin == Origin::Fixed;
-            rules.filter_map(|rule| Some(Match { rule, words: rule.begins(first, rest)?, fixed })).collect()
+            rules.filter_map(|rule| Some(RuleMatch { rule, words: rule.begins(first, rest)?, fixed })).collect()
         };
         let literal = found(&program);
         if !literal.is_empty() || !program.starts_with('/') {
@@ -166,22 +166,22 @@ impl Rules {
 
     /// Every rule that forbids or asks about one of these commands, whatever the path of its program, taking
     /// words that a shell expands for whatever they may become.
-    pub(crate) fn restricting(&self, suspects: &[Vec<Word>]) -> Vec<Match<'_>> {
+    pub(crate) fn restricting(&self, suspects: &[Vec<Word>]) -> Vec<RuleMatch<'_>> {
         let rules = self.prefixes.iter().filter(|rule| rule.decision != RuleDecision::Allow);
         rules
             .filter_map(|rule| {
                 let words = suspects.iter().find_map(|words| rule.may_begin(words))?;
-                Some(Match { rule, words, fixed: true })
+                Some(RuleMatch { rule, words, fixed: true })
             })
             .collect()
     }
 
     /// Every rule that applies to a command as it stands, as the examples in a file mean it.
-    pub fn matches(&self, command: &[String]) -> Vec<Match<'_>> {
+    pub fn matches(&self, command: &[String]) -> Vec<RuleMatch<'_>> {
         let Some((program, rest)) = command.split_first() else { return Vec::new() };
         let rest: Vec<_> = rest.iter().map(|word| Word::literal(word)).collect();
         let found = |first: &str| -> Vec<_> {
-            let matching = |rule| Some(Match { rule, words: PrefixRule::begins(rule, first, &rest)?, fixed: true });
+            let matching = |rule| Some(RuleMatch { rule, words: PrefixRule::begins(rule, first, &rest)?, fixed: true });
             self.prefixes.iter().filter_map(matching).collect()
         };
         let literal = found(program);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_match_the_first_words() {
+    fn prefix_rules_match_the_first_words_of_a_command() {
         let rules = evaluate::evaluate(
             r#"
 prefix_rule(pattern=["git", ["push", "fetch"]], decision="prompt")

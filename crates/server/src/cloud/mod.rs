@@ -29,18 +29,19 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    pub fn new(home: &Path, accounts: &Accounts) -> Self {
+    pub(crate) fn new(home: &Path, accounts: &Accounts) -> Self {
         Self { home: home.into(), accounts: accounts.clone() }
     }
 
-    /// Looks up the requirements, then refreshes them in the background.
-    pub async fn follow(self, managed: Arc<ManagedRequirements>) {
-        self.look_up(&managed).await;
-        tokio::spawn(self.keep_up(managed));
+    /// Looks up the requirements before the server serves clients, and refreshes them in the background.
+    pub async fn begin(home: &Path, accounts: &Accounts, managed: &Arc<Managed>) {
+        let cloud = Self::new(home, accounts);
+        cloud.look_up(managed).await;
+        tokio::spawn(cloud.keep_up(Arc::clone(managed)));
     }
 
     /// Looks up the requirements of the signed-in account. No request is made for an account without an organisation.
-    pub async fn look_up(&self, managed: &ManagedRequirements) {
+    pub(crate) async fn look_up(&self, managed: &ManagedRequirements) {
         let member = self.accounts.member();
         let found = self.load(member.as_ref()).await;
         // A login meanwhile looks up its own.

@@ -5,7 +5,7 @@ mod sockets;
 
 use std::net::SocketAddr;
 
-use loomd_exec::Holder;
+use loomd_exec::SocketHolder;
 use tokio::net::{TcpStream, UnixStream};
 use tracing::debug;
 
@@ -95,10 +95,10 @@ impl Admission {
             return Err(OTHER_USER);
         }
         match loomd_exec::socket_holder(inode) {
-            Holder::OwnSandbox => Err(SANDBOXED),
+            SocketHolder::OwnSandbox => Err(SANDBOXED),
             // Our sandboxes run as our user. What other users have open may be out of our sight.
-            Holder::Unknown if socket.user == own && self != Self::Authenticated => Err(UNKNOWN_PROCESS),
-            Holder::Unknown | Holder::Other => Ok(()),
+            SocketHolder::Unknown if socket.user == own && self != Self::Authenticated => Err(UNKNOWN_PROCESS),
+            SocketHolder::Unknown | SocketHolder::Other => Ok(()),
         }
     }
 }

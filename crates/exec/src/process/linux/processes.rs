@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// A process that the guard was told of. Its descriptor cannot come to mean another process.
-pub(in crate::process) struct Announced(OwnedFd);
+/// A process that was announced to the guard. Its descriptor never refers to another process.
+pub(in crate::process) struct WatchedProcess(OwnedFd);
 
-impl Announced {
+impl WatchedProcess {
     pub fn new(pid: Pid) -> io::Result<Self> {
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
@@ -21,8 +21,8 @@ impl Announced {
     }
 }
 
-/// Processes whose parent is a thread of this one. Empty on kernels without `children` files; then only the session
-/// tells.
+/// Processes whose parent is a thread of this one. Empty on kernels without `children` files; then descendants are
+/// found by their session only.
 pub(in crate::process) fn children(pid: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());

@@ -5,7 +5,7 @@ use std::io;
 
 use super::all_processes;
 
-/// The part of `/proc/<pid>/status` that tells how a process is confined. Everybody can read it, whatever the process
+/// The part of `/proc/<pid>/status` that shows how a process is confined. Readable by every user, whatever the process
 /// does about itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::process) struct Status {
@@ -13,7 +13,7 @@ pub(in crate::process) struct Status {
     /// How many process namespaces it is visible in.
     namespaces: usize,
     no_new_privileges: bool,
-    /// How many filters of system calls it has; only newer kernels tell.
+    /// How many filters of system calls it has; 0 on kernels that do not report it.
     filters: u32,
 }
 

@@ -10,24 +10,24 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::process::Pid;
 
 use super::ExitHandle;
-use crate::process::launch::{Blocked, Failed, Launch, Prepared, become_program};
+use crate::process::launch::{BlockedSignals, Launch, LaunchFailure, PreparedLaunch, become_program};
 
 /// The child only makes system calls on it.
 const STACK_BYTES: usize = 64 * 1024;
 
 /// What one start shares with the child that borrows our memory.
-struct Shared<'a> {
-    prepared: Prepared<'a>,
+struct SharedWithChild<'a> {
+    prepared: PreparedLaunch<'a>,
     failure: AtomicI32,
 }
 
 impl Launch {
     /// Starts the program, which leads a session and group of its own. The process id is written to `announce` even
     /// when the start fails after all.
-    pub fn start(&self, stack: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, ExitHandle), Failed> {
-        let mut shared = Shared { prepared: self.prepare(announce), failure: AtomicI32::new(0) };
+    pub fn start(&self, stack: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, ExitHandle), LaunchFailure> {
+        let mut shared = SharedWithChild { prepared: self.prepare(announce), failure: AtomicI32::new(0) };
         let mut pidfd: c_int = -1;
-        let signals = Blocked::all();
+        let signals = BlockedSignals::all();
         // SAFETY: the stack is ours alone and large enough for `child`, which makes system calls only. With
         // CLONE_VFORK this thread sleeps until the child has executed the program or ended, so nothing that
         // `shared` points to moves or is freed meanwhile. All signals are blocked, so no handler of ours runs
@@ -43,15 +43,17 @@ impl Launch {
         };
         let error = io::Error::last_os_error();
         drop(signals);
-        let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Err(Failed { group: None, error }) };
-        // SAFETY: the kernel opened this descriptor for us just now and nobody else knows it.
+        let Some(group) = Pid::from_raw(pid).filter(|_| pid > 0) else {
+            return Err(LaunchFailure { group: None, error });
+        };
+        // SAFETY: the kernel opened this descriptor just now, and nothing else owns it.
         let handle = ExitHandle::new(unsafe { OwnedFd::from_raw_fd(pidfd) });
         match shared.failure.load(Ordering::Acquire) {
             0 => Ok((group, handle)),
             code => {
                 // It has nothing left to do but end.
                 let _ = handle.wait();
-                Err(Failed { group: Some(group), error: io::Error::from_raw_os_error(code) })
+                Err(LaunchFailure { group: Some(group), error: io::Error::from_raw_os_error(code) })
             }
         }
     }
@@ -71,8 +73,8 @@ impl Stack {
 }
 
 extern "C" fn child(shared: *mut c_void) -> c_int {
-    // SAFETY: `start` passes a pointer to a live `Shared` and sleeps until we are gone.
-    let shared = unsafe { &mut *shared.cast::<Shared>() };
+    // SAFETY: `start` passes a pointer to a live `SharedWithChild` and sleeps until we are gone.
+    let shared = unsafe { &mut *shared.cast::<SharedWithChild>() };
     // SAFETY: we are the child that `become_program` is for.
     let code = unsafe { become_program(&mut shared.prepared) };
     shared.failure.store(code, Ordering::Release);

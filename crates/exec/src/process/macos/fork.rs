@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::ExitHandle;
-use crate::process::launch::{Blocked, Failed, Launch, become_program};
+use crate::process::launch::{BlockedSignals, Launch, LaunchFailure, become_program};
 
 /// The exit code of a child that did not become the program.
 const FAILED: i32 = 127;
@@ -25,11 +25,11 @@ impl Stack {
 impl Launch {
     /// Starts the program, which leads a session and group of its own. The process id is written to `announce` even
     /// when the start fails after all.
-    pub fn start(&self, _: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, ExitHandle), Failed> {
-        let failed = |group, error| Failed { group, error };
+    pub fn start(&self, _: &mut Stack, announce: Option<RawFd>) -> Result<(Pid, ExitHandle), LaunchFailure> {
+        let failed = |group, error| LaunchFailure { group, error };
         let mut prepared = self.prepare(announce);
         let (mut failure, report) = io::pipe().map_err(|error| failed(None, error))?;
-        let signals = Blocked::all();
+        let signals = BlockedSignals::all();
         // SAFETY: the child makes system calls only, so it needs no lock that another thread of ours may hold.
         let pid = unsafe { libc::fork() };
         if pid == 0 {

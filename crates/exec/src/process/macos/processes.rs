@@ -12,14 +12,14 @@ const FIRST_ROOM: usize = 1024;
 /// More than the system has processes.
 const MOST_ROOM: usize = 1 << 20;
 
-/// A process that the guard was told of. It is recognised by its start, so that another process with the same id is
+/// A process that was announced to the guard. It is recognised by its start, so that another process with the same id is
 /// not taken for it.
-pub(in crate::process) struct Announced {
+pub(in crate::process) struct WatchedProcess {
     pid: Pid,
     started: (u64, u64),
 }
 
-impl Announced {
+impl WatchedProcess {
     pub fn new(pid: Pid) -> io::Result<Self> {
         Ok(Self { pid, started: started(&information(pid.as_raw_pid())?) })
     }

@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn sandbox_check(pid: libc::pid_t, operation: *const c_char, filter: c_int, ...) -> c_int;
 }
 
-/// What tells how a process is confined.
+/// The parent of a process, and whether it is confined.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::process) struct Status {
     pub parent: u32,

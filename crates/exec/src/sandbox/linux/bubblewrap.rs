@@ -16,7 +16,7 @@ use super::entries::{EntryKind, VisibleEntry};
 use super::helper::{INSIDE, complain};
 use super::mounts::KERNEL_SWITCHES;
 use super::namespaces::wait_for;
-use super::sys::{Forked, exit, fork, ignore_keyboard};
+use super::sys::{Fork, exit, fork, ignore_keyboard};
 use crate::helper::{INHERITED, THIS_PROGRAM};
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
@@ -34,23 +34,23 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Runs the command and returns its exit code. `line` is where the sandbox's doors are handed out; this process does not
+/// Runs the command and returns its exit code. `channel` is the socket for the listeners of its loopback ports; this process does not
 /// keep it.
 pub(super) fn run(
     program: &Path,
     sandbox: &Sandbox,
     cwd: &Path,
     argv: &[OsString],
-    line: Option<OwnedFd>,
+    channel: Option<OwnedFd>,
 ) -> io::Result<i32> {
     ignore_keyboard();
     match fork(0)? {
-        Forked::Child => {
-            let error = exec(program, sandbox, cwd, argv, line.as_ref());
+        Fork::Child => {
+            let error = exec(program, sandbox, cwd, argv, channel.as_ref());
             exit(complain("cannot start bubblewrap", &error))
         }
-        Forked::Parent(bubblewrap) => {
-            drop(line);
+        Fork::Parent(bubblewrap) => {
+            drop(channel);
             wait_for(bubblewrap)
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn run(
 
 /// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
 /// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight.
-fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: Option<&OwnedFd>) -> io::Error {
+fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], channel: Option<&OwnedFd>) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
             return Err(io::Error::other(format!("it cannot protect a link: {}", link.display())));
@@ -72,8 +72,8 @@ fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: 
             .arg(INSIDE)
             .arg(serde_json::to_string(sandbox)?);
         // Only inside are there ports to open.
-        if let Some(line) = line {
-            fcntl_setfd(line, FdFlags::empty())?;
+        if let Some(channel) = channel {
+            fcntl_setfd(channel, FdFlags::empty())?;
         }
         Ok(command.args(argv).exec())
     };
@@ -171,7 +171,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Means, ReadableRoot, WritableRoot};
+    use crate::sandbox::{Mechanism, ReadableRoot, WritableRoot};
 
     fn check(sandbox: &Sandbox, expected: &str) {
         let arguments = arguments(sandbox, Path::new("/w"));
@@ -180,10 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_becomes_arguments() {
+    fn a_sandbox_is_translated_to_bubblewrap_arguments() {
         let (protected, absent) = (vec!["/w/.git".into()], vec!["/w/.codex".into()]);
         let root = WritableRoot { path: "/w".into(), identity: None, protected, absent };
-        let mut sandbox = Sandbox { means: Means::Bubblewrap, writable: vec![root], ..Sandbox::new_read_only(false) };
+        let mut sandbox =
+            Sandbox { mechanism: Mechanism::Bubblewrap, writable: vec![root], ..Sandbox::new_read_only(false) };
         let start = "--die-with-parent --unshare-user --unshare-pid --as-pid-1 --unshare-ipc --cap-drop ALL";
         let switches = KERNEL_SWITCHES.iter().map(|name| format!("--ro-bind-try /proc/{name} /proc/{name} "));
         let switches: String = switches.collect();
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_from_the_workspace_is_not_trusted() {
+    fn bubblewrap_in_a_writable_folder_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("bwrap"), "").unwrap();
         let real = folder.path().canonicalize().unwrap();

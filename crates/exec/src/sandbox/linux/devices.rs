@@ -22,7 +22,7 @@ const LINKS: &[(&str, &str)] = &[
     ("ptmx", "pts/ptmx"),
 ];
 
-/// The devices to keep, taken hold of before the real `/dev` is out of reach.
+/// The devices of the new `/dev`, cloned before the real one is out of reach.
 pub(super) struct Devices(Vec<(&'static str, OwnedFd)>);
 
 impl Devices {

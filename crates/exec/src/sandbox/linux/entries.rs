@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::conceal::Concealed;
+use crate::sandbox::conceal::ConcealedFolder;
 
 /// Far more than our home has; entries beyond it are left out.
 const MAX_VISIBLE: usize = 512;
@@ -22,7 +22,7 @@ pub(super) enum EntryKind {
     Link(PathBuf),
 }
 
-impl Concealed {
+impl ConcealedFolder {
     /// The visible entries of the folder, which is mounted at `mount`. Sockets, pipes and devices are left out.
     pub(super) fn visible_entries(&self, mount: &Path) -> io::Result<Vec<VisibleEntry>> {
         let entries = fs::read_dir(mount)?.filter_map(Result::ok).filter(|entry| !self.hides(&entry.file_name()));

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 
 use super::namespaces::{become_command, init};
 use super::sys::leave_keyring;
-use super::{bubblewrap, doors, landlock, namespaces, placeholder, report, seccomp};
+use super::{bubblewrap, landlock, loopback_ports, namespaces, placeholder, report, seccomp};
 use crate::helper::{SANDBOX, close_on_exec_from, take_channel};
-use crate::sandbox::{Means, Sandbox};
+use crate::sandbox::{Mechanism, Sandbox};
 
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
@@ -17,7 +17,7 @@ pub(super) const USAGE: i32 = 125;
 /// Why nothing runs when a root was moved or replaced.
 const CHANGED: &str = "a root of the sandbox has changed";
 
-/// The helper's first argument when somebody else has arranged the files already.
+/// The helper's first argument when bubblewrap has made the mounts already.
 pub(crate) const INSIDE: &str = "--inside-the-sandbox";
 
 /// What the helper does with its arguments: the sandbox, then the words of the command.
@@ -34,17 +34,17 @@ pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
         eprintln!("{SANDBOX}: started by hand; it is of no use on its own");
         return USAGE;
     };
-    let line = (!sandbox.doors.is_empty()).then(take_channel);
+    let channel = (!sandbox.loopback_ports.is_empty()).then(take_channel);
     // What we were given beyond the standard streams is not for the command, which could reach out through it.
     if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
     }
-    if inside { run_inside(&sandbox, &argv, line) } else { run(&sandbox, &argv, line) }
+    if inside { run_inside(&sandbox, &argv, channel) } else { run(&sandbox, &argv, channel) }
 }
 
-/// As the first process of a sandbox that stands. `line` is where its doors are handed out.
-fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<OwnedFd>) -> i32 {
-    if let Err(error) = line.map_or(Ok(()), |line| doors::open(&sandbox.doors, &line)) {
+/// Goes on as the first process of a sandbox whose mounts are made. `channel` is the socket for its listeners.
+fn run_inside(sandbox: &Sandbox, argv: &[OsString], channel: Option<OwnedFd>) -> i32 {
+    if let Err(error) = channel.map_or(Ok(()), |channel| loopback_ports::open(&sandbox.loopback_ports, &channel)) {
         return complain("cannot open the way to the proxy", &error);
     }
     match sandbox.check_granted() {
@@ -53,7 +53,7 @@ fn run_inside(sandbox: &Sandbox, argv: &[OsString], line: Option<OwnedFd>) -> i3
     }
 }
 
-fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
+fn run(sandbox: &Sandbox, argv: &[OsString], mut channel: Option<OwnedFd>) -> i32 {
     let cwd = match env::current_dir() {
         Ok(cwd) => cwd,
         Err(error) => return complain("cannot tell the working directory", &error),
@@ -61,24 +61,24 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
     if let Err(error) = sandbox.check_granted().and_then(|()| sandbox.check_exceptions()) {
         return complain(CHANGED, &error);
     }
-    if sandbox.means != Means::Landlock {
+    if sandbox.mechanism != Mechanism::Landlock {
         let absent = sandbox.writable.iter().flat_map(|root| &root.absent);
         let taken = match placeholder::take(absent) {
             Ok(taken) => taken,
             Err(error) => return complain("cannot protect what does not exist yet", &error),
         };
-        if sandbox.means == Means::Best
-            && let Ok(code) = namespaces::run(sandbox, &cwd, argv, &mut line)
+        if sandbox.mechanism == Mechanism::Best
+            && let Ok(code) = namespaces::run(sandbox, &cwd, argv, &mut channel)
         {
             return code;
         }
         // Not allowed here; there are other ways.
         if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
-            let code = bubblewrap::run(&program, sandbox, &cwd, argv, line);
+            let code = bubblewrap::run(&program, sandbox, &cwd, argv, channel);
             drop(taken);
             return code.unwrap_or_else(|error| complain("cannot start bubblewrap", &error));
         }
-        if sandbox.means == Means::Bubblewrap {
+        if sandbox.mechanism == Mechanism::Bubblewrap {
             return complain("cannot start bubblewrap", &io::ErrorKind::NotFound.into());
         }
         if !sandbox.has_only_whole_folders() {
@@ -86,7 +86,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
             return complain("this system cannot protect what lies in a writable folder", &reason);
         }
     }
-    if line.is_some() {
+    if channel.is_some() {
         let reason = io::Error::other("Landlock makes no network of its own");
         return complain("this sandbox cannot lead the command's connections through a proxy", &reason);
     }
@@ -103,7 +103,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut line: Option<OwnedFd>) -> i32 {
     }
 }
 
-/// In words that tell a sandbox's failure from a command's.
+/// Prints an error of the sandbox, with a prefix that no command's error has. Returns the exit code.
 pub(super) fn complain(what: &str, error: &io::Error) -> i32 {
     eprintln!("sandbox: {what}: {error}");
     USAGE

@@ -13,7 +13,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::isatty;
 
 use crate::sandbox::Sandbox;
-use crate::sandbox::conceal::Concealed;
+use crate::sandbox::conceal::ConcealedFolder;
 
 /// Newer kernels know more; older ones enforce what they know.
 const KNOWN: ABI = ABI::V5;
@@ -23,7 +23,7 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/
 const BASICS: &[&str] = &["/dev", "/proc"];
 
 /// Keeps this process and all it starts, for good, from writing where the sandbox does not allow it, should a way
-/// around the mounts be found. They speak first, so what is refused looks the same with this and without. A kernel
+/// around the mounts be found. The mounts refuse first, so error texts are the same with and without it. A kernel
 /// that has no Landlock leaves it to the mounts.
 pub(super) fn back_up_mounts(sandbox: &Sandbox) -> io::Result<()> {
     if sandbox.writable.iter().any(|root| root.path == Path::new("/")) {
@@ -54,7 +54,7 @@ fn terminals(mut ruleset: RulesetCreated) -> Result<RulesetCreated, RulesetError
 
 /// A folder, or the parts of it that together are all but what is concealed in it. What is made in a folder above that
 /// later is not among them.
-fn except(folder: &Path, concealed: &[Concealed]) -> Vec<PathBuf> {
+fn except(folder: &Path, concealed: &[ConcealedFolder]) -> Vec<PathBuf> {
     let inside = concealed.iter().any(|concealed| concealed.folder.starts_with(folder));
     if concealed.iter().any(|concealed| concealed.conceals(folder)) {
         return Vec::new();

@@ -6,11 +6,11 @@
 
 mod bubblewrap;
 mod devices;
-mod doors;
 mod entries;
 mod helper;
 mod landlock;
 mod limits;
+mod loopback_ports;
 mod mounts;
 mod namespaces;
 mod placeholder;
@@ -20,8 +20,8 @@ mod sys;
 
 use std::path::Path;
 
-pub use doors::Doors;
 pub(crate) use helper::{INSIDE, help};
+pub use loopback_ports::LoopbackPorts;
 pub use report::Report;
 
 use super::{Sandbox, WritableRoot};
@@ -41,10 +41,14 @@ pub(super) fn wrap(sandbox: &Sandbox, command: &Command, helper: Option<&Path>) 
     Ok(Command { argv, arg0: Some(SANDBOX.into()), ..command.clone() })
 }
 
-/// The command that runs `command` in this sandbox with its doors, and their outer side.
-pub(super) fn wrap_with_doors(sandbox: &Sandbox, command: &Command, helper: Option<&Path>) -> Result<(Command, Doors)> {
-    let (doors, channel) = Doors::new(sandbox.doors.len())?;
-    Ok((Command { channel: Some(channel), ..wrap(sandbox, command, helper)? }, doors))
+/// The command that runs `command` in this sandbox with its loopback ports, and their outer side.
+pub(super) fn wrap_with_ports(
+    sandbox: &Sandbox,
+    command: &Command,
+    helper: Option<&Path>,
+) -> Result<(Command, LoopbackPorts)> {
+    let (loopback_ports, channel) = LoopbackPorts::new(sandbox.loopback_ports.len())?;
+    Ok((Command { channel: Some(channel), ..wrap(sandbox, command, helper)? }, loopback_ports))
 }
 
 impl Sandbox {

@@ -16,11 +16,11 @@ use rustix::mount::{
 use super::devices::Devices;
 use super::entries::EntryKind;
 use super::sys::{make_harmless, make_read_only};
-use crate::sandbox::conceal::Concealed;
+use crate::sandbox::conceal::ConcealedFolder;
 use crate::sandbox::layers::Layer;
 use crate::sandbox::{ReadableRoot, Sandbox};
 
-/// What the kernel lets its owner change through files, whoever asks; covered up for commands that run as root.
+/// Entries of `/proc` through which root changes the kernel. Mounted read-only for commands.
 pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
 /// Where a new root is put together: some folder that is always there and that the new root replaces anyway.
@@ -32,14 +32,14 @@ pub(super) const FRAME_SIZE: &str = "1m";
 /// The file that covers others, for a moment.
 const COVER: &str = "/dev/.closed";
 
-/// To be called in a mount namespace of our own that hears nothing of others.
+/// Mounts the sandbox. To be called in a mount namespace of our own, to which no mount propagates.
 pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
     let overlay = Overlay::take(sandbox)?;
     let devices = Devices::take();
     let everything = sandbox.writable.iter().any(|root| root.path == Path::new("/"));
     match &sandbox.readable {
         Some(roots) => {
-            let readable = Readable::take(roots)?;
+            let readable = ReadableTrees::take(roots)?;
             let stage = Path::new(STAGE);
             attach(&new_filesystem("tmpfs", &[("mode", "0755"), ("size", FRAME_SIZE)])?, stage)?;
             readable.attach(stage)?;
@@ -112,7 +112,7 @@ pub(super) fn new_filesystem(kind: &str, options: &[(&str, &str)]) -> io::Result
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// What is laid over the files. What is writable, or readable where little is, is taken hold of while it still can be.
+/// The mounts over the base file system. Their trees are cloned before the base hides them.
 struct Overlay<'a>(Vec<Mount<'a>>);
 
 struct Mount<'a> {
@@ -134,7 +134,7 @@ impl<'a> Overlay<'a> {
         Ok(Self(trees.collect::<io::Result<_>>()?))
     }
 
-    /// Outer layers come first, so that an inner one has the last word.
+    /// Outer layers come first, so that an inner one takes precedence.
     fn attach(self, base: &Path) -> io::Result<()> {
         for (index, mount) in self.0.iter().enumerate() {
             let path = mount.layer.path();
@@ -168,7 +168,7 @@ fn protect(path: &Path) -> io::Result<()> {
 }
 
 /// Covers a folder with a copy of it, made of mounts and links, that lacks what is concealed.
-fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
+fn conceal(base: &Path, concealed: &ConcealedFolder) -> io::Result<()> {
     let folder = inside(base, &concealed.folder);
     let entries = match concealed.visible_entries(&folder) {
         Ok(entries) => entries,
@@ -176,7 +176,7 @@ fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    // Taken hold of before the cover hides them; what is gone already is not missed.
+    // Cloned before the cover hides them. An entry that is gone by now is left out.
     let trees: Vec<_> = entries
         .into_iter()
         .map(|entry| match entry.kind {
@@ -203,7 +203,7 @@ fn conceal(base: &Path, concealed: &Concealed) -> io::Result<()> {
     make_read_only(cover.as_fd(), c"", false)
 }
 
-/// Covers a folder or file with an empty one that nobody may open. What is to be put inside later finds its place.
+/// Covers a folder or file with an empty one that cannot be opened. Creates the mount points of the inner layers.
 fn close(base: &Path, path: &Path, inner: &[&Mount]) -> io::Result<()> {
     let target = inside(base, path);
     match target.metadata() {
@@ -227,13 +227,13 @@ fn close(base: &Path, path: &Path, inner: &[&Mount]) -> io::Result<()> {
     }
 }
 
-/// What may be read, and by which other names it is known.
-struct Readable {
+/// The mounts of readable roots, and the symlinks by which they were granted.
+struct ReadableTrees {
     trees: Vec<(PathBuf, OwnedFd)>,
     links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Readable {
+impl ReadableTrees {
     fn take(roots: &[ReadableRoot]) -> io::Result<Self> {
         let links = roots.iter().map(|root| (root.name.clone(), root.path.clone())).collect();
         let mut real: Vec<_> = roots.iter().map(|root| root.path.clone()).collect();

@@ -17,10 +17,10 @@ use rustix::process::{
 };
 
 use super::sys::{
-    Forked, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
+    Fork, bring_loopback_up, drop_capabilities, exit, forbid_inspection, fork, heed_keyboard, ignore_keyboard,
     leave_keyring, make_private,
 };
-use super::{doors, helper, landlock, mounts, seccomp};
+use super::{helper, landlock, loopback_ports, mounts, seccomp};
 use crate::helper::close_from;
 use crate::sandbox::Sandbox;
 
@@ -31,9 +31,9 @@ const UNAVAILABLE: u8 = b'-';
 /// And when something went wrong on the way.
 const FAILED: u8 = b'!';
 
-/// Runs the command and returns its exit code, or says that namespaces cannot be had; then nothing has run.
-/// `line` is where the sandbox's doors are handed out; inside, nobody keeps it.
-pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut Option<OwnedFd>) -> io::Result<i32> {
+/// Runs the command and returns its exit code. An error when namespaces are not available; then nothing has run.
+/// `channel` is the socket for the listeners of loopback ports; no process of the sandbox keeps it.
+pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], channel: &mut Option<OwnedFd>) -> io::Result<i32> {
     let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
     if !sandbox.network {
@@ -41,10 +41,10 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut O
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     match fork(namespaces)? {
-        Forked::Child => {
+        Fork::Child => {
             drop(report);
             let mut reporter = fs::File::from(reporter);
-            let said = match enter(user, group).map(|()| confine(sandbox, cwd, line.take())) {
+            let report = match enter(user, group).map(|()| confine(sandbox, cwd, channel.take())) {
                 Err(_) => UNAVAILABLE,
                 Ok(Ok(())) => READY,
                 Ok(Err(error)) => {
@@ -52,21 +52,21 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], line: &mut O
                     FAILED
                 }
             };
-            // Whoever started us may be gone already; then nobody takes the report and nothing runs.
-            let heard = reporter.write_all(&[said]).is_ok();
+            // The parent may have died; then the report cannot be written and nothing runs.
+            let written = reporter.write_all(&[report]).is_ok();
             drop(reporter);
-            if said != READY || !heard {
+            if report != READY || !written {
                 exit(helper::USAGE);
             }
             exit(init(sandbox, argv))
         }
-        Forked::Parent(init) => {
+        Fork::Parent(init) => {
             drop(reporter);
             ignore_keyboard();
-            let mut said = Vec::new();
-            fs::File::from(report).read_to_end(&mut said)?;
+            let mut outcome = Vec::new();
+            fs::File::from(report).read_to_end(&mut outcome)?;
             let code = wait_for(init)?;
-            if said == [UNAVAILABLE] { Err(io::ErrorKind::Unsupported.into()) } else { Ok(code) }
+            if outcome == [UNAVAILABLE] { Err(io::ErrorKind::Unsupported.into()) } else { Ok(code) }
         }
     }
 }
@@ -81,10 +81,10 @@ fn enter(user: u32, group: u32) -> io::Result<()> {
 }
 
 /// Arranges the files, and gives up every right to change that.
-fn confine(sandbox: &Sandbox, cwd: &Path, line: Option<OwnedFd>) -> io::Result<()> {
-    if let Some(line) = line {
+fn confine(sandbox: &Sandbox, cwd: &Path, channel: Option<OwnedFd>) -> io::Result<()> {
+    if let Some(channel) = channel {
         bring_loopback_up()?;
-        doors::open(&sandbox.doors, &line)?;
+        loopback_ports::open(&sandbox.loopback_ports, &channel)?;
     }
     mounts::confine(sandbox, cwd)?;
     drop_capabilities()
@@ -99,8 +99,8 @@ pub(super) fn init(sandbox: &Sandbox, argv: &[OsString]) -> i32 {
 fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     shut_in(sandbox)?;
     let command = match fork(0)? {
-        Forked::Child => exit(become_command(argv)),
-        Forked::Parent(command) => command,
+        Fork::Child => exit(become_command(argv)),
+        Fork::Parent(command) => command,
     };
     loop {
         match wait(WaitOptions::empty()) {

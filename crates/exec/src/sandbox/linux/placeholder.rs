@@ -14,9 +14,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::sys::{Forked, exit, fork};
+use super::sys::{Fork, exit, fork};
 
-/// Nobody makes folders that even their owner cannot write to, so it tells ours from theirs.
+/// The mode of a placeholder, by which it is recognised: ordinary folders are writable by their owner.
 const MODE: u32 = 0o555;
 /// Another command may remove the folder just when we find it.
 const ATTEMPTS: usize = 8;
@@ -27,34 +27,34 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Names that are taken as long as this is open.
 #[derive(Default)]
-pub(super) struct Taken {
-    /// The end of the pipe tells the cleaner that all is over.
+pub(super) struct Placeholders {
+    /// The write end of the cleaner's pipe, which closes with the last process of the sandbox.
     _held: Option<OwnedFd>,
     _locks: Vec<File>,
 }
 
 /// Takes the names, and starts a process that gives them back when the helper and what it started are gone.
-pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<Taken> {
-    let (names, locks): (Vec<_>, Vec<_>) = names.filter_map(|name| Some((name, take_one(name)?))).unzip();
+pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<Placeholders> {
+    let (names, locks): (Vec<_>, Vec<_>) = names.filter_map(|name| Some((name, hold(name)?))).unzip();
     if names.is_empty() {
-        return Ok(Taken::default());
+        return Ok(Placeholders::default());
     }
     let (ended, held) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork(0)? {
-        Forked::Parent(_) => Ok(Taken { _held: Some(held), _locks: locks }),
-        Forked::Child => {
+        Fork::Parent(_) => Ok(Placeholders { _held: Some(held), _locks: locks }),
+        Fork::Child => {
             drop((held, locks));
             clean(ended, &names)
         }
     }
 }
 
-/// Makes the folder, or joins those who use it; the lock says that it is in use. `None` when the name is taken
-/// by something that is not ours: then it is there already.
-fn take_one(name: &Path) -> Option<File> {
+/// Creates the folder, or shares it with other commands, and locks it while it is in use. `None` when the name exists
+/// and is no placeholder: then it is protected as it is.
+fn hold(name: &Path) -> Option<File> {
     for _ in 0..ATTEMPTS {
         let _ = DirBuilder::new().mode(MODE).create(name);
-        let folder = File::open(name).ok().filter(|_| is_ours(name))?;
+        let folder = File::open(name).ok().filter(|_| is_placeholder(name))?;
         flock(&folder, FlockOperation::LockShared).ok()?;
         // Between finding and locking it, it may have been removed.
         if fs::metadata(name).is_ok_and(|now| folder.metadata().is_ok_and(|then| now.ino() == then.ino())) {
@@ -64,12 +64,12 @@ fn take_one(name: &Path) -> Option<File> {
     None
 }
 
-fn is_ours(name: &Path) -> bool {
+fn is_placeholder(name: &Path) -> bool {
     let empty = fs::read_dir(name).is_ok_and(|mut entries| entries.next().is_none());
     empty && fs::symlink_metadata(name).is_ok_and(|data| data.is_dir() && data.mode() & 0o777 == MODE)
 }
 
-/// Whether nobody else uses the folder; waits a moment when somebody does.
+/// Whether no other command uses the folder. Waits a moment before it returns `false`.
 fn lock_alone(folder: &File) -> bool {
     let alone = flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
     if !alone {
@@ -79,7 +79,7 @@ fn lock_alone(folder: &File) -> bool {
 }
 
 fn clean(ended: OwnedFd, names: &[&PathBuf]) -> ! {
-    // Whoever kills the command's group or waits for the end of its output must not meet us.
+    // A kill of the command's process group must not reach the cleaner, and its output must not stay open.
     let _ = rustix::process::setsid();
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     if let Ok(nothing) = nothing {
@@ -92,7 +92,7 @@ fn clean(ended: OwnedFd, names: &[&PathBuf]) -> ! {
     for name in names {
         if let Ok(folder) = File::open(name)
             && (0..LOCK_ATTEMPTS).any(|_| lock_alone(&folder))
-            && is_ours(name)
+            && is_placeholder(name)
         {
             let _ = fs::remove_dir(name);
         }

@@ -1,4 +1,4 @@
-//! What this system lets us confine commands by. Only trying tells, so the helper tries, once.
+//! Which mechanisms of confinement work on this system. The helper tries each, because nothing else shows it.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{bubblewrap, landlock, namespaces, seccomp};
 use crate::helper::{SANDBOX, THIS_PROGRAM, is_ready};
-use crate::sandbox::{Means, Sandbox};
+use crate::sandbox::{Mechanism, Sandbox};
 use crate::{Command, Environment, Error, Limits, Result, run};
 
 /// The helper's argument when it is to report instead of confining a command.
@@ -48,11 +48,13 @@ impl Report {
 
     /// Whether commands can be confined as this sandbox asks. Where they cannot, they are refused.
     pub fn enforces(&self, sandbox: &Sandbox) -> bool {
-        let files = match sandbox.means {
-            Means::Best => self.namespaces || self.bubblewrap || (self.landlock && sandbox.has_only_whole_folders()),
+        let files = match sandbox.mechanism {
+            Mechanism::Best => {
+                self.namespaces || self.bubblewrap || (self.landlock && sandbox.has_only_whole_folders())
+            }
             // Where namespaces work for us they work for it, if it is there; it says so if not.
-            Means::Bubblewrap => self.namespaces || self.bubblewrap,
-            Means::Landlock => self.landlock && sandbox.exceptions.is_empty(),
+            Mechanism::Bubblewrap => self.namespaces || self.bubblewrap,
+            Mechanism::Landlock => self.landlock && sandbox.exceptions.is_empty(),
         };
         files && self.seccomp
     }
@@ -60,13 +62,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let means = [
+        let mechanisms = [
             ("namespaces", self.namespaces),
             ("bubblewrap", self.bubblewrap),
             ("Landlock", self.landlock),
             ("seccomp", self.seccomp),
         ];
-        let found: Vec<_> = means.into_iter().filter_map(|(name, works)| works.then_some(name)).collect();
+        let found: Vec<_> = mechanisms.into_iter().filter_map(|(name, works)| works.then_some(name)).collect();
         f.write_str(if found.is_empty() { "nothing" } else { "" })?;
         f.write_str(&found.join(", "))
     }
@@ -97,16 +99,16 @@ mod tests {
     use crate::sandbox::WritableRoot;
 
     #[test]
-    fn a_sandbox_needs_means_that_can_do_what_it_asks() {
+    fn a_report_enforces_a_sandbox_only_with_a_sufficient_mechanism() {
         let whole = WritableRoot { path: "/w".into(), identity: None, protected: vec![], absent: vec![] };
         let partly =
             WritableRoot { path: "/w".into(), identity: None, protected: vec!["/w/.git".into()], absent: vec![] };
-        let sandbox = |writable, network, means| Sandbox { writable, means, ..Sandbox::new_read_only(network) };
-        let read_only = sandbox(vec![], false, Means::Best);
-        let folder = sandbox(vec![whole], false, Means::Best);
-        let workspace = sandbox(vec![partly.clone()], false, Means::Best);
-        let online = sandbox(vec![partly.clone()], true, Means::Best);
-        let asked = sandbox(vec![partly], true, Means::Landlock);
+        let sandbox = |writable, network, mechanism| Sandbox { writable, mechanism, ..Sandbox::new_read_only(network) };
+        let read_only = sandbox(vec![], false, Mechanism::Best);
+        let folder = sandbox(vec![whole], false, Mechanism::Best);
+        let workspace = sandbox(vec![partly.clone()], false, Mechanism::Best);
+        let online = sandbox(vec![partly.clone()], true, Mechanism::Best);
+        let asked = sandbox(vec![partly], true, Mechanism::Landlock);
         let all = [&read_only, &folder, &workspace, &online, &asked];
         let none = Report::default();
         let landlock = Report { landlock: true, seccomp: true, ..none };

@@ -19,9 +19,10 @@ const NEVER: &[libc::c_long] = &[
     libc::SYS_request_key,
     libc::SYS_keyctl,
 ];
-/// Denied to those without network, or with only a loopback of their own.
+/// Denied to commands without network, or with only a loopback of their own.
 const NEVER_ALONE: &[libc::c_long] = &[libc::SYS_ptrace];
-/// Denied to those that may not connect at all. `getpeername` reaches nobody, and bash takes its refusal for a login from afar: it would read start-up files.
+/// Denied to commands that may not connect at all. Not `getpeername`, which sends nothing: bash takes its refusal for
+/// a remote login, and would read start-up files.
 const DENIED: &[libc::c_long] = &[
     libc::SYS_connect,
     libc::SYS_accept,
@@ -36,8 +37,8 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_getsockopt,
     libc::SYS_setsockopt,
 ];
-/// Allowed between processes of one machine only, and only as connections: a datagram can be sent to anybody's
-/// socket with a call that a filter cannot look into.
+/// Allowed between processes of one machine only, and only as connections: a datagram can be sent to any
+/// socket with `sendmsg`, whose address a filter cannot read.
 const LOCAL_ONLY: &[libc::c_long] = &[libc::SYS_socket, libc::SYS_socketpair];
 
 /// The rest of the argument are flags.
@@ -57,7 +58,7 @@ const OTHER_TYPES: &[libc::c_int] =
 pub(super) fn restrict(sandbox: &Sandbox) -> io::Result<()> {
     let filter = match sandbox.network {
         true => network_filter(sandbox.unix_sockets),
-        false if sandbox.doors.is_empty() => no_network_filter(),
+        false if sandbox.loopback_ports.is_empty() => no_network_filter(),
         false => tcp_filter(),
     };
     apply(&filter?)
@@ -126,9 +127,9 @@ fn other_than_local() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     Ok(denied)
 }
 
-type Rules = Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::BackendError>;
+type SeccompRules = Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::BackendError>;
 
-fn compile(rules: impl Fn(i64) -> Rules) -> io::Result<BpfProgram> {
+fn compile(rules: impl Fn(i64) -> SeccompRules) -> io::Result<BpfProgram> {
     let program = || -> Result<BpfProgram, seccompiler::BackendError> {
         let mut all = std::collections::BTreeMap::new();
         for numbering in NUMBERINGS {

@@ -1,4 +1,4 @@
-//! The system calls that nobody wraps for us.
+//! System calls without a safe wrapper in a library.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -7,27 +7,27 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::process::Pid;
 
-/// What becomes of a process that divided itself in two.
-pub(super) enum Forked {
+/// Which of the two processes goes on after a fork.
+pub(super) enum Fork {
     Parent(Pid),
     Child,
 }
 
-/// Divides this process; the child gets the namespaces that the flags name.
+/// Forks this process; the child gets the namespaces that the flags name.
 ///
 /// Only for a process with a single thread, such as the helper: the child goes on with all of its memory.
-pub(super) fn fork(namespaces: libc::c_int) -> io::Result<Forked> {
+pub(super) fn fork(namespaces: libc::c_int) -> io::Result<Fork> {
     // SAFETY: without a stack of its own the child continues on a copy of ours, like after `fork`. The helper has
     // one thread, so no lock is held by a thread that the child lacks.
     let pid = unsafe {
         libc::syscall(libc::SYS_clone, libc::c_long::from(namespaces | libc::SIGCHLD), 0usize, 0usize, 0usize, 0usize)
     };
     match pid {
-        0 => Ok(Forked::Child),
+        0 => Ok(Fork::Child),
         pid if pid < 0 => Err(io::Error::last_os_error()),
         pid => {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            pid.map(Forked::Parent).ok_or_else(|| io::Error::other("a process without a number"))
+            pid.map(Fork::Parent).ok_or_else(|| io::Error::other("a process without a number"))
         }
     }
 }

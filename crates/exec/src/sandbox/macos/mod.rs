@@ -2,13 +2,13 @@
 //! is wrapped; the profile names paths, so it cannot hold a folder by its inode as mounts do. There is no network of a
 //! command's own, so a proxied command is refused, and no limit of processes or memory.
 
-mod doors;
+mod loopback_ports;
 mod report;
 mod seatbelt;
 
 use std::path::Path;
 
-pub use doors::Doors;
+pub use loopback_ports::LoopbackPorts;
 pub use report::Report;
 
 use super::Sandbox;
@@ -16,8 +16,8 @@ use crate::{Command, Error, Result};
 
 /// The command that runs `command` in this sandbox. No helper program is needed.
 pub(super) fn wrap(sandbox: &Sandbox, command: &Command, _helper: Option<&Path>) -> Result<Command> {
-    if !sandbox.doors.is_empty() {
-        return Err(Error::NoDoors);
+    if !sandbox.loopback_ports.is_empty() {
+        return Err(Error::NoLoopbackPorts);
     }
     sandbox.check_granted()?;
     sandbox.check_exceptions()?;
@@ -27,8 +27,8 @@ pub(super) fn wrap(sandbox: &Sandbox, command: &Command, _helper: Option<&Path>)
 }
 
 /// Always an error: a command here has no loopback of its own.
-pub(super) fn wrap_with_doors(_: &Sandbox, _: &Command, _: Option<&Path>) -> Result<(Command, Doors)> {
-    Err(Error::NoDoors)
+pub(super) fn wrap_with_ports(_: &Sandbox, _: &Command, _: Option<&Path>) -> Result<(Command, LoopbackPorts)> {
+    Err(Error::NoLoopbackPorts)
 }
 
 /// Whether a command was wrapped in a sandbox by this crate.

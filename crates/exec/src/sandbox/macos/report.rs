@@ -20,14 +20,14 @@ impl Report {
         Ok(Self { seatbelt: Path::new(PROGRAM).is_file() })
     }
 
-    /// Whether every sandbox can be enforced. Not so here: one with doors cannot.
+    /// Whether every sandbox can be enforced. Not so here: one with loopback ports cannot.
     pub fn is_complete(&self) -> bool {
         false
     }
 
     /// Whether commands can be confined as this sandbox asks. Where they cannot, they are refused.
     pub fn enforces(&self, sandbox: &Sandbox) -> bool {
-        self.seatbelt && sandbox.doors.is_empty()
+        self.seatbelt && sandbox.loopback_ports.is_empty()
     }
 }
 

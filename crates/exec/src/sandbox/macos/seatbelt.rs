@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
 
-/// By its full path, so that nobody can put another in its place.
+/// By its full path, so that `PATH` has no say.
 pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
 /// What programs need to run at all, none of which leaves the machine or touches a file.
@@ -47,7 +47,7 @@ pub(super) fn words(sandbox: &Sandbox) -> Option<Vec<String>> {
             }
         }
     }
-    // Outer roots come first, each with what is protected in it, so that an inner root has the last word.
+    // Outer roots come first, each with what is protected in it, so that an inner root takes precedence.
     for layer in sandbox.overlay() {
         match layer {
             Layer::Writable(root) => text.rule("allow file-read* file-write*", &root.path)?,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_becomes_a_profile() {
+    fn a_sandbox_is_translated_to_a_seatbelt_profile() {
         let mut sandbox = Sandbox::new_read_only(false);
         check(&sandbox, "(allow file-read*)\n", &[]);
         let inner = WritableRoot { path: "/w/in".into(), identity: None, protected: vec![], absent: vec![] };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_never_taken_for_a_rule() {
+    fn a_path_cannot_inject_a_seatbelt_rule() {
         let path = "/w\")) (allow default) (deny file-read* (subpath \"";
         let root = WritableRoot { path: path.into(), identity: None, protected: vec![], absent: vec![] };
         let sandbox = Sandbox { writable: vec![root], ..Sandbox::new_read_only(false) };
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_denied_first_and_brackets_match() {
+    fn a_seatbelt_profile_denies_by_default_and_has_balanced_brackets() {
         let sandbox = Sandbox { readable: Some(vec![]), ..Sandbox::new_read_only(true) };
         let profile = &words(&sandbox).unwrap()[2];
         assert!(profile.starts_with("(version 1)\n(deny default)\n"));

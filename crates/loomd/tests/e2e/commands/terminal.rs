@@ -1,7 +1,7 @@
 //! `loomd run` at a terminal: wide, narrow, without colour, and with answers typed.
 
 use insta::assert_snapshot;
-use loomd_exec::{Command, Environment, Exit, Process, Size, Started, Stdio};
+use loomd_exec::{Command, Environment, Exit, Process, Size, StartedProcess, Stdio};
 use loomd_testkit::model::{custom_call, function_call, message, shell, streamed};
 use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
 use serde_json::json;
@@ -31,7 +31,7 @@ async fn at_terminal(
     let own = [("PATH", path.as_str()), ("CODEX_HOME", &codex_home), ("HOME", &user), ("TERM", "xterm")];
     let env: Environment = own.iter().chain(env).copied().collect();
     let command = Command::new([&[LOOMD, "run"], args].concat(), home.work(), env);
-    let Started { mut process, stdin, mut stdout, .. } =
+    let StartedProcess { mut process, stdin, mut stdout, .. } =
         Process::start(&command, Stdio::Terminal(Size { rows: 50, cols })).await.unwrap();
     let mut stdin = stdin.expect("a terminal has a keyboard");
     let (mut bytes, mut buffer, mut typed) = (Vec::new(), [0; 4096], typed.iter());

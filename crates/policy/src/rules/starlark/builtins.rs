@@ -1,6 +1,6 @@
 //! Functions that every file has.
 
-use super::heap::{Heap, Made};
+use super::heap::{Heap, HeapResult};
 use super::value::Value;
 
 pub(super) const BUILTINS: &[&str] = &[
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
 }
 
 impl Heap {
-    pub fn builtin(&mut self, name: &str, arguments: Arguments) -> Made<Value> {
+    pub fn builtin(&mut self, name: &str, arguments: Arguments) -> HeapResult<Value> {
         let Arguments { plain, mut named } = arguments;
         if name == "dict" {
             return self.make_dict(&plain, named);
@@ -144,7 +144,7 @@ impl Heap {
         }
     }
 
-    fn make_dict(&mut self, plain: &[Value], named: Vec<(String, Value)>) -> Made<Value> {
+    fn make_dict(&mut self, plain: &[Value], named: Vec<(String, Value)>) -> HeapResult<Value> {
         let mut pairs = match plain {
             [] => Vec::new(),
             [Value::Dict(dict)] => self.dicts[*dict].clone(),
@@ -164,7 +164,7 @@ impl Heap {
         self.dict(pairs)
     }
 
-    fn range(&mut self, bounds: &[Value]) -> Made<Value> {
+    fn range(&mut self, bounds: &[Value]) -> HeapResult<Value> {
         let bounds: Vec<i64> =
             bounds.iter().filter_map(|bound| if let Value::Int(bound) = bound { Some(*bound) } else { None }).collect();
         let (start, stop, step) = match bounds[..] {
@@ -189,8 +189,8 @@ impl Heap {
         self.list(items)
     }
 
-    /// By insertion: comparing may fail, and nobody sorts much here.
-    fn sorted(&mut self, value: &Value) -> Made<Vec<Value>> {
+    /// Insertion sort: comparing may fail, and lists are short.
+    fn sorted(&mut self, value: &Value) -> HeapResult<Vec<Value>> {
         let mut sorted: Vec<Value> = Vec::new();
         for item in self.items(value)? {
             let (mut low, mut high) = (0, sorted.len());
@@ -204,7 +204,7 @@ impl Heap {
         Ok(sorted)
     }
 
-    fn extreme(&mut self, name: &str, items: Vec<Value>) -> Made<Value> {
+    fn extreme(&mut self, name: &str, items: Vec<Value>) -> HeapResult<Value> {
         let mut items = items.into_iter();
         let mut best = items.next().ok_or_else(|| format!("`{name}` needs at least one value"))?;
         for item in items {
@@ -217,7 +217,7 @@ impl Heap {
     }
 }
 
-fn int(value: &Value) -> Made<Value> {
+fn int(value: &Value) -> HeapResult<Value> {
     match value {
         Value::Int(number) => Ok(Value::Int(*number)),
         Value::Bool(value) => Ok(Value::Int(i64::from(*value))),

@@ -5,24 +5,24 @@ use std::rc::Rc;
 
 use super::Failure;
 use super::builtins::Arguments;
-use super::evaluate::{At, Evaluated, Evaluator, Flow, Host, Scope};
-use super::heap::{Function, Made};
-use super::syntax::{Argument, Definition, Expression, Parameter, Span, Takes};
+use super::evaluate::{EvaluateResult, Evaluator, Flow, Host, Scope, WithSpan};
+use super::heap::{Function, HeapResult};
+use super::syntax::{Argument, Definition, Expression, Parameter, ParameterKind, Span};
 use super::value::Value;
 
 impl<H: Host> Evaluator<'_, H> {
-    pub fn function(&mut self, definition: &Rc<Definition>, span: Span) -> Evaluated<Value> {
+    pub fn function(&mut self, definition: &Rc<Definition>, span: Span) -> EvaluateResult<Value> {
         self.heap.spend(1 + definition.parameters.len()).at(span)?;
         let defaults = definition.parameters.iter().map(|parameter| match &parameter.default {
             Some(default) => self.value(default).map(Some),
             None => Ok(None),
         });
-        let defaults = defaults.collect::<Evaluated<_>>()?;
+        let defaults = defaults.collect::<EvaluateResult<_>>()?;
         self.heap.functions.push(Function { definition: Rc::clone(definition), scope: self.scope, defaults });
         Ok(Value::Function(self.heap.functions.len() - 1))
     }
 
-    pub fn call(&mut self, function: &Expression, arguments: &[Argument], span: Span) -> Evaluated<Value> {
+    pub fn call(&mut self, function: &Expression, arguments: &[Argument], span: Span) -> EvaluateResult<Value> {
         let function = self.value(function)?;
         let arguments = self.arguments(arguments)?;
         match function {
@@ -45,7 +45,7 @@ impl<H: Host> Evaluator<'_, H> {
         }
     }
 
-    fn arguments(&mut self, arguments: &[Argument]) -> Evaluated<Arguments> {
+    fn arguments(&mut self, arguments: &[Argument]) -> EvaluateResult<Arguments> {
         let mut found = Arguments::default();
         for argument in arguments {
             match argument {
@@ -68,7 +68,7 @@ impl<H: Host> Evaluator<'_, H> {
         Ok(found)
     }
 
-    fn call_host(&mut self, name: &str, arguments: Arguments, span: Span) -> Made<()> {
+    fn call_host(&mut self, name: &str, arguments: Arguments, span: Span) -> HeapResult<()> {
         let mut plain = Vec::new();
         for value in &arguments.plain {
             plain.push((None, self.heap.plain(value)?));
@@ -79,7 +79,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.host.call(name, &plain, span)
     }
 
-    fn call_own(&mut self, function: &Function, arguments: Arguments, span: Span) -> Evaluated<Value> {
+    fn call_own(&mut self, function: &Function, arguments: Arguments, span: Span) -> EvaluateResult<Value> {
         let names = self.bind(function, arguments).at(span)?;
         let outer = self.scope;
         self.scopes.push(Scope { names, outer: Some(function.scope) });
@@ -93,20 +93,20 @@ impl<H: Host> Evaluator<'_, H> {
     }
 
     /// Gives parameters their values.
-    fn bind(&mut self, function: &Function, arguments: Arguments) -> Made<BTreeMap<String, Value>> {
+    fn bind(&mut self, function: &Function, arguments: Arguments) -> HeapResult<BTreeMap<String, Value>> {
         let Definition { name, parameters, .. } = &*function.definition;
         let mut named = arguments.named;
         let mut plain = arguments.plain.into_iter();
         let mut names = BTreeMap::new();
         for (Parameter { name: parameter, takes, .. }, default) in parameters.iter().zip(&function.defaults) {
             let value = match takes {
-                Takes::Rest => self.heap.tuple(plain.by_ref().collect())?,
-                Takes::NamedRest => {
+                ParameterKind::Rest => self.heap.tuple(plain.by_ref().collect())?,
+                ParameterKind::NamedRest => {
                     let rest = std::mem::take(&mut named);
                     self.heap.dict(rest.into_iter().map(|(name, value)| (Value::text(&name), value)).collect())?
                 }
-                Takes::One | Takes::Named => {
-                    let first = if *takes == Takes::One { plain.next() } else { None };
+                ParameterKind::One | ParameterKind::Named => {
+                    let first = if *takes == ParameterKind::One { plain.next() } else { None };
                     let given = named.iter().position(|(name, _)| name == parameter).map(|at| named.remove(at).1);
                     if first.is_some() && given.is_some() {
                         return Err(format!("Argument `{parameter}` occurs more than once in call to {name}"));

@@ -5,25 +5,27 @@ use std::rc::Rc;
 
 use super::Failure;
 use super::builtins::BUILTINS;
-use super::heap::{Heap, Made};
+use super::heap::{Heap, HeapResult};
 use super::lexer::SyntaxError;
 use super::methods;
 use super::parse::parse;
-use super::syntax::{Clause, Expression, Kind, Operator, Piece, Span, Statement, Target};
-use super::value::{Plain, Value};
+use super::syntax::{
+    AssignmentTarget, Clause, Expression, ExpressionKind, FormatPiece, Span, StarlarkOperator, Statement,
+};
+use super::value::{HostValue, Value};
 
-/// Expressions, blocks and calls in each other while a file is carried out; each takes stack.
+/// Expressions, blocks and calls in each other while a file is evaluated; each takes stack.
 const MAX_DEPTH: usize = 256;
 
-/// Whoever a file talks to.
+/// The functions that a file can call beside the built-in ones.
 pub(in super::super) trait Host {
     /// The names of its functions.
     const FUNCTIONS: &'static [&'static str];
 
-    fn call(&mut self, function: &str, arguments: &[(Option<String>, Plain)], call: Span) -> Result<(), String>;
+    fn call(&mut self, function: &str, arguments: &[(Option<String>, HostValue)], call: Span) -> Result<(), String>;
 }
 
-/// Carries out a file.
+/// Evaluates a file.
 pub(in super::super) fn run<H: Host>(source: &str, host: &mut H) -> Result<(), Failure> {
     let statements =
         parse(source).map_err(|SyntaxError { message, at }| Failure { message, span: Span { start: at, end: at } })?;
@@ -56,21 +58,21 @@ pub(super) enum Flow {
     Return(Value),
 }
 
-pub(super) type Evaluated<T> = Result<T, Failure>;
+pub(super) type EvaluateResult<T> = Result<T, Failure>;
 
-/// What went wrong, with its place.
-pub(super) trait At<T> {
-    fn at(self, span: Span) -> Evaluated<T>;
+/// Adds the place to an error.
+pub(super) trait WithSpan<T> {
+    fn at(self, span: Span) -> EvaluateResult<T>;
 }
 
-impl<T> At<T> for Made<T> {
-    fn at(self, span: Span) -> Evaluated<T> {
+impl<T> WithSpan<T> for HeapResult<T> {
+    fn at(self, span: Span) -> EvaluateResult<T> {
         self.map_err(|message| Failure { message, span })
     }
 }
 
 impl<H: Host> Evaluator<'_, H> {
-    pub fn block(&mut self, statements: &[Statement]) -> Evaluated<Flow> {
+    pub fn block(&mut self, statements: &[Statement]) -> EvaluateResult<Flow> {
         for statement in statements {
             match self.statement(statement)? {
                 Flow::Next => {}
@@ -80,7 +82,7 @@ impl<H: Host> Evaluator<'_, H> {
         Ok(Flow::Next)
     }
 
-    fn statement(&mut self, statement: &Statement) -> Evaluated<Flow> {
+    fn statement(&mut self, statement: &Statement) -> EvaluateResult<Flow> {
         match statement {
             Statement::Expression(expression) => {
                 self.value(expression)?;
@@ -111,7 +113,7 @@ impl<H: Host> Evaluator<'_, H> {
         Ok(Flow::Next)
     }
 
-    fn for_loop(&mut self, target: &Target, list: &Expression, body: &[Statement]) -> Evaluated<Flow> {
+    fn for_loop(&mut self, target: &AssignmentTarget, list: &Expression, body: &[Statement]) -> EvaluateResult<Flow> {
         for item in self.items(list)? {
             self.heap.spend(1).at(list.span)?;
             self.assign(target, item)?;
@@ -124,10 +126,10 @@ impl<H: Host> Evaluator<'_, H> {
         Ok(Flow::Next)
     }
 
-    fn assign(&mut self, target: &Target, value: Value) -> Evaluated<()> {
+    fn assign(&mut self, target: &AssignmentTarget, value: Value) -> EvaluateResult<()> {
         match target {
-            Target::Name(name) => self.set(name, value),
-            Target::Several(targets, span) => {
+            AssignmentTarget::Name(name) => self.set(name, value),
+            AssignmentTarget::Several(targets, span) => {
                 let items = self.heap.items(&value).at(*span)?;
                 if items.len() != targets.len() {
                     let message = format!("Unpacked {} values but expected {}", items.len(), targets.len());
@@ -137,7 +139,7 @@ impl<H: Host> Evaluator<'_, H> {
                     self.assign(target, item)?;
                 }
             }
-            Target::Element(whole, index, span) => {
+            AssignmentTarget::Element(whole, index, span) => {
                 let (whole, index) = (self.value(whole)?, self.value(index)?);
                 self.heap.set_element(&whole, index, value).at(*span)?;
             }
@@ -145,13 +147,18 @@ impl<H: Host> Evaluator<'_, H> {
         Ok(())
     }
 
-    fn augment(&mut self, target: &Target, operator: Operator, value: &Expression) -> Evaluated<()> {
+    fn augment(
+        &mut self,
+        target: &AssignmentTarget,
+        operator: StarlarkOperator,
+        value: &Expression,
+    ) -> EvaluateResult<()> {
         match target {
-            Target::Name(name) => {
+            AssignmentTarget::Name(name) => {
                 let before = self.look_up(name).at(value.span)?;
                 let more = self.value(value)?;
                 // A list grows where it is, for all who know it.
-                if let (Value::List(list), Operator::Add, Value::List(_)) = (&before, operator, &more) {
+                if let (Value::List(list), StarlarkOperator::Add, Value::List(_)) = (&before, operator, &more) {
                     let more = self.heap.items(&more).at(value.span)?;
                     self.heap.lists[*list].extend(more);
                     return Ok(());
@@ -159,14 +166,14 @@ impl<H: Host> Evaluator<'_, H> {
                 let after = self.heap.operate(operator, before, more).at(value.span)?;
                 self.set(name, after);
             }
-            Target::Element(whole, index, span) => {
+            AssignmentTarget::Element(whole, index, span) => {
                 let (whole, index) = (self.value(whole)?, self.value(index)?);
                 let before = self.heap.element(&whole, &index).at(*span)?;
                 let more = self.value(value)?;
                 let after = self.heap.operate(operator, before, more).at(*span)?;
                 self.heap.set_element(&whole, index, after).at(*span)?;
             }
-            Target::Several(..) => {}
+            AssignmentTarget::Several(..) => {}
         }
         Ok(())
     }
@@ -175,7 +182,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.scopes[self.scope].names.insert(name.to_owned(), value);
     }
 
-    fn look_up(&mut self, name: &str) -> Made<Value> {
+    fn look_up(&mut self, name: &str) -> HeapResult<Value> {
         let mut scope = Some(self.scope);
         while let Some(at) = scope {
             if let Some(value) = self.scopes[at].names.get(name) {
@@ -197,7 +204,7 @@ impl<H: Host> Evaluator<'_, H> {
     }
 
     /// Runs something one step deeper.
-    pub fn deeper<T>(&mut self, span: Span, work: impl FnOnce(&mut Self) -> Evaluated<T>) -> Evaluated<T> {
+    pub fn deeper<T>(&mut self, span: Span, work: impl FnOnce(&mut Self) -> EvaluateResult<T>) -> EvaluateResult<T> {
         self.heap.spend(1).at(span)?;
         if self.depth >= MAX_DEPTH {
             return Err(Failure { message: "calls and values are too deeply nested".into(), span });
@@ -208,75 +215,75 @@ impl<H: Host> Evaluator<'_, H> {
         result
     }
 
-    pub fn value(&mut self, expression: &Expression) -> Evaluated<Value> {
+    pub fn value(&mut self, expression: &Expression) -> EvaluateResult<Value> {
         self.deeper(expression.span, |evaluator| evaluator.value_of(expression))
     }
 
     /// Each kind has a function of its own, so that this one takes little stack.
-    fn value_of(&mut self, expression: &Expression) -> Evaluated<Value> {
+    fn value_of(&mut self, expression: &Expression) -> EvaluateResult<Value> {
         let span = expression.span;
         match &expression.kind {
-            Kind::Text(text) => Ok(Value::Text(Rc::clone(text))),
-            Kind::Number(number) => Ok(Value::Int(*number)),
-            Kind::Name(name) => self.look_up(name).at(span),
-            Kind::Format(pieces) => self.formatted(pieces).at(span),
-            Kind::List(items) => self.several(items).and_then(|items| self.heap.list(items).at(span)),
-            Kind::Tuple(items) => self.several(items).and_then(|items| self.heap.tuple(items).at(span)),
-            Kind::Dict(pairs) => self.dict(pairs, span),
-            Kind::ListOf(item, clauses) => self.list_of(item, clauses, span),
-            Kind::DictOf(item, clauses) => self.dict_of(item, clauses, span),
-            Kind::Negate(value) => self.negated(value, span),
-            Kind::Not(value) => Ok(Value::Bool(!self.is_true(value)?)),
-            Kind::And(left, right) => self.either(left, right, false),
-            Kind::Or(left, right) => self.either(left, right, true),
-            Kind::Binary(operator, left, right) => {
+            ExpressionKind::Text(text) => Ok(Value::Text(Rc::clone(text))),
+            ExpressionKind::Number(number) => Ok(Value::Int(*number)),
+            ExpressionKind::Name(name) => self.look_up(name).at(span),
+            ExpressionKind::Format(pieces) => self.formatted(pieces).at(span),
+            ExpressionKind::List(items) => self.several(items).and_then(|items| self.heap.list(items).at(span)),
+            ExpressionKind::Tuple(items) => self.several(items).and_then(|items| self.heap.tuple(items).at(span)),
+            ExpressionKind::Dict(pairs) => self.dict(pairs, span),
+            ExpressionKind::ListOf(item, clauses) => self.list_of(item, clauses, span),
+            ExpressionKind::DictOf(item, clauses) => self.dict_of(item, clauses, span),
+            ExpressionKind::Negate(value) => self.negated(value, span),
+            ExpressionKind::Not(value) => Ok(Value::Bool(!self.is_true(value)?)),
+            ExpressionKind::And(left, right) => self.either(left, right, false),
+            ExpressionKind::Or(left, right) => self.either(left, right, true),
+            ExpressionKind::Binary(operator, left, right) => {
                 let left = self.value(left)?;
                 let right = self.value(right)?;
                 self.heap.operate(*operator, left, right).at(span)
             }
-            Kind::Choice(parts) => {
+            ExpressionKind::Choice(parts) => {
                 let [value, condition, otherwise] = &**parts;
                 let chosen = if self.is_true(condition)? { value } else { otherwise };
                 self.value(chosen)
             }
-            Kind::Call(function, arguments) => self.call(function, arguments, span),
-            Kind::Attribute(value, name) => self.attribute(value, name, span),
-            Kind::Element(value, index) => {
+            ExpressionKind::Call(function, arguments) => self.call(function, arguments, span),
+            ExpressionKind::Attribute(value, name) => self.attribute(value, name, span),
+            ExpressionKind::Element(value, index) => {
                 let value = self.value(value)?;
                 let index = self.value(index)?;
                 self.heap.element(&value, &index).at(span)
             }
-            Kind::Slice(value, parts) => self.slice(value, parts, span),
-            Kind::Lambda(definition) => self.function(definition, span),
+            ExpressionKind::Slice(value, parts) => self.slice(value, parts, span),
+            ExpressionKind::Lambda(definition) => self.function(definition, span),
         }
     }
 
-    fn is_true(&mut self, condition: &Expression) -> Evaluated<bool> {
+    fn is_true(&mut self, condition: &Expression) -> EvaluateResult<bool> {
         let value = self.value(condition)?;
         Ok(self.heap.truth(&value))
     }
 
     /// The first of two values whose truth is `wanted`, else the second.
-    fn either(&mut self, left: &Expression, right: &Expression, wanted: bool) -> Evaluated<Value> {
+    fn either(&mut self, left: &Expression, right: &Expression, wanted: bool) -> EvaluateResult<Value> {
         let value = self.value(left)?;
         if self.heap.truth(&value) == wanted { Ok(value) } else { self.value(right) }
     }
 
-    pub fn items(&mut self, list: &Expression) -> Evaluated<Vec<Value>> {
+    pub fn items(&mut self, list: &Expression) -> EvaluateResult<Vec<Value>> {
         let value = self.value(list)?;
         self.heap.items(&value).at(list.span)
     }
 
-    fn several(&mut self, items: &[Expression]) -> Evaluated<Vec<Value>> {
+    fn several(&mut self, items: &[Expression]) -> EvaluateResult<Vec<Value>> {
         items.iter().map(|item| self.value(item)).collect()
     }
 
-    fn formatted(&mut self, pieces: &[Piece]) -> Made<Value> {
+    fn formatted(&mut self, pieces: &[FormatPiece]) -> HeapResult<Value> {
         let mut text = String::new();
         for piece in pieces {
             match piece {
-                Piece::Text(plain) => text.push_str(plain),
-                Piece::Name(name) => {
+                FormatPiece::Text(plain) => text.push_str(plain),
+                FormatPiece::Name(name) => {
                     let value = self.look_up(name)?;
                     text.push_str(&self.heap.shown(&value)?);
                 }
@@ -285,13 +292,13 @@ impl<H: Host> Evaluator<'_, H> {
         self.heap.text(text)
     }
 
-    fn dict(&mut self, pairs: &[(Expression, Expression)], span: Span) -> Evaluated<Value> {
+    fn dict(&mut self, pairs: &[(Expression, Expression)], span: Span) -> EvaluateResult<Value> {
         let pairs = pairs.iter().map(|(key, value)| Ok((self.value(key)?, self.value(value)?)));
-        let pairs = pairs.collect::<Evaluated<_>>()?;
+        let pairs = pairs.collect::<EvaluateResult<_>>()?;
         self.heap.dict(pairs).at(span)
     }
 
-    fn negated(&mut self, value: &Expression, span: Span) -> Evaluated<Value> {
+    fn negated(&mut self, value: &Expression, span: Span) -> EvaluateResult<Value> {
         match self.value(value)? {
             Value::Int(number) => {
                 number.checked_neg().map(Value::Int).ok_or_else(|| "integer overflow".to_owned()).at(span)
@@ -300,7 +307,7 @@ impl<H: Host> Evaluator<'_, H> {
         }
     }
 
-    fn slice(&mut self, value: &Expression, parts: &[Option<Box<Expression>>; 3], span: Span) -> Evaluated<Value> {
+    fn slice(&mut self, value: &Expression, parts: &[Option<Box<Expression>>; 3], span: Span) -> EvaluateResult<Value> {
         let value = self.value(value)?;
         let mut bounds = [None; 3];
         for (bound, part) in bounds.iter_mut().zip(parts) {
@@ -317,7 +324,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.heap.slice(&value, bounds).at(span)
     }
 
-    fn attribute(&mut self, value: &Expression, name: &str, span: Span) -> Evaluated<Value> {
+    fn attribute(&mut self, value: &Expression, name: &str, span: Span) -> EvaluateResult<Value> {
         let value = self.value(value)?;
         if !methods::exists(&value, name) {
             let message = format!("Object of type `{}` has no attribute `{name}`", value.kind());
@@ -326,7 +333,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.heap.method(value, name).at(span)
     }
 
-    fn list_of(&mut self, item: &Expression, clauses: &[Clause], span: Span) -> Evaluated<Value> {
+    fn list_of(&mut self, item: &Expression, clauses: &[Clause], span: Span) -> EvaluateResult<Value> {
         let mut items = Vec::new();
         self.inside(|evaluator| {
             evaluator.each(clauses, &mut |evaluator| {
@@ -337,7 +344,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.heap.list(items).at(span)
     }
 
-    fn dict_of(&mut self, item: &(Expression, Expression), clauses: &[Clause], span: Span) -> Evaluated<Value> {
+    fn dict_of(&mut self, item: &(Expression, Expression), clauses: &[Clause], span: Span) -> EvaluateResult<Value> {
         let mut pairs = Vec::new();
         self.inside(|evaluator| {
             evaluator.each(clauses, &mut |evaluator| {
@@ -349,7 +356,7 @@ impl<H: Host> Evaluator<'_, H> {
     }
 
     /// With names of its own.
-    fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> Evaluated<T>) -> Evaluated<T> {
+    fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> EvaluateResult<T>) -> EvaluateResult<T> {
         let outer = self.scope;
         self.scopes.push(Scope { names: BTreeMap::new(), outer: Some(outer) });
         self.scope = self.scopes.len() - 1;
@@ -358,7 +365,11 @@ impl<H: Host> Evaluator<'_, H> {
         result
     }
 
-    fn each(&mut self, clauses: &[Clause], found: &mut dyn FnMut(&mut Self) -> Evaluated<()>) -> Evaluated<()> {
+    fn each(
+        &mut self,
+        clauses: &[Clause],
+        found: &mut dyn FnMut(&mut Self) -> EvaluateResult<()>,
+    ) -> EvaluateResult<()> {
         match clauses.split_first() {
             None => found(self),
             Some((Clause::If(condition), rest)) => {

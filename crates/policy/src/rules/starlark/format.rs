@@ -1,11 +1,11 @@
 //! Texts with places to fill in: `text % values` and `text.format(…)`.
 
-use super::heap::{Heap, Made};
+use super::heap::{Heap, HeapResult};
 use super::value::Value;
 
 impl Heap {
     /// `text % values`, where one value may stand for itself.
-    pub fn percent(&mut self, text: &Value, values: &Value) -> Made<Value> {
+    pub fn percent(&mut self, text: &Value, values: &Value) -> HeapResult<Value> {
         let Value::Text(text) = text else { return Err("only texts have places to fill in".into()) };
         let values = match values {
             Value::Tuple(_) => self.items(values)?,
@@ -39,7 +39,7 @@ impl Heap {
     }
 
     /// `text.format(…)`: `{}`, `{0}` and `{name}`.
-    pub fn format(&mut self, text: &str, values: &[Value], named: &[(String, Value)]) -> Made<Value> {
+    pub fn format(&mut self, text: &str, values: &[Value], named: &[(String, Value)]) -> HeapResult<Value> {
         let mut result = String::new();
         let mut next = 0;
         let mut rest = text.chars().peekable();

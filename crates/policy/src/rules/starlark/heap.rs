@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::syntax::Definition;
-use super::value::{Plain, Value};
+use super::value::{HostValue, Value};
 
 /// Steps that a file may take: far more than a list of rules needs, and over in a moment.
 const STEPS: usize = 200_000;
@@ -33,7 +33,7 @@ pub(super) struct Function {
     pub defaults: Vec<Option<Value>>,
 }
 
-pub(super) type Made<T> = Result<T, String>;
+pub(super) type HeapResult<T> = Result<T, String>;
 
 impl Heap {
     pub fn new() -> Self {
@@ -47,35 +47,35 @@ impl Heap {
         }
     }
 
-    /// Takes steps, as long as there are any.
-    pub fn spend(&mut self, steps: usize) -> Made<()> {
+    /// Uses up steps. An error when too few are left.
+    pub fn spend(&mut self, steps: usize) -> HeapResult<()> {
         self.steps = self.steps.checked_sub(steps).ok_or("the file takes too many steps")?;
         Ok(())
     }
 
-    /// Takes the steps that a text of this length costs.
-    pub fn spend_text(&mut self, bytes: usize) -> Made<()> {
+    /// Uses up the steps that a text of this length costs.
+    pub fn spend_text(&mut self, bytes: usize) -> HeapResult<()> {
         self.spend(1 + bytes / STEP_BYTES)
     }
 
-    pub fn text(&mut self, text: impl AsRef<str>) -> Made<Value> {
+    pub fn text(&mut self, text: impl AsRef<str>) -> HeapResult<Value> {
         self.spend_text(text.as_ref().len())?;
         Ok(Value::text(text.as_ref()))
     }
 
-    pub fn list(&mut self, items: Vec<Value>) -> Made<Value> {
+    pub fn list(&mut self, items: Vec<Value>) -> HeapResult<Value> {
         self.spend(1 + items.len())?;
         self.lists.push(items);
         Ok(Value::List(self.lists.len() - 1))
     }
 
-    pub fn tuple(&mut self, items: Vec<Value>) -> Made<Value> {
+    pub fn tuple(&mut self, items: Vec<Value>) -> HeapResult<Value> {
         self.spend(1 + items.len())?;
         self.tuples.push(items.into());
         Ok(Value::Tuple(self.tuples.len() - 1))
     }
 
-    pub fn dict(&mut self, pairs: Vec<(Value, Value)>) -> Made<Value> {
+    pub fn dict(&mut self, pairs: Vec<(Value, Value)>) -> HeapResult<Value> {
         self.dicts.push(Vec::new());
         let dict = self.dicts.len() - 1;
         for (key, value) in pairs {
@@ -84,14 +84,14 @@ impl Heap {
         Ok(Value::Dict(dict))
     }
 
-    pub fn method(&mut self, of: Value, name: &str) -> Made<Value> {
+    pub fn method(&mut self, of: Value, name: &str) -> HeapResult<Value> {
         self.spend(1)?;
         self.methods.push((of, name.into()));
         Ok(Value::Method(self.methods.len() - 1))
     }
 
     /// Where a key stands in a dict.
-    pub fn find(&mut self, dict: usize, key: &Value) -> Made<Option<usize>> {
+    pub fn find(&mut self, dict: usize, key: &Value) -> HeapResult<Option<usize>> {
         if matches!(key, Value::List(_) | Value::Dict(_)) {
             return Err(format!("Value of type `{}` is not hashable", key.kind()));
         }
@@ -104,7 +104,7 @@ impl Heap {
         Ok(None)
     }
 
-    pub fn insert(&mut self, dict: usize, key: Value, value: Value) -> Made<()> {
+    pub fn insert(&mut self, dict: usize, key: Value, value: Value) -> HeapResult<()> {
         self.spend(1)?;
         match self.find(dict, &key)? {
             Some(at) => self.dicts[dict][at].1 = value,
@@ -114,7 +114,7 @@ impl Heap {
     }
 
     /// The items of something that has any, as they are now.
-    pub fn items(&mut self, value: &Value) -> Made<Vec<Value>> {
+    pub fn items(&mut self, value: &Value) -> HeapResult<Vec<Value>> {
         let items = match value {
             Value::List(list) => self.lists[*list].clone(),
             Value::Tuple(tuple) => self.tuples[*tuple].to_vec(),
@@ -139,11 +139,11 @@ impl Heap {
         }
     }
 
-    pub fn equal(&mut self, left: &Value, right: &Value) -> Made<bool> {
+    pub fn equal(&mut self, left: &Value, right: &Value) -> HeapResult<bool> {
         self.equal_at(left, right, 0)
     }
 
-    fn equal_at(&mut self, left: &Value, right: &Value, depth: usize) -> Made<bool> {
+    fn equal_at(&mut self, left: &Value, right: &Value, depth: usize) -> HeapResult<bool> {
         self.step_into(depth)?;
         Ok(match (left, right) {
             (Value::None, Value::None) => true,
@@ -172,7 +172,7 @@ impl Heap {
         })
     }
 
-    fn equal_dicts(&mut self, left: usize, right: usize, depth: usize) -> Made<bool> {
+    fn equal_dicts(&mut self, left: usize, right: usize, depth: usize) -> HeapResult<bool> {
         if self.dicts[left].len() != self.dicts[right].len() {
             return Ok(false);
         }
@@ -188,11 +188,11 @@ impl Heap {
         Ok(true)
     }
 
-    pub fn compare(&mut self, left: &Value, right: &Value) -> Made<Ordering> {
+    pub fn compare(&mut self, left: &Value, right: &Value) -> HeapResult<Ordering> {
         self.compare_at(left, right, 0)
     }
 
-    fn compare_at(&mut self, left: &Value, right: &Value, depth: usize) -> Made<Ordering> {
+    fn compare_at(&mut self, left: &Value, right: &Value, depth: usize) -> HeapResult<Ordering> {
         self.step_into(depth)?;
         match (left, right) {
             (Value::Bool(left), Value::Bool(right)) => Ok(left.cmp(right)),
@@ -218,7 +218,7 @@ impl Heap {
     }
 
     /// A value as text: a text as it is, anything else as it would be written.
-    pub fn shown(&mut self, value: &Value) -> Made<String> {
+    pub fn shown(&mut self, value: &Value) -> HeapResult<String> {
         match value {
             Value::Text(text) => {
                 self.spend_text(text.len())?;
@@ -229,13 +229,13 @@ impl Heap {
     }
 
     /// A value as it would be written in a file.
-    pub fn written(&mut self, value: &Value) -> Made<String> {
+    pub fn written(&mut self, value: &Value) -> HeapResult<String> {
         let mut text = String::new();
         self.write(&mut text, value, 0)?;
         Ok(text)
     }
 
-    fn write(&mut self, text: &mut String, value: &Value, depth: usize) -> Made<()> {
+    fn write(&mut self, text: &mut String, value: &Value, depth: usize) -> HeapResult<()> {
         self.step_into(depth)?;
         match value {
             Value::None => text.push_str("None"),
@@ -270,7 +270,7 @@ impl Heap {
         Ok(())
     }
 
-    fn write_items(&mut self, text: &mut String, value: &Value, around: (&str, &str), depth: usize) -> Made<()> {
+    fn write_items(&mut self, text: &mut String, value: &Value, around: (&str, &str), depth: usize) -> HeapResult<()> {
         text.push_str(around.0);
         for (at, item) in self.items(value)?.iter().enumerate() {
             text.push_str(if at == 0 { "" } else { ", " });
@@ -280,27 +280,27 @@ impl Heap {
         Ok(())
     }
 
-    /// A value for somebody who knows nothing of the heap.
-    pub fn plain(&mut self, value: &Value) -> Made<Plain> {
+    /// A copy of a value without references to the heap.
+    pub fn plain(&mut self, value: &Value) -> HeapResult<HostValue> {
         self.plain_at(value, 0)
     }
 
-    fn plain_at(&mut self, value: &Value, depth: usize) -> Made<Plain> {
+    fn plain_at(&mut self, value: &Value, depth: usize) -> HeapResult<HostValue> {
         self.step_into(depth)?;
         match value {
             Value::Text(text) => {
                 self.spend_text(text.len())?;
-                Ok(Plain::Text(text.to_string()))
+                Ok(HostValue::Text(text.to_string()))
             }
             Value::List(_) => {
                 let items = self.items(value)?;
-                Ok(Plain::List(items.iter().map(|item| self.plain_at(item, depth + 1)).collect::<Result<_, _>>()?))
+                Ok(HostValue::List(items.iter().map(|item| self.plain_at(item, depth + 1)).collect::<Result<_, _>>()?))
             }
-            other => Ok(Plain::Other(other.kind())),
+            other => Ok(HostValue::Other(other.kind())),
         }
     }
 
-    fn step_into(&mut self, depth: usize) -> Made<()> {
+    fn step_into(&mut self, depth: usize) -> HeapResult<()> {
         if depth > MAX_DEPTH {
             return Err("a value is too deeply nested".into());
         }

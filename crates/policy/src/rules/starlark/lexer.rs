@@ -29,16 +29,16 @@ pub(super) enum Token {
     Dedent,
 }
 
-pub(super) struct Lexed {
+pub(super) struct TokenStream {
     pub tokens: Vec<(Token, Position)>,
     pub end: Position,
 }
 
-pub(super) fn lex(source: &str) -> Result<Lexed, SyntaxError> {
+pub(super) fn lex(source: &str) -> Result<TokenStream, SyntaxError> {
     let mut lexer =
         Lexer { rest: source, at: Position { line: 1, column: 1 }, tokens: Vec::new(), depth: 0, indents: vec![0] };
     lexer.run()?;
-    Ok(Lexed { tokens: lexer.tokens, end: lexer.at })
+    Ok(TokenStream { tokens: lexer.tokens, end: lexer.at })
 }
 
 /// The longer ones first.

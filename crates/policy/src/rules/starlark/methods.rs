@@ -1,7 +1,7 @@
 //! Functions of texts, lists and dicts.
 
 use super::builtins::{Arguments, count};
-use super::heap::{Heap, Made};
+use super::heap::{Heap, HeapResult};
 use super::value::Value;
 
 const OF_TEXT: &[&str] = &[
@@ -50,7 +50,7 @@ pub(super) fn exists(value: &Value, name: &str) -> bool {
 }
 
 impl Heap {
-    pub fn call_method(&mut self, of: &Value, name: &str, arguments: Arguments) -> Made<Value> {
+    pub fn call_method(&mut self, of: &Value, name: &str, arguments: Arguments) -> HeapResult<Value> {
         let Arguments { plain, named } = arguments;
         match of {
             Value::Text(text) if name == "format" => return self.format(&text.clone(), &plain, &named),
@@ -86,7 +86,7 @@ impl Heap {
         })
     }
 
-    fn text_method(&mut self, text: &str, name: &str, arguments: &[Value]) -> Made<Option<Value>> {
+    fn text_method(&mut self, text: &str, name: &str, arguments: &[Value]) -> HeapResult<Option<Value>> {
         let given: Option<Vec<&str>> = arguments
             .iter()
             .map(|argument| match argument {
@@ -163,7 +163,7 @@ impl Heap {
         }))
     }
 
-    fn join(&mut self, between: &str, list: &Value) -> Made<Value> {
+    fn join(&mut self, between: &str, list: &Value) -> HeapResult<Value> {
         let mut texts = Vec::new();
         for item in self.items(list)? {
             match item {
@@ -177,17 +177,17 @@ impl Heap {
         Ok(Value::text(&texts.join(between)))
     }
 
-    fn texts<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Made<Value> {
+    fn texts<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> HeapResult<Value> {
         let items = texts.map(|text| self.text(text)).collect::<Result<_, _>>()?;
         self.list(items)
     }
 
-    fn parted(&mut self, parts: [&str; 3]) -> Made<Value> {
+    fn parted(&mut self, parts: [&str; 3]) -> HeapResult<Value> {
         let parts = parts.into_iter().map(|part| self.text(part)).collect::<Result<_, _>>()?;
         self.tuple(parts)
     }
 
-    fn list_method(&mut self, list: usize, name: &str, arguments: &[Value]) -> Made<Option<Value>> {
+    fn list_method(&mut self, list: usize, name: &str, arguments: &[Value]) -> HeapResult<Option<Value>> {
         let len = self.lists[list].len();
         // Negative ones count from the end.
         let at = |index: i64| {
@@ -239,7 +239,7 @@ impl Heap {
         }
     }
 
-    fn dict_method(&mut self, dict: usize, name: &str, arguments: &[Value]) -> Made<Option<Value>> {
+    fn dict_method(&mut self, dict: usize, name: &str, arguments: &[Value]) -> HeapResult<Option<Value>> {
         match (name, arguments) {
             ("keys", []) => {
                 let keys = self.items(&Value::Dict(dict))?;
@@ -277,7 +277,7 @@ impl Heap {
         }
     }
 
-    fn get_or(&mut self, dict: usize, key: &Value, default: Value) -> Made<Value> {
+    fn get_or(&mut self, dict: usize, key: &Value, default: Value) -> HeapResult<Value> {
         Ok(self.find(dict, key)?.map_or(default, |at| self.dicts[dict][at].1.clone()))
     }
 }

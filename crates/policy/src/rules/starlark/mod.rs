@@ -1,5 +1,5 @@
 //! A small Starlark: the language that rules files are written in, without fractions, sets and other files. It
-//! knows nothing of rules: whoever runs a file brings the functions that it is about, as a [`Host`].
+//! knows no rules: the caller provides the functions that a file calls, as a [`Host`].
 //!
 //! Files are of unknown origin, so everything has a bound: how deep things nest, how many steps are taken, and
 //! with them how much is kept. A file that goes beyond is refused; none can hang or break the program.
@@ -22,7 +22,7 @@ mod tests;
 pub(super) use evaluate::{Host, run};
 pub use lexer::Position;
 pub(super) use syntax::Span;
-pub(super) use value::Plain;
+pub(super) use value::HostValue;
 
 /// Where and why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

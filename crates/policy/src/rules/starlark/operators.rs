@@ -1,12 +1,12 @@
 //! What operators do with values.
 
-use super::heap::{Heap, Made};
-use super::syntax::Operator;
+use super::heap::{Heap, HeapResult};
+use super::syntax::StarlarkOperator;
 use super::value::Value;
 
 impl Heap {
-    pub fn operate(&mut self, operator: Operator, left: Value, right: Value) -> Made<Value> {
-        use Operator as O;
+    pub fn operate(&mut self, operator: StarlarkOperator, left: Value, right: Value) -> HeapResult<Value> {
+        use StarlarkOperator as O;
         match operator {
             O::Equal => Ok(Value::Bool(self.equal(&left, &right)?)),
             O::Unequal => Ok(Value::Bool(!self.equal(&left, &right)?)),
@@ -38,9 +38,9 @@ impl Heap {
         }
     }
 
-    fn add(&mut self, left: Value, right: Value) -> Made<Value> {
+    fn add(&mut self, left: Value, right: Value) -> HeapResult<Value> {
         match (&left, &right) {
-            (Value::Int(left), Value::Int(right)) => calculate(Operator::Add, *left, *right),
+            (Value::Int(left), Value::Int(right)) => calculate(StarlarkOperator::Add, *left, *right),
             (Value::Text(left), Value::Text(right)) => {
                 self.spend_text(left.len() + right.len())?;
                 Ok(Value::Text(format!("{left}{right}").into()))
@@ -53,17 +53,17 @@ impl Heap {
                 let items = [self.items(&left)?, self.items(&right)?].concat();
                 self.tuple(items)
             }
-            _ => Err(unsupported(Operator::Add, &left, &right)),
+            _ => Err(unsupported(StarlarkOperator::Add, &left, &right)),
         }
     }
 
-    fn multiply(&mut self, left: Value, right: Value) -> Made<Value> {
+    fn multiply(&mut self, left: Value, right: Value) -> HeapResult<Value> {
         let (value, times) = match (&left, &right) {
-            (Value::Int(left), Value::Int(right)) => return calculate(Operator::Multiply, *left, *right),
+            (Value::Int(left), Value::Int(right)) => return calculate(StarlarkOperator::Multiply, *left, *right),
             (value, Value::Int(times)) | (Value::Int(times), value) => {
                 (value.clone(), usize::try_from(*times).unwrap_or(0))
             }
-            _ => return Err(unsupported(Operator::Multiply, &left, &right)),
+            _ => return Err(unsupported(StarlarkOperator::Multiply, &left, &right)),
         };
         match &value {
             Value::Text(text) => {
@@ -76,11 +76,11 @@ impl Heap {
                 let items = vec![items; times].concat();
                 if matches!(value, Value::List(_)) { self.list(items) } else { self.tuple(items) }
             }
-            _ => Err(unsupported(Operator::Multiply, &left, &right)),
+            _ => Err(unsupported(StarlarkOperator::Multiply, &left, &right)),
         }
     }
 
-    fn contains(&mut self, whole: &Value, part: &Value) -> Made<bool> {
+    fn contains(&mut self, whole: &Value, part: &Value) -> HeapResult<bool> {
         match (whole, part) {
             (Value::Text(whole), Value::Text(part)) => {
                 self.spend_text(whole.len())?;
@@ -95,12 +95,12 @@ impl Heap {
                 }
                 Ok(false)
             }
-            _ => Err(unsupported(Operator::In, part, whole)),
+            _ => Err(unsupported(StarlarkOperator::In, part, whole)),
         }
     }
 
     /// `value[index]`
-    pub fn element(&mut self, value: &Value, index: &Value) -> Made<Value> {
+    pub fn element(&mut self, value: &Value, index: &Value) -> HeapResult<Value> {
         match (value, index) {
             (Value::Dict(dict), key) => match self.find(*dict, key)? {
                 Some(at) => Ok(self.dicts[*dict][at].1.clone()),
@@ -124,7 +124,7 @@ impl Heap {
         }
     }
 
-    pub fn set_element(&mut self, value: &Value, index: Value, new: Value) -> Made<()> {
+    pub fn set_element(&mut self, value: &Value, index: Value, new: Value) -> HeapResult<()> {
         match (value, index) {
             (Value::Dict(dict), key) => self.insert(*dict, key, new),
             (Value::List(list), Value::Int(index)) => {
@@ -138,7 +138,7 @@ impl Heap {
     }
 
     /// `value[start:stop:step]`
-    pub fn slice(&mut self, value: &Value, parts: [Option<i64>; 3]) -> Made<Value> {
+    pub fn slice(&mut self, value: &Value, parts: [Option<i64>; 3]) -> HeapResult<Value> {
         match value {
             Value::Text(text) => {
                 let text = text.clone();
@@ -157,8 +157,8 @@ impl Heap {
     }
 }
 
-fn calculate(operator: Operator, left: i64, right: i64) -> Made<Value> {
-    use Operator as O;
+fn calculate(operator: StarlarkOperator, left: i64, right: i64) -> HeapResult<Value> {
+    use StarlarkOperator as O;
     if right == 0 && matches!(operator, O::Divide | O::Remainder) {
         return Err("division by zero".into());
     }
@@ -184,12 +184,12 @@ fn calculate(operator: Operator, left: i64, right: i64) -> Made<Value> {
     result.map(Value::Int).ok_or_else(|| "integer overflow".into())
 }
 
-fn unsupported(operator: Operator, left: &Value, right: &Value) -> String {
+fn unsupported(operator: StarlarkOperator, left: &Value, right: &Value) -> String {
     format!("Operation `{}` not supported for types `{}` and `{}`", operator.symbol(), left.kind(), right.kind())
 }
 
 /// Where an index points to; negative ones count from the end.
-fn place(index: i64, len: usize) -> Made<usize> {
+fn place(index: i64, len: usize) -> HeapResult<usize> {
     let at = if index < 0 { index.checked_add_unsigned(len as u64) } else { Some(index) };
     at.and_then(|at| usize::try_from(at).ok())
         .filter(|at| *at < len)
@@ -197,7 +197,7 @@ fn place(index: i64, len: usize) -> Made<usize> {
 }
 
 /// The places that a slice chooses.
-fn chosen(len: usize, [start, stop, step]: [Option<i64>; 3]) -> Made<Vec<usize>> {
+fn chosen(len: usize, [start, stop, step]: [Option<i64>; 3]) -> HeapResult<Vec<usize>> {
     let (step, len) = (step.unwrap_or(1), i64::try_from(len).unwrap_or(i64::MAX));
     if step == 0 {
         return Err("a slice cannot have steps of zero".into());

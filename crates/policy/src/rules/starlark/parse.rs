@@ -2,18 +2,20 @@
 
 use std::rc::Rc;
 
-use super::lexer::{Lexed, Position, SyntaxError, Token, lex};
-use super::syntax::{Definition, Expression, Kind, Operator, Parameter, Statement, Takes, Target};
+use super::lexer::{Position, SyntaxError, Token, TokenStream, lex};
+use super::syntax::{
+    AssignmentTarget, Definition, Expression, ExpressionKind, Parameter, ParameterKind, StarlarkOperator, Statement,
+};
 
 mod expression;
 mod literals;
 
-/// Brackets, blocks and operators in each other; nobody needs more, and each takes stack.
+/// Brackets, blocks and operators nested in each other; each takes stack.
 const MAX_DEPTH: usize = 64;
 
-pub(super) fn parse(source: &str) -> Parsed<Vec<Statement>> {
-    let Lexed { tokens, end } = lex(source)?;
-    let mut parser = Parser { tokens: &tokens, at: 0, end, depth: 0, in_function: false, in_loop: false };
+pub(super) fn parse(source: &str) -> ParseResult<Vec<Statement>> {
+    let TokenStream { tokens, end } = lex(source)?;
+    let mut parser = StarlarkParser { tokens: &tokens, at: 0, end, depth: 0, in_function: false, in_loop: false };
     let mut statements = Vec::new();
     while parser.at < tokens.len() {
         parser.statement(&mut statements)?;
@@ -21,7 +23,7 @@ pub(super) fn parse(source: &str) -> Parsed<Vec<Statement>> {
     Ok(statements)
 }
 
-struct Parser<'a> {
+struct StarlarkParser<'a> {
     tokens: &'a [(Token, Position)],
     at: usize,
     end: Position,
@@ -30,10 +32,10 @@ struct Parser<'a> {
     in_loop: bool,
 }
 
-type Parsed<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
-impl Parser<'_> {
-    fn statement(&mut self, statements: &mut Vec<Statement>) -> Parsed<()> {
+impl StarlarkParser<'_> {
+    fn statement(&mut self, statements: &mut Vec<Statement>) -> ParseResult<()> {
         self.nested(|parser| {
             let compound = match parser.peek() {
                 Some(Token::Name(name)) => match name.as_str() {
@@ -58,7 +60,7 @@ impl Parser<'_> {
         })
     }
 
-    fn for_loop(&mut self) -> Parsed<Statement> {
+    fn for_loop(&mut self) -> ParseResult<Statement> {
         self.at += 1;
         let target = self.loop_target()?;
         self.expect_name("in")?;
@@ -69,7 +71,7 @@ impl Parser<'_> {
         Ok(Statement::For(target, list, body?))
     }
 
-    fn condition(&mut self) -> Parsed<Statement> {
+    fn condition(&mut self) -> ParseResult<Statement> {
         let mut branches = Vec::new();
         while self.take_name(if branches.is_empty() { "if" } else { "elif" }) {
             branches.push((self.expression()?, self.block()?));
@@ -78,7 +80,7 @@ impl Parser<'_> {
         Ok(Statement::If(branches, otherwise))
     }
 
-    fn definition(&mut self) -> Parsed<Statement> {
+    fn definition(&mut self) -> ParseResult<Statement> {
         self.at += 1;
         let name = self.name()?;
         self.expect("(")?;
@@ -93,20 +95,20 @@ impl Parser<'_> {
     }
 
     /// Parameters up to a symbol, which is taken. Types are allowed and mean nothing.
-    fn parameters(&mut self, end: &'static str, typed: bool) -> Parsed<Vec<Parameter>> {
+    fn parameters(&mut self, end: &'static str, typed: bool) -> ParseResult<Vec<Parameter>> {
         let mut parameters: Vec<Parameter> = Vec::new();
-        let mut plain = Takes::One;
+        let mut plain = ParameterKind::One;
         while !self.take(end) {
             let at = self.position();
-            if plain != Takes::NamedRest && self.take("*") {
-                plain = Takes::Named;
+            if plain != ParameterKind::NamedRest && self.take("*") {
+                plain = ParameterKind::Named;
                 if self.take(",") {
                     continue;
                 }
-                self.parameter(Takes::Rest, typed, &mut parameters, at)?;
+                self.parameter(ParameterKind::Rest, typed, &mut parameters, at)?;
             } else if self.take("**") {
-                plain = Takes::NamedRest;
-                self.parameter(Takes::NamedRest, typed, &mut parameters, at)?;
+                plain = ParameterKind::NamedRest;
+                self.parameter(ParameterKind::NamedRest, typed, &mut parameters, at)?;
             } else {
                 self.parameter(plain, typed, &mut parameters, at)?;
             }
@@ -118,19 +120,26 @@ impl Parser<'_> {
         Ok(parameters)
     }
 
-    fn parameter(&mut self, takes: Takes, typed: bool, parameters: &mut Vec<Parameter>, at: Position) -> Parsed<()> {
+    fn parameter(
+        &mut self,
+        takes: ParameterKind,
+        typed: bool,
+        parameters: &mut Vec<Parameter>,
+        at: Position,
+    ) -> ParseResult<()> {
         let name = self.name()?;
         if typed && self.take(":") {
             self.expression()?;
         }
-        let may_default = matches!(takes, Takes::One | Takes::Named);
+        let may_default = matches!(takes, ParameterKind::One | ParameterKind::Named);
         let default = if may_default && self.take("=") { Some(self.expression()?) } else { None };
-        let earlier_default = parameters.iter().any(|other| other.takes == Takes::One && other.default.is_some());
+        let earlier_default =
+            parameters.iter().any(|other| other.takes == ParameterKind::One && other.default.is_some());
         let problem = if parameters.iter().any(|other| other.name == name) {
             "duplicated parameter name"
-        } else if takes == Takes::One && default.is_none() && earlier_default {
+        } else if takes == ParameterKind::One && default.is_none() && earlier_default {
             "positional parameter after one with a default"
-        } else if parameters.iter().any(|other| other.takes == Takes::NamedRest) {
+        } else if parameters.iter().any(|other| other.takes == ParameterKind::NamedRest) {
             "nothing may follow the `**` parameter"
         } else {
             parameters.push(Parameter { name, takes, default });
@@ -139,7 +148,7 @@ impl Parser<'_> {
         Err(SyntaxError { message: format!("Parse error: {problem}"), at })
     }
 
-    fn simple(&mut self, statements: &mut Vec<Statement>) -> Parsed<()> {
+    fn simple(&mut self, statements: &mut Vec<Statement>) -> ParseResult<()> {
         let at = self.position();
         if self.take_name("pass") {
             return Ok(());
@@ -162,7 +171,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let value = self.several()?;
-        if matches!(value.kind, Kind::Name(_)) && self.take(":") {
+        if matches!(value.kind, ExpressionKind::Name(_)) && self.take(":") {
             self.expression()?;
             if self.peek() != Some(&Token::Symbol("=")) {
                 return Err(self.unexpected());
@@ -173,7 +182,7 @@ impl Parser<'_> {
             statements.push(Statement::Assign(target, self.several()?));
         } else if let Some(operator) = self.take_augmenting() {
             match target(value, at)? {
-                Target::Several(..) => return Err(SyntaxError { message: NO_TARGET.into(), at }),
+                AssignmentTarget::Several(..) => return Err(SyntaxError { message: NO_TARGET.into(), at }),
                 target => statements.push(Statement::Augment(target, operator, self.several()?)),
             }
         } else {
@@ -182,24 +191,24 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn take_augmenting(&mut self) -> Option<Operator> {
-        const AUGMENTING: &[(&str, Operator)] = &[
-            ("+=", Operator::Add),
-            ("-=", Operator::Subtract),
-            ("*=", Operator::Multiply),
-            ("//=", Operator::Divide),
-            ("%=", Operator::Remainder),
-            ("|=", Operator::BitOr),
-            ("&=", Operator::BitAnd),
-            ("^=", Operator::BitXor),
-            ("<<=", Operator::ShiftLeft),
-            (">>=", Operator::ShiftRight),
+    fn take_augmenting(&mut self) -> Option<StarlarkOperator> {
+        const AUGMENTING: &[(&str, StarlarkOperator)] = &[
+            ("+=", StarlarkOperator::Add),
+            ("-=", StarlarkOperator::Subtract),
+            ("*=", StarlarkOperator::Multiply),
+            ("//=", StarlarkOperator::Divide),
+            ("%=", StarlarkOperator::Remainder),
+            ("|=", StarlarkOperator::BitOr),
+            ("&=", StarlarkOperator::BitAnd),
+            ("^=", StarlarkOperator::BitXor),
+            ("<<=", StarlarkOperator::ShiftLeft),
+            (">>=", StarlarkOperator::ShiftRight),
         ];
         AUGMENTING.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, operator)| *operator)
     }
 
     /// What is done under a condition or in a loop: the rest of the line, or an indented block.
-    fn block(&mut self) -> Parsed<Vec<Statement>> {
+    fn block(&mut self) -> ParseResult<Vec<Statement>> {
         self.expect(":")?;
         let mut body = Vec::new();
         if self.peek() != Some(&Token::Line) {
@@ -215,7 +224,7 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             return Err(too_deep(self.position()));
         }
@@ -251,7 +260,7 @@ impl Parser<'_> {
         taken
     }
 
-    fn expect(&mut self, symbol: &str) -> Parsed<()> {
+    fn expect(&mut self, symbol: &str) -> ParseResult<()> {
         if self.take(symbol) { Ok(()) } else { Err(self.unexpected()) }
     }
 
@@ -261,11 +270,11 @@ impl Parser<'_> {
         taken
     }
 
-    fn expect_name(&mut self, name: &str) -> Parsed<()> {
+    fn expect_name(&mut self, name: &str) -> ParseResult<()> {
         if self.take_name(name) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    fn expect_token(&mut self, token: &Token) -> Parsed<()> {
+    fn expect_token(&mut self, token: &Token) -> ParseResult<()> {
         if self.peek() != Some(token) {
             return Err(self.unexpected());
         }
@@ -273,7 +282,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn name(&mut self) -> Parsed<String> {
+    fn name(&mut self) -> ParseResult<String> {
         match self.peek().cloned() {
             Some(Token::Name(name)) if !is_keyword(&name) => {
                 self.at += 1;
@@ -301,18 +310,18 @@ impl Parser<'_> {
 const NO_TARGET: &str = "Parse error: this cannot be assigned to";
 
 /// An expression that turned out to stand left of `=`.
-fn target(value: Expression, at: Position) -> Parsed<Target> {
+fn target(value: Expression, at: Position) -> ParseResult<AssignmentTarget> {
     let span = value.span;
     match value.kind {
-        Kind::Name(name) => Ok(Target::Name(name)),
-        Kind::Tuple(items) | Kind::List(items) if !items.is_empty() => {
+        ExpressionKind::Name(name) => Ok(AssignmentTarget::Name(name)),
+        ExpressionKind::Tuple(items) | ExpressionKind::List(items) if !items.is_empty() => {
             let targets = items.into_iter().map(|item| {
                 let at = item.span.start;
                 target(item, at)
             });
-            Ok(Target::Several(targets.collect::<Result<_, _>>()?, span))
+            Ok(AssignmentTarget::Several(targets.collect::<Result<_, _>>()?, span))
         }
-        Kind::Element(list, index) => Ok(Target::Element(list, index, span)),
+        ExpressionKind::Element(list, index) => Ok(AssignmentTarget::Element(list, index, span)),
         _ => Err(SyntaxError { message: NO_TARGET.into(), at }),
     }
 }

@@ -14,12 +14,12 @@ pub(in super::super) struct Span {
 #[derive(Clone, Debug)]
 pub(super) enum Statement {
     Expression(Expression),
-    Assign(Target, Expression),
+    Assign(AssignmentTarget, Expression),
     /// `target op= value`
-    Augment(Target, Operator, Expression),
+    Augment(AssignmentTarget, StarlarkOperator, Expression),
     /// Conditions with what is done under them, then what is done otherwise.
     If(Vec<(Expression, Vec<Statement>)>, Vec<Statement>),
-    For(Target, Expression, Vec<Statement>),
+    For(AssignmentTarget, Expression, Vec<Statement>),
     Define(Rc<Definition>),
     Return(Option<Expression>),
     Break,
@@ -28,24 +28,24 @@ pub(super) enum Statement {
 
 /// What can stand left of `=`.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum AssignmentTarget {
     Name(String),
-    Several(Vec<Target>, Span),
+    Several(Vec<AssignmentTarget>, Span),
     Element(Box<Expression>, Box<Expression>, Span),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
-    pub kind: Kind,
+    pub kind: ExpressionKind,
     pub span: Span,
     /// How many expressions there are in each other here, at most.
     pub height: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum ExpressionKind {
     Text(Rc<str>),
-    Format(Vec<Piece>),
+    Format(Vec<FormatPiece>),
     Number(i64),
     Name(String),
     List(Vec<Expression>),
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Or(Box<Expression>, Box<Expression>),
-    Binary(Operator, Box<Expression>, Box<Expression>),
+    Binary(StarlarkOperator, Box<Expression>, Box<Expression>),
     /// `first if second else third`
     Choice(Box<[Expression; 3]>),
     Call(Box<Expression>, Vec<Argument>),
@@ -71,14 +71,14 @@ pub(super) enum Kind {
 
 /// Of a text with names in braces.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum FormatPiece {
     Text(String),
     Name(String),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Clause {
-    For(Target, Expression),
+    For(AssignmentTarget, Expression),
     If(Expression),
 }
 
@@ -93,7 +93,7 @@ pub(super) enum Argument {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum StarlarkOperator {
     Add,
     Subtract,
     Multiply,
@@ -114,7 +114,7 @@ pub(super) enum Operator {
     ShiftRight,
 }
 
-impl Operator {
+impl StarlarkOperator {
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -150,12 +150,12 @@ pub(super) struct Definition {
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub name: String,
-    pub takes: Takes,
+    pub takes: ParameterKind,
     pub default: Option<Expression>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ParameterKind {
     One,
     /// Only by its name.
     Named,

@@ -4,12 +4,12 @@ use super::*;
 
 /// Remembers what it is shown, as it would be written.
 #[derive(Default)]
-struct Shown(Vec<String>);
+struct ShowHost(Vec<String>);
 
-impl Host for Shown {
+impl Host for ShowHost {
     const FUNCTIONS: &'static [&'static str] = &["show"];
 
-    fn call(&mut self, _: &str, arguments: &[(Option<String>, Plain)], _: Span) -> Result<(), String> {
+    fn call(&mut self, _: &str, arguments: &[(Option<String>, HostValue)], _: Span) -> Result<(), String> {
         for (name, value) in arguments {
             let name = name.as_ref().map(|name| format!("{name}=")).unwrap_or_default();
             self.0.push(name + &plain(value));
@@ -18,16 +18,16 @@ impl Host for Shown {
     }
 }
 
-fn plain(value: &Plain) -> String {
+fn plain(value: &HostValue) -> String {
     match value {
-        Plain::Text(text) => text.clone(),
-        Plain::List(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Plain::Other(kind) => format!("<{kind}>"),
+        HostValue::Text(text) => text.clone(),
+        HostValue::List(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        HostValue::Other(kind) => format!("<{kind}>"),
     }
 }
 
 fn shown(source: &str) -> Result<String, String> {
-    let mut host = Shown::default();
+    let mut host = ShowHost::default();
     match run(source, &mut host) {
         Ok(()) => Ok(host.0.join(",")),
         Err(Failure { message, span }) => Err(format!("{}:{} {message}", span.start.line, span.start.column)),
@@ -48,7 +48,7 @@ fn refuse(source: &str, expected: &str) {
 }
 
 #[test]
-fn values_are_written_as_they_stand_in_files() {
+fn literals_evaluate_to_themselves() {
     check("'a'", "a");
     check(
         "['a', 1, True, None, (1,), (1, 2), {}, {'k': ['v']}]",
@@ -61,7 +61,7 @@ fn values_are_written_as_they_stand_in_files() {
 }
 
 #[test]
-fn operators_bind_as_they_should() {
+fn operators_have_starlark_precedence() {
     check("1 + 2 * 3 - 4 // 2 % 3", "5");
     check("(1 + 2) * 3", "9");
     check("-7 // 2, -7 % 2, 7 // -2, 7 % -2", "(-4, 1, -4, -1)");
@@ -78,7 +78,7 @@ fn operators_bind_as_they_should() {
 }
 
 #[test]
-fn parts_can_be_had() {
+fn indexing_and_slicing_return_elements() {
     check("['a', 'b'][-1] + 'xyz'[1] + {'k': 'v'}['k'] + ('t',)[0]", "byvt");
     check(
         "'abcd'[1:3], [1, 2, 3][::-1], (1, 2, 3)[:-1], 'abc'[5:], [1, 2, 3][::2]",
@@ -88,7 +88,7 @@ fn parts_can_be_had() {
 }
 
 #[test]
-fn lists_are_made_by_loops() {
+fn comprehensions_build_lists_and_dicts() {
     check("[x + y for x in ['a', 'b'] for y in ['c', 'd'] if x + y != 'ad']", r#"["ac", "bc", "bd"]"#);
     check("{k: v for k, v in [('a', 1), ('b', 2)]}", r#"{"a": 1, "b": 2}"#);
     check("[a for a, (b, c) in [(1, (2, 3))]]", "[1]");
@@ -96,7 +96,7 @@ fn lists_are_made_by_loops() {
 }
 
 #[test]
-fn statements_are_carried_out() {
+fn statements_are_executed_in_order() {
     check_file("x = 2\nif x == 1:\n  show('a')\nelif x == 2:\n  show('b')\nelse:\n  show('c')\n", "b");
     check_file("if True: show('a')\nif []: show('b')", "a");
     check_file("for x in ['a', 'b', 'c', 'd']:\n  if x == 'b': continue\n  if x == 'd': break\n  show(x)", "a,c");
@@ -109,7 +109,7 @@ fn statements_are_carried_out() {
 }
 
 #[test]
-fn files_have_functions_of_their_own() {
+fn functions_defined_in_a_file_can_be_called() {
     check_file("def f(x, y='b'):\n  show(x, y)\nf('a')\nf(y='c', x='d')\nf(*['e'])", "a,b,d,c,e,b");
     check_file("def f(*args, **kw):\n  return str(args) + str(kw)\nshow(f(1, a=2))", r#"(1,){"a": 2}"#);
     check_file("def f(a, *, b='c'):\n  return a + b\nshow(f('x'), f('x', b='y'))", "xc,xy");
@@ -124,7 +124,7 @@ fn files_have_functions_of_their_own() {
 }
 
 #[test]
-fn texts_can_be_filled_in() {
+fn string_formatting_substitutes_values() {
     check("'%s-%d-%r%%' % ('a', 1, 'b')", r#"a-1-"b"%"#);
     check("'%s' % 'a'", "a");
     check("'{}-{}-{x}-{0}-{{}}'.format('a', 1, x=[2])", "a-1-[2]-a-{}");
@@ -135,7 +135,7 @@ fn texts_can_be_filled_in() {
 }
 
 #[test]
-fn there_are_functions() {
+fn builtin_functions_return_their_results() {
     check("len('aé'), len([1]), len({1: 2})", "(2, 1, 1)");
     check("range(3), range(1, 3), range(5, 0, -2)", "([0, 1, 2], [1, 2], [5, 3, 1])");
     check("enumerate(['a'], 1), zip([1, 2], ['a'])", r#"([(1, "a")], [(1, "a")])"#);
@@ -150,7 +150,7 @@ fn there_are_functions() {
 }
 
 #[test]
-fn values_have_functions() {
+fn methods_of_strings_lists_and_dicts_work() {
     check(
         "'a b'.split(), 'a,b,'.split(','), 'a\\nb'.splitlines(), '-'.join(['a', 'b'])",
         r#"(["a", "b"], ["a", "b", ""], ["a", "b"], "a-b")"#,
@@ -184,7 +184,7 @@ fn values_have_functions() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn errors_carry_their_position() {
     refuse("x = 1 +", "1:8 Parse error: unexpected new line here");
     refuse("x = 1 < 2 < 3", "1:11 Parse error: unexpected symbol '<' here");
     refuse("while True:\n  pass", "1:1 Parse error: unexpected keyword 'while' here");
@@ -217,7 +217,7 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
-fn no_file_is_endless() {
+fn a_file_that_exceeds_the_step_limit_is_refused() {
     let steps = |source: &str| {
         let error = shown(source).unwrap_err();
         assert!(error.ends_with("the file takes too many steps"), "{source}: {error}");
@@ -237,7 +237,7 @@ fn no_file_is_endless() {
 }
 
 #[test]
-fn no_file_is_too_deep() {
+fn deeply_nested_files_are_refused_without_overflow() {
     let deep = |source: &str| {
         let error = shown(source).unwrap_err();
         assert!(error.ends_with("too deeply nested") || error.contains("unexpected"), "{error}");
@@ -271,7 +271,7 @@ fn no_file_is_too_deep() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn any_text_is_carried_out_or_refused(
+    fn no_starlark_text_panics(
         words in prop::collection::vec(
             prop::sample::select(vec![
                 "show", "for", "in", "if", "elif", "else", "def", "return", "lambda", "not", "and", "or", "pass", "break", "f", "x",

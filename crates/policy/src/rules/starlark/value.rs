@@ -1,5 +1,5 @@
-//! Values. What has parts lives on the [`Heap`](super::heap::Heap) and is known by its number there, so that
-//! values can hold each other in any way without anybody having to take them apart again.
+//! Values. What has parts lives on the [`Heap`](super::heap::Heap) and is referred to by its index there, so that
+//! values can contain each other, and dropping them needs no recursion.
 
 use std::rc::Rc;
 
@@ -40,16 +40,16 @@ impl Value {
     }
 }
 
-/// A value as those see it that a file's own functions are none of.
+/// A value as a [`Host`](super::Host) gets it, without references to the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Plain {
+pub(in super::super) enum HostValue {
     Text(String),
-    List(Vec<Plain>),
+    List(Vec<HostValue>),
     /// Anything else, by the name of its type.
     Other(&'static str),
 }
 
-impl Plain {
+impl HostValue {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "string",

@@ -3,38 +3,38 @@
 use std::rc::Rc;
 
 use super::literals::{number, pieces};
-use super::{Parsed, Parser, is_keyword, target, too_deep};
+use super::{ParseResult, StarlarkParser, is_keyword, target, too_deep};
 use crate::rules::starlark::lexer::{Position, Token};
 use crate::rules::starlark::syntax::{
-    Argument, Clause, Definition, Expression, Kind, Operator, Span, Statement, Target,
+    Argument, AssignmentTarget, Clause, Definition, Expression, ExpressionKind, Span, StarlarkOperator, Statement,
 };
 
 /// They bind least, and cannot be chained.
-const COMPARISONS: &[(&str, Operator)] = &[
-    ("==", Operator::Equal),
-    ("!=", Operator::Unequal),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
+const COMPARISONS: &[(&str, StarlarkOperator)] = &[
+    ("==", StarlarkOperator::Equal),
+    ("!=", StarlarkOperator::Unequal),
+    ("<=", StarlarkOperator::LessOrEqual),
+    (">=", StarlarkOperator::GreaterOrEqual),
+    ("<", StarlarkOperator::Less),
+    (">", StarlarkOperator::Greater),
 ];
 
 /// Other operators by how much they bind, the least first.
-const LEVELS: &[&[(&str, Operator)]] = &[
-    &[("|", Operator::BitOr)],
-    &[("^", Operator::BitXor)],
-    &[("&", Operator::BitAnd)],
-    &[("<<", Operator::ShiftLeft), (">>", Operator::ShiftRight)],
-    &[("+", Operator::Add), ("-", Operator::Subtract)],
-    &[("*", Operator::Multiply), ("//", Operator::Divide), ("%", Operator::Remainder)],
+const LEVELS: &[&[(&str, StarlarkOperator)]] = &[
+    &[("|", StarlarkOperator::BitOr)],
+    &[("^", StarlarkOperator::BitXor)],
+    &[("&", StarlarkOperator::BitAnd)],
+    &[("<<", StarlarkOperator::ShiftLeft), (">>", StarlarkOperator::ShiftRight)],
+    &[("+", StarlarkOperator::Add), ("-", StarlarkOperator::Subtract)],
+    &[("*", StarlarkOperator::Multiply), ("//", StarlarkOperator::Divide), ("%", StarlarkOperator::Remainder)],
 ];
 
 /// How high an expression may become by operators alone, such as `a + b + c`.
 const MAX_HEIGHT: usize = 200;
 
-impl Parser<'_> {
+impl StarlarkParser<'_> {
     /// One expression, or several with commas between them.
-    pub(super) fn several(&mut self) -> Parsed<Expression> {
+    pub(super) fn several(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         let first = self.expression()?;
         if self.peek() != Some(&Token::Symbol(",")) {
@@ -47,7 +47,7 @@ impl Parser<'_> {
             }
             items.push(self.expression()?);
         }
-        self.made(Kind::Tuple(items), start)
+        self.made(ExpressionKind::Tuple(items), start)
     }
 
     fn begins_expression(&self) -> bool {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn expression(&mut self) -> Parsed<Expression> {
+    pub(super) fn expression(&mut self) -> ParseResult<Expression> {
         self.nested(|parser| {
             let start = parser.position();
             if parser.take_name("lambda") {
@@ -72,41 +72,41 @@ impl Parser<'_> {
             let condition = parser.or()?;
             parser.expect_name("else")?;
             let otherwise = parser.expression()?;
-            parser.made(Kind::Choice(Box::new([value, condition, otherwise])), start)
+            parser.made(ExpressionKind::Choice(Box::new([value, condition, otherwise])), start)
         })
     }
 
-    fn lambda(&mut self, start: Position) -> Parsed<Expression> {
+    fn lambda(&mut self, start: Position) -> ParseResult<Expression> {
         let parameters = self.parameters(":", false)?;
         let body = vec![Statement::Return(Some(self.expression()?))];
-        self.made(Kind::Lambda(Rc::new(Definition { name: "lambda".into(), parameters, body })), start)
+        self.made(ExpressionKind::Lambda(Rc::new(Definition { name: "lambda".into(), parameters, body })), start)
     }
 
-    fn or(&mut self) -> Parsed<Expression> {
+    fn or(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         let mut left = self.and()?;
         while self.take_name("or") {
             let right = self.and()?;
-            left = self.made(Kind::Or(Box::new(left), Box::new(right)), start)?;
+            left = self.made(ExpressionKind::Or(Box::new(left), Box::new(right)), start)?;
         }
         Ok(left)
     }
 
-    fn and(&mut self) -> Parsed<Expression> {
+    fn and(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         let mut left = self.not()?;
         while self.take_name("and") {
             let right = self.not()?;
-            left = self.made(Kind::And(Box::new(left), Box::new(right)), start)?;
+            left = self.made(ExpressionKind::And(Box::new(left), Box::new(right)), start)?;
         }
         Ok(left)
     }
 
-    fn not(&mut self) -> Parsed<Expression> {
+    fn not(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         if self.take_name("not") {
             let value = self.nested(Self::not)?;
-            return self.made(Kind::Not(Box::new(value)), start);
+            return self.made(ExpressionKind::Not(Box::new(value)), start);
         }
         let left = self.binary(0)?;
         let Some(operator) = self.take_comparison() else { return Ok(left) };
@@ -116,43 +116,43 @@ impl Parser<'_> {
             self.at = behind;
             return Err(self.unexpected());
         }
-        self.made(Kind::Binary(operator, Box::new(left), Box::new(right)), start)
+        self.made(ExpressionKind::Binary(operator, Box::new(left), Box::new(right)), start)
     }
 
-    fn take_comparison(&mut self) -> Option<Operator> {
+    fn take_comparison(&mut self) -> Option<StarlarkOperator> {
         if self.take_name("in") {
-            return Some(Operator::In);
+            return Some(StarlarkOperator::In);
         }
         if matches!(self.tokens.get(self.at + 1), Some((Token::Name(name), _)) if name == "in") && self.take_name("not")
         {
             self.at += 1;
-            return Some(Operator::NotIn);
+            return Some(StarlarkOperator::NotIn);
         }
         COMPARISONS.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, operator)| *operator)
     }
 
     /// The next operator, if it binds at least so much, and how much it binds.
-    fn take_operator(&mut self, least: usize) -> Option<(Operator, usize)> {
+    fn take_operator(&mut self, least: usize) -> Option<(StarlarkOperator, usize)> {
         let levels = LEVELS.iter().enumerate().skip(least);
         let mut operators = levels.flat_map(|(level, operators)| operators.iter().map(move |found| (found, level)));
         operators.find(|((symbol, _), _)| self.take(symbol)).map(|((_, operator), level)| (*operator, level))
     }
 
-    fn binary(&mut self, least: usize) -> Parsed<Expression> {
+    fn binary(&mut self, least: usize) -> ParseResult<Expression> {
         let start = self.position();
         let mut left = self.unary()?;
         while let Some((operator, level)) = self.take_operator(least) {
             let right = self.binary(level + 1)?;
-            left = self.made(Kind::Binary(operator, Box::new(left), Box::new(right)), start)?;
+            left = self.made(ExpressionKind::Binary(operator, Box::new(left), Box::new(right)), start)?;
         }
         Ok(left)
     }
 
-    fn unary(&mut self) -> Parsed<Expression> {
+    fn unary(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         if self.take("-") {
             let value = self.nested(Self::unary)?;
-            return self.made(Kind::Negate(Box::new(value)), start);
+            return self.made(ExpressionKind::Negate(Box::new(value)), start);
         }
         if self.take("+") {
             return self.nested(Self::unary);
@@ -160,14 +160,14 @@ impl Parser<'_> {
         self.primary()
     }
 
-    fn primary(&mut self) -> Parsed<Expression> {
+    fn primary(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         let mut value = self.atom()?;
         loop {
             let kind = if self.take("(") {
-                Kind::Call(Box::new(value), self.arguments()?)
+                ExpressionKind::Call(Box::new(value), self.arguments()?)
             } else if self.take(".") {
-                Kind::Attribute(Box::new(value), self.name()?)
+                ExpressionKind::Attribute(Box::new(value), self.name()?)
             } else if self.take("[") {
                 self.element(value)?
             } else {
@@ -177,14 +177,14 @@ impl Parser<'_> {
         }
     }
 
-    fn atom(&mut self) -> Parsed<Expression> {
+    fn atom(&mut self) -> ParseResult<Expression> {
         let start = self.position();
         let Some(token) = self.peek().cloned() else { return Err(self.unexpected()) };
         let kind = match token {
-            Token::Text { text, formatted: true } => Kind::Format(pieces(&text, start)?),
-            Token::Text { text, formatted: false } => Kind::Text(text.into()),
-            Token::Number(text) => Kind::Number(number(&text, start)?),
-            Token::Name(name) if !is_keyword(&name) => Kind::Name(name),
+            Token::Text { text, formatted: true } => ExpressionKind::Format(pieces(&text, start)?),
+            Token::Text { text, formatted: false } => ExpressionKind::Text(text.into()),
+            Token::Number(text) => ExpressionKind::Number(number(&text, start)?),
+            Token::Name(name) if !is_keyword(&name) => ExpressionKind::Name(name),
             Token::Symbol("[") => return self.list(start),
             Token::Symbol("{") => return self.dict(start),
             Token::Symbol("(") => return self.parenthesised(start),
@@ -194,34 +194,34 @@ impl Parser<'_> {
         self.made(kind, start)
     }
 
-    fn parenthesised(&mut self, start: Position) -> Parsed<Expression> {
+    fn parenthesised(&mut self, start: Position) -> ParseResult<Expression> {
         self.at += 1;
         if self.take(")") {
-            return self.made(Kind::Tuple(Vec::new()), start);
+            return self.made(ExpressionKind::Tuple(Vec::new()), start);
         }
         let inner = self.several()?;
         self.expect(")")?;
         self.made(inner.kind, start)
     }
 
-    fn list(&mut self, start: Position) -> Parsed<Expression> {
+    fn list(&mut self, start: Position) -> ParseResult<Expression> {
         self.at += 1;
         let mut items = Vec::new();
         while !self.take("]") {
             items.push(self.expression()?);
             if items.len() == 1 && self.is_name("for") {
                 let clauses = self.clauses("]")?;
-                return self.made(Kind::ListOf(Box::new(items.remove(0)), clauses), start);
+                return self.made(ExpressionKind::ListOf(Box::new(items.remove(0)), clauses), start);
             }
             if !self.take(",") {
                 self.expect("]")?;
                 break;
             }
         }
-        self.made(Kind::List(items), start)
+        self.made(ExpressionKind::List(items), start)
     }
 
-    fn dict(&mut self, start: Position) -> Parsed<Expression> {
+    fn dict(&mut self, start: Position) -> ParseResult<Expression> {
         self.at += 1;
         let mut pairs = Vec::new();
         while !self.take("}") {
@@ -230,21 +230,21 @@ impl Parser<'_> {
             pairs.push((key, self.expression()?));
             if pairs.len() == 1 && self.is_name("for") {
                 let clauses = self.clauses("}")?;
-                return self.made(Kind::DictOf(Box::new(pairs.remove(0)), clauses), start);
+                return self.made(ExpressionKind::DictOf(Box::new(pairs.remove(0)), clauses), start);
             }
             if !self.take(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        self.made(Kind::Dict(pairs), start)
+        self.made(ExpressionKind::Dict(pairs), start)
     }
 
     /// The loops and conditions behind the item of a list, up to its end, which is taken.
-    fn clauses(&mut self, end: &str) -> Parsed<Vec<Clause>> {
+    fn clauses(&mut self, end: &str) -> ParseResult<Vec<Clause>> {
         let mut clauses = Vec::new();
         while !self.take(end) {
-            // Each is carried out inside the one before.
+            // Each is evaluated inside the one before.
             if clauses.len() >= super::MAX_DEPTH {
                 return Err(too_deep(self.position()));
             }
@@ -262,7 +262,7 @@ impl Parser<'_> {
     }
 
     /// What a loop gives values to: names, which may stand in brackets.
-    pub(super) fn loop_target(&mut self) -> Parsed<Target> {
+    pub(super) fn loop_target(&mut self) -> ParseResult<AssignmentTarget> {
         let start = self.position();
         let mut items = vec![self.primary()?];
         let mut several = false;
@@ -273,7 +273,7 @@ impl Parser<'_> {
             }
             items.push(self.primary()?);
         }
-        let value = if several { self.made(Kind::Tuple(items), start)? } else { items.remove(0) };
+        let value = if several { self.made(ExpressionKind::Tuple(items), start)? } else { items.remove(0) };
         target(value, start)
     }
 
@@ -281,7 +281,7 @@ impl Parser<'_> {
         matches!(self.peek(), Some(Token::Name(found)) if found == name)
     }
 
-    fn arguments(&mut self) -> Parsed<Vec<Argument>> {
+    fn arguments(&mut self) -> ParseResult<Vec<Argument>> {
         let mut arguments = Vec::new();
         while !self.take(")") {
             let named = match (self.peek(), self.tokens.get(self.at + 1)) {
@@ -307,7 +307,7 @@ impl Parser<'_> {
     }
 
     /// Behind `value[`.
-    fn element(&mut self, value: Expression) -> Parsed<Kind> {
+    fn element(&mut self, value: Expression) -> ParseResult<ExpressionKind> {
         let mut parts = [None, None, None];
         let mut part = 0;
         loop {
@@ -323,13 +323,13 @@ impl Parser<'_> {
             }
         }
         match parts {
-            [Some(index), None, None] if part == 0 => Ok(Kind::Element(Box::new(value), index)),
+            [Some(index), None, None] if part == 0 => Ok(ExpressionKind::Element(Box::new(value), index)),
             [None, None, None] if part == 0 => Err(self.unexpected()),
-            parts => Ok(Kind::Slice(Box::new(value), parts)),
+            parts => Ok(ExpressionKind::Slice(Box::new(value), parts)),
         }
     }
 
-    fn made(&self, kind: Kind, start: Position) -> Parsed<Expression> {
+    fn made(&self, kind: ExpressionKind, start: Position) -> ParseResult<Expression> {
         let height = 1 + inner_height(&kind);
         if height > MAX_HEIGHT {
             return Err(too_deep(start));
@@ -338,28 +338,35 @@ impl Parser<'_> {
     }
 }
 
-fn inner_height(kind: &Kind) -> usize {
+fn inner_height(kind: &ExpressionKind) -> usize {
     let of = |items: &[Expression]| items.iter().map(|item| item.height).max().unwrap_or(0);
     let pair = |(key, value): &(Expression, Expression)| key.height.max(value.height);
     match kind {
-        Kind::Text(_) | Kind::Format(_) | Kind::Number(_) | Kind::Name(_) | Kind::Lambda(_) => 0,
-        Kind::List(items) | Kind::Tuple(items) => of(items),
-        Kind::Dict(pairs) => pairs.iter().map(pair).max().unwrap_or(0),
-        Kind::ListOf(item, clauses) => item.height.max(clauses_height(clauses)),
-        Kind::DictOf(item, clauses) => pair(item).max(clauses_height(clauses)),
-        Kind::Negate(value) | Kind::Not(value) | Kind::Attribute(value, _) => value.height,
-        Kind::And(left, right) | Kind::Or(left, right) | Kind::Binary(_, left, right) | Kind::Element(left, right) => {
-            left.height.max(right.height)
+        ExpressionKind::Text(_)
+        | ExpressionKind::Format(_)
+        | ExpressionKind::Number(_)
+        | ExpressionKind::Name(_)
+        | ExpressionKind::Lambda(_) => 0,
+        ExpressionKind::List(items) | ExpressionKind::Tuple(items) => of(items),
+        ExpressionKind::Dict(pairs) => pairs.iter().map(pair).max().unwrap_or(0),
+        ExpressionKind::ListOf(item, clauses) => item.height.max(clauses_height(clauses)),
+        ExpressionKind::DictOf(item, clauses) => pair(item).max(clauses_height(clauses)),
+        ExpressionKind::Negate(value) | ExpressionKind::Not(value) | ExpressionKind::Attribute(value, _) => {
+            value.height
         }
-        Kind::Choice(parts) => of(&parts[..]),
-        Kind::Call(function, arguments) => {
+        ExpressionKind::And(left, right)
+        | ExpressionKind::Or(left, right)
+        | ExpressionKind::Binary(_, left, right)
+        | ExpressionKind::Element(left, right) => left.height.max(right.height),
+        ExpressionKind::Choice(parts) => of(&parts[..]),
+        ExpressionKind::Call(function, arguments) => {
             let height = |argument: &Argument| match argument {
                 Argument::Plain(value) | Argument::Named(_, value) => value.height,
                 Argument::Each(value) | Argument::EachNamed(value) => value.height,
             };
             arguments.iter().map(height).max().unwrap_or(0).max(function.height)
         }
-        Kind::Slice(value, parts) => {
+        ExpressionKind::Slice(value, parts) => {
             parts.iter().flatten().map(|part| part.height).max().unwrap_or(0).max(value.height)
         }
     }

@@ -1,10 +1,10 @@
 //! Numbers, and texts with names in them.
 
-use super::Parsed;
+use super::ParseResult;
 use crate::rules::starlark::lexer::{Position, SyntaxError};
-use crate::rules::starlark::syntax::Piece;
+use crate::rules::starlark::syntax::FormatPiece;
 
-pub(super) fn number(text: &str, at: Position) -> Parsed<i64> {
+pub(super) fn number(text: &str, at: Position) -> ParseResult<i64> {
     let digits = |prefix: &str| text.strip_prefix(prefix).or_else(|| text.strip_prefix(&prefix.to_uppercase()));
     let number = if let Some(digits) = digits("0x") {
         i64::from_str_radix(digits, 16)
@@ -20,7 +20,7 @@ pub(super) fn number(text: &str, at: Position) -> Parsed<i64> {
 }
 
 /// The pieces of a text with names in braces; doubled braces stand for themselves.
-pub(super) fn pieces(text: &str, at: Position) -> Parsed<Vec<Piece>> {
+pub(super) fn pieces(text: &str, at: Position) -> ParseResult<Vec<FormatPiece>> {
     let wrong = |what: &str| Err(SyntaxError { message: format!("Parse error: invalid format string: {what}"), at });
     let mut pieces = Vec::new();
     let mut plain = String::new();
@@ -42,11 +42,11 @@ pub(super) fn pieces(text: &str, at: Position) -> Parsed<Vec<Piece>> {
                 if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
                     return wrong("only names may stand in braces");
                 }
-                pieces.extend([Piece::Text(std::mem::take(&mut plain)), Piece::Name(name)]);
+                pieces.extend([FormatPiece::Text(std::mem::take(&mut plain)), FormatPiece::Name(name)]);
             }
             c => plain.push(c),
         }
     }
-    pieces.push(Piece::Text(plain));
+    pieces.push(FormatPiece::Text(plain));
     Ok(pieces)
 }

@@ -5,18 +5,18 @@ use super::*;
 
 const EVENTS: [HookEventName; 5] = [SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, Stop];
 
-fn hear(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> Verdict {
-    verdict(event, Said { outcome, stdout, stderr, timeout_seconds: 7 })
+fn parse(event: HookEventName, outcome: Outcome, stdout: &str, stderr: &str) -> ParsedOutput {
+    parse_output(event, HookOutput { outcome, stdout, stderr, timeout_seconds: 7 })
 }
 
-/// A verdict in one line: its status, its entries, and what follows from it.
-fn shown(verdict: &Verdict) -> String {
+/// The parsed output in one line: status, entries, effect.
+fn shown(parsed: &ParsedOutput) -> String {
     use std::fmt::Write;
-    let mut line = format!("{:?}", verdict.status).to_lowercase();
-    for HookOutputEntry { kind, text } in &verdict.entries {
+    let mut line = format!("{:?}", parsed.status).to_lowercase();
+    for HookOutputEntry { kind, text } in &parsed.entries {
         write!(line, ", {} {text:?}", format!("{kind:?}").to_lowercase()).unwrap();
     }
-    let Effect { stop, context, feedback } = &verdict.effect;
+    let Effect { stop, context, feedback } = &parsed.effect;
     line += if *stop { "; stop" } else { "" };
     for (what, text) in [("context", context), ("feedback", feedback)] {
         if let Some(text) = text {
@@ -27,7 +27,7 @@ fn shown(verdict: &Verdict) -> String {
 }
 
 fn check(event: HookEventName, stdout: &str, expected: &str) {
-    let heard = hear(event, Outcome::Ended(Exit::Code(0)), stdout, "noise");
+    let heard = parse(event, Outcome::Ended(Exit::Code(0)), stdout, "noise");
     assert_eq!(shown(&heard), expected, "{event:?} {stdout}");
 }
 
@@ -36,10 +36,10 @@ fn specific(event: HookEventName, members: &str) -> String {
 }
 
 #[test]
-fn failures_block_nothing() {
+fn a_failed_hook_blocks_nothing() {
     let check = |outcome, expected: &str| {
         for event in EVENTS {
-            assert_eq!(shown(&hear(event, outcome, r#"{"continue":false}"#, "no")), expected, "{event:?}");
+            assert_eq!(shown(&parse(event, outcome, r#"{"continue":false}"#, "no")), expected, "{event:?}");
         }
     };
     check(Outcome::Ended(Exit::Code(1)), r#"failed, error "hook exited with code 1""#);
@@ -49,7 +49,7 @@ fn failures_block_nothing() {
 }
 
 #[test]
-fn plain_text_is_context_where_it_can_be() {
+fn plain_stdout_is_context_for_events_that_take_it() {
     for event in EVENTS {
         check(event, "", "completed");
         check(event, " \n", "completed");
@@ -65,7 +65,7 @@ fn plain_text_is_context_where_it_can_be() {
 }
 
 #[test]
-fn what_does_not_fit_is_invalid() {
+fn output_that_does_not_fit_the_event_is_invalid() {
     let names = ["session start", "user prompt submit", "pre-tool-use", "post-tool-use", "stop hook"];
     for (event, name) in EVENTS.into_iter().zip(names) {
         let invalid = format!("failed, error \"hook returned invalid {name} JSON output\"");
@@ -93,7 +93,7 @@ fn what_does_not_fit_is_invalid() {
 }
 
 #[test]
-fn every_event_can_warn() {
+fn a_system_message_is_a_warning_for_every_event() {
     for event in EVENTS {
         check(
             event,
@@ -106,19 +106,19 @@ fn every_event_can_warn() {
 }
 
 #[test]
-fn a_session_can_be_given_context_or_stopped() {
+fn a_session_start_hook_can_add_context_or_stop() {
     let context = specific(SessionStart, r#""additionalContext":" c ""#);
     check(SessionStart, &context, r#"completed, context " c "; context " c ""#);
     check(SessionStart, &specific(SessionStart, r#""additionalContext":" ""#), "completed");
     check(SessionStart, r#"{"continue":false}"#, "stopped; stop");
     let stop = r#"{"continue":false,"stopReason":"s","systemMessage":"m"}"#;
     check(SessionStart, stop, r#"stopped, warning "m", stop "s"; stop"#);
-    let exit = hear(SessionStart, Outcome::Ended(Exit::Code(2)), "", "no");
+    let exit = parse(SessionStart, Outcome::Ended(Exit::Code(2)), "", "no");
     assert_eq!(shown(&exit), r#"failed, error "hook exited with code 2""#);
 }
 
 #[test]
-fn a_prompt_can_be_refused() {
+fn a_prompt_hook_can_block_the_prompt() {
     let no_reason = "UserPromptSubmit hook returned decision:block without a non-empty reason";
     for text in [r#"{"decision":"block"}"#, r#"{"decision":"block","reason":" "}"#] {
         check(UserPromptSubmit, text, &format!("failed, error {no_reason:?}"));
@@ -132,7 +132,7 @@ fn a_prompt_can_be_refused() {
 }
 
 #[test]
-fn a_command_can_be_denied_and_not_allowed() {
+fn a_pre_tool_hook_can_deny_but_not_allow_a_command() {
     let denied = r#"blocked, feedback "r"; feedback "r""#;
     let deny = r#""permissionDecision":"deny","permissionDecisionReason":" r ""#;
     check(PreToolUse, &specific(PreToolUse, deny), denied);
@@ -157,7 +157,7 @@ fn a_command_can_be_denied_and_not_allowed() {
 }
 
 #[test]
-fn what_the_model_is_told_of_a_command_can_be_replaced() {
+fn a_post_tool_hook_can_replace_the_feedback_for_the_model() {
     check(PostToolUse, r#"{"decision":"block","reason":" r "}"#, r#"blocked, feedback " r "; feedback " r ""#);
     let context = specific(PostToolUse, r#""additionalContext":"c""#);
     check(PostToolUse, &context, r#"completed, context "c"; context "c""#);
@@ -175,7 +175,7 @@ fn what_the_model_is_told_of_a_command_can_be_replaced() {
 }
 
 #[test]
-fn an_agent_can_be_kept_at_work() {
+fn a_stop_hook_can_continue_the_turn() {
     check(Stop, r#"{"decision":"block","reason":" r "}"#, r#"blocked, feedback "r"; feedback "r""#);
     check(Stop, r#"{"continue":false,"decision":"block","reason":"r"}"#, "stopped; stop");
     check(Stop, r#"{"reason":"r"}"#, "completed");
@@ -184,9 +184,9 @@ fn an_agent_can_be_kept_at_work() {
 }
 
 #[test]
-fn the_second_exit_code_is_an_objection() {
+fn exit_code_2_blocks_with_stderr_as_the_reason() {
     let check = |event, stderr: &str, expected: &str| {
-        let heard = hear(event, Outcome::Ended(Exit::Code(2)), r#"{"continue":false}"#, stderr);
+        let heard = parse(event, Outcome::Ended(Exit::Code(2)), r#"{"continue":false}"#, stderr);
         assert_eq!(shown(&heard), expected, "{event:?}");
     };
     for event in [UserPromptSubmit, PreToolUse, Stop] {
@@ -205,12 +205,12 @@ fn the_second_exit_code_is_an_objection() {
 
 proptest! {
     #[test]
-    fn any_answer_has_a_verdict(text: String, code in -1i32..4) {
+    fn no_hook_output_panics(text: String, code in -1i32..4) {
         for event in EVENTS {
             let outcome = Outcome::Ended(Exit::Code(code));
-            let heard = hear(event, outcome, &format!("{{{text}"), &text);
+            let heard = parse(event, outcome, &format!("{{{text}"), &text);
             prop_assert!(heard.status != HookRunStatus::Running);
-            let heard = hear(event, outcome, &text, &text);
+            let heard = parse(event, outcome, &text, &text);
             prop_assert!(heard.status != HookRunStatus::Running);
         }
     }

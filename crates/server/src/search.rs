@@ -1,4 +1,4 @@
-//! The state of `fuzzyFileSearch`.
+//! The state that the file searches of all clients share.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! Ports on the loopback of a confined command that somebody outside answers. They are opened inside, where nothing
-//! else is to be reached and so no port is taken, and handed out; the network outside knows nothing of them, and
-//! nobody there can connect to them.
+//! Ports on the loopback of a confined command that are served outside of its sandbox. The helper binds them in the
+//! command's network namespace, where every port is free, and sends the listeners to this process. No program outside
+//! of the sandbox can connect to them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,27 +18,26 @@ use tokio::net::{TcpListener, UnixStream};
 
 use crate::command::Channel;
 
-/// The most that are ever asked for; it bounds what is taken from a message.
+/// The most listeners that one message carries.
 const MOST: usize = 4;
 
-/// The outer side of a command's ports.
+/// The ports of a command's loopback, seen from outside of its sandbox.
 #[derive(Debug)]
-pub struct Doors {
-    line: UnixStream,
+pub struct LoopbackPorts {
+    channel: UnixStream,
     count: usize,
 }
 
-impl Doors {
+impl LoopbackPorts {
     pub(super) fn new(count: usize) -> io::Result<(Self, Channel)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        Ok((Self { line: UnixStream::from_std(ours)?, count }, Channel(Arc::new(theirs.into()))))
+        Ok((Self { channel: UnixStream::from_std(ours)?, count }, Channel(Arc::new(theirs.into()))))
     }
 
-    /// Where the command connects to, in the order of the ports; once the confinement stands. An error when it never
-    /// does.
+    /// The listeners of the ports, in their order, once the sandbox is set up. An error when that fails.
     pub async fn open(&self) -> io::Result<Vec<TcpListener>> {
-        let listeners = self.line.async_io(Interest::READABLE, || receive(self.line.as_fd())).await?;
+        let listeners = self.channel.async_io(Interest::READABLE, || receive(self.channel.as_fd())).await?;
         if listeners.len() != self.count {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -50,12 +49,13 @@ impl Doors {
         listeners.into_iter().map(listen).collect()
     }
 
-    /// Resolves when nothing is left of the sandbox, and of the command that was to be run in it.
+    /// Resolves when the last process of the sandbox has ended. Cancel-safe.
     pub async fn closed(&self) {
         let mut nothing = [0; 16];
         loop {
-            let read = self.line.async_io(Interest::READABLE, || Ok(rustix::io::read(&self.line, &mut nothing)?)).await;
-            // Nothing that is said after the ports counts.
+            let read =
+                self.channel.async_io(Interest::READABLE, || Ok(rustix::io::read(&self.channel, &mut nothing)?)).await;
+            // Bytes after the listeners have no meaning.
             if !matches!(read, Ok(1..)) {
                 return;
             }
@@ -63,11 +63,11 @@ impl Doors {
     }
 }
 
-fn receive(line: BorrowedFd) -> io::Result<Vec<OwnedFd>> {
+fn receive(channel: BorrowedFd) -> io::Result<Vec<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(line, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let descriptors = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
         _ => None,
@@ -75,8 +75,8 @@ fn receive(line: BorrowedFd) -> io::Result<Vec<OwnedFd>> {
     Ok(descriptors.flatten().collect())
 }
 
-/// Inside, before anything of the command runs: opens the ports and hands them out.
-pub(super) fn open(ports: &[u16], line: &OwnedFd) -> io::Result<()> {
+/// Binds the ports in the sandbox and sends their listeners through the channel. To be called before the command runs.
+pub(super) fn open(ports: &[u16], channel: &OwnedFd) -> io::Result<()> {
     let bind = |port: &u16| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
     let listeners = ports.iter().map(bind).collect::<io::Result<Vec<_>>>()?;
     let descriptors: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
@@ -85,6 +85,6 @@ pub(super) fn open(ports: &[u16], line: &OwnedFd) -> io::Result<()> {
     if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    sendmsg(line, &[IoSlice::new(b"+")], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(channel, &[IoSlice::new(b"+")], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }

@@ -1,27 +1,27 @@
 //! What the answer of a hook means. A hook answers with its exit code and what it printed: nothing, plain
-//! text, or a JSON object. One that fails, or says what cannot be understood, blocks nothing.
+//! text, or a JSON object. One that fails, or whose output is invalid, blocks nothing.
 
 use loomd_exec::{Exit, Outcome};
 use loomd_protocol::{HookEventName, HookOutputEntry, HookOutputEntryKind, HookRunStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::occasion::name;
+use crate::event::name;
 
-/// What is to follow from an answer.
+/// What the caller has to do after a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// It ends here.
+    /// The turn stops.
     pub stop: bool,
-    /// What the model should know.
+    /// Context for the model.
     pub context: Option<String>,
-    /// The objection: why not, what the model is told instead, or what it should do next.
+    /// Why the event is blocked, what replaces a tool's output for the model, or how the turn goes on.
     pub feedback: Option<String>,
 }
 
-/// An answer, understood.
+/// The parsed output of a hook.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct ParsedOutput {
     pub status: HookRunStatus,
     pub entries: Vec<HookOutputEntry>,
     pub effect: Effect,
@@ -29,42 +29,42 @@ pub(crate) struct Verdict {
 
 /// How a hook ended and what it printed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct HookOutput<'a> {
     pub outcome: Outcome,
     pub stdout: &'a str,
     pub stderr: &'a str,
     pub timeout_seconds: u64,
 }
 
-pub(crate) fn verdict(event: HookEventName, said: Said<'_>) -> Verdict {
-    let mut verdict = Verdict::default();
-    let understood = match said.outcome {
-        Outcome::Ended(Exit::Code(0)) => verdict.hear(event, said.stdout.trim()),
+pub(crate) fn parse_output(event: HookEventName, output: HookOutput<'_>) -> ParsedOutput {
+    let mut parsed = ParsedOutput::default();
+    let result = match output.outcome {
+        Outcome::Ended(Exit::Code(0)) => parsed.parse(event, output.stdout.trim()),
         Outcome::Ended(Exit::Code(2)) if event != HookEventName::SessionStart => {
-            verdict.hear_objection(event, said.stderr.trim())
+            parsed.parse_objection(event, output.stderr.trim())
         }
         Outcome::Ended(Exit::Code(code)) => Err(format!("hook exited with code {code}")),
         Outcome::Ended(Exit::Signal(_)) => Err("hook exited without a status code".into()),
-        Outcome::TimedOut => Err(format!("hook timed out after {}s", said.timeout_seconds)),
+        Outcome::TimedOut => Err(format!("hook timed out after {}s", output.timeout_seconds)),
         Outcome::Cancelled => Err("hook was interrupted".into()),
     };
-    if let Err(problem) = understood {
-        verdict.fail(problem);
+    if let Err(problem) = result {
+        parsed.fail(problem);
     }
-    verdict
+    parsed
 }
 
-impl Default for Verdict {
+impl Default for ParsedOutput {
     fn default() -> Self {
         Self { status: HookRunStatus::Completed, entries: Vec::new(), effect: Effect::default() }
     }
 }
 
-impl Verdict {
+impl ParsedOutput {
     pub fn failed(problem: String) -> Self {
-        let mut verdict = Self::default();
-        verdict.fail(problem);
-        verdict
+        let mut parsed = Self::default();
+        parsed.fail(problem);
+        parsed
     }
 
     fn fail(&mut self, problem: String) {
@@ -98,13 +98,13 @@ impl Verdict {
     }
 
     /// What a hook printed that ended well.
-    fn hear(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
+    fn parse(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         use HookEventName as E;
         if text.is_empty() {
             return Ok(());
         }
         if text.starts_with(['{', '[']) || event == E::Stop {
-            let answer = Answer::parse(event, text).ok_or_else(|| invalid(event))?;
+            let answer = JsonOutput::parse(event, text).ok_or_else(|| invalid(event))?;
             if let Some(message) = answer.system_message.clone() {
                 self.note(HookOutputEntryKind::Warning, message);
             }
@@ -123,7 +123,7 @@ impl Verdict {
     }
 
     /// What a hook printed on stderr that ended with the code of an objection.
-    fn hear_objection(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
+    fn parse_objection(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         let what = match event {
             HookEventName::PostToolUse => "feedback",
             HookEventName::Stop => "a continuation prompt",
@@ -140,7 +140,7 @@ impl Verdict {
         Ok(())
     }
 
-    fn session_start(&mut self, answer: Answer) -> Result<(), String> {
+    fn session_start(&mut self, answer: JsonOutput) -> Result<(), String> {
         self.add_context(answer.specific.additional_context);
         if !answer.proceed {
             self.stop(answer.stop_reason);
@@ -148,7 +148,7 @@ impl Verdict {
         Ok(())
     }
 
-    fn user_prompt_submit(&mut self, answer: Answer) -> Result<(), String> {
+    fn user_prompt_submit(&mut self, answer: JsonOutput) -> Result<(), String> {
         let context = answer.specific.additional_context;
         if !answer.proceed {
             self.add_context(context);
@@ -164,7 +164,7 @@ impl Verdict {
     }
 
     /// Only an objection is supported here: whether commands run is not for hooks to allow.
-    fn pre_tool_use(&mut self, answer: Answer) -> Result<(), String> {
+    fn pre_tool_use(&mut self, answer: JsonOutput) -> Result<(), String> {
         let specific = answer.specific;
         let unsupported = |what: &str| Err(format!("PreToolUse hook returned unsupported {what}"));
         if !answer.proceed {
@@ -183,16 +183,16 @@ impl Verdict {
             return unsupported("additionalContext");
         }
         let reason = match (specific.permission_decision, answer.decision) {
-            (Some(Permission::Allow), _) => return unsupported("permissionDecision:allow"),
-            (Some(Permission::Ask), _) => return unsupported("permissionDecision:ask"),
-            (Some(Permission::Deny), _) => given(specific.permission_decision_reason).ok_or(
+            (Some(PermissionDecision::Allow), _) => return unsupported("permissionDecision:allow"),
+            (Some(PermissionDecision::Ask), _) => return unsupported("permissionDecision:ask"),
+            (Some(PermissionDecision::Deny), _) => given(specific.permission_decision_reason).ok_or(
                 "PreToolUse hook returned permissionDecision:deny without a non-empty permissionDecisionReason",
             )?,
             (None, _) if specific.permission_decision_reason.is_some() => {
                 return Err("PreToolUse hook returned permissionDecisionReason without permissionDecision".into());
             }
-            (None, Some(Decision::Approve)) => return unsupported("decision:approve"),
-            (None, Some(Decision::Block)) => given(answer.reason).ok_or_else(|| no_reason("PreToolUse"))?,
+            (None, Some(BlockDecision::Approve)) => return unsupported("decision:approve"),
+            (None, Some(BlockDecision::Block)) => given(answer.reason).ok_or_else(|| no_reason("PreToolUse"))?,
             (None, None) if answer.reason.is_some() => {
                 return Err("PreToolUse hook returned reason without decision".into());
             }
@@ -202,8 +202,8 @@ impl Verdict {
         Ok(())
     }
 
-    /// The command has run: all that can change is what the model is told of it.
-    fn post_tool_use(&mut self, answer: Answer) -> Result<(), String> {
+    /// The command has run; only its output for the model can change.
+    fn post_tool_use(&mut self, answer: JsonOutput) -> Result<(), String> {
         let specific = answer.specific;
         if !answer.proceed {
             self.add_context(specific.additional_context);
@@ -230,7 +230,7 @@ impl Verdict {
         Ok(())
     }
 
-    fn at_stop(&mut self, answer: Answer) -> Result<(), String> {
+    fn at_stop(&mut self, answer: JsonOutput) -> Result<(), String> {
         if !answer.proceed {
             self.stop(answer.stop_reason);
         } else if answer.decision.is_some() {
@@ -260,34 +260,34 @@ fn invalid(event: HookEventName) -> String {
     format!("hook returned invalid {spoken} JSON output")
 }
 
-/// An answer in JSON, of any event. Which members it may have depends on the event: [`Answer::parse`].
+/// An answer in JSON, of any event. Which members it may have depends on the event: [`JsonOutput::parse`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct JsonOutput {
     #[serde(default = "yes", rename = "continue")]
     proceed: bool,
     stop_reason: Option<String>,
     #[serde(default)]
     suppress_output: bool,
     system_message: Option<String>,
-    decision: Option<Decision>,
+    decision: Option<BlockDecision>,
     reason: Option<String>,
     #[serde(default, rename = "hookSpecificOutput", deserialize_with = "or_nothing")]
-    specific: Specific,
+    specific: HookSpecificOutput,
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Decision {
+enum BlockDecision {
     Approve,
     Block,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Specific {
+struct HookSpecificOutput {
     additional_context: Option<String>,
-    permission_decision: Option<Permission>,
+    permission_decision: Option<PermissionDecision>,
     permission_decision_reason: Option<String>,
     updated_input: Option<Value>,
     #[serde(rename = "updatedMCPToolOutput")]
@@ -296,7 +296,7 @@ struct Specific {
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Permission {
+enum PermissionDecision {
     Allow,
     Deny,
     Ask,
@@ -306,7 +306,7 @@ fn yes() -> bool {
     true
 }
 
-fn or_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Specific, D::Error> {
+fn or_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<HookSpecificOutput, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
@@ -328,7 +328,7 @@ fn members(event: HookEventName) -> (&'static [&'static str], &'static [&'static
     }
 }
 
-impl Answer {
+impl JsonOutput {
     /// `None` when it is no answer to this event.
     fn parse(event: HookEventName, text: &str) -> Option<Self> {
         const EVENTS: &[&str] = &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
@@ -347,7 +347,7 @@ impl Answer {
         }
         let answer: Self = serde_json::from_value(value).ok()?;
         let may_approve = event == HookEventName::PreToolUse;
-        (may_approve || answer.decision != Some(Decision::Approve)).then_some(answer)
+        (may_approve || answer.decision != Some(BlockDecision::Approve)).then_some(answer)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens, as hooks are told of it.
+//! Hook events, and the JSON that a hook reads on its stdin.
 
 use loomd_protocol::HookEventName;
 use serde::Serialize;
@@ -6,9 +6,9 @@ use serde::Serialize;
 /// What hooks know every tool by that runs commands.
 pub const BASH: &str = "Bash";
 
-/// Where and for whom something happens.
+/// The thread and turn of an event.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Scene<'a> {
+pub struct HookContext<'a> {
     /// The thread's id.
     pub session_id: &'a str,
     pub turn_id: &'a str,
@@ -23,14 +23,14 @@ pub struct Scene<'a> {
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
     Default,
-    /// Nobody is ever asked.
+    /// No approval is ever requested.
     BypassPermissions,
 }
 
-/// What happens.
+/// An event that hooks can run on.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "hook_event_name")]
-pub enum Occasion<'a> {
+pub enum HookEvent<'a> {
     SessionStart { source: SessionSource },
     UserPromptSubmit { prompt: &'a str },
     PreToolUse { tool_name: &'a str, tool_input: ToolInput<'a>, tool_use_id: &'a str },
@@ -50,7 +50,7 @@ pub struct ToolInput<'a> {
     pub command: &'a str,
 }
 
-impl<'a> Occasion<'a> {
+impl<'a> HookEvent<'a> {
     pub fn before_command(command: &'a str, call_id: &'a str) -> Self {
         Self::PreToolUse { tool_name: BASH, tool_input: ToolInput { command }, tool_use_id: call_id }
     }
@@ -64,7 +64,7 @@ impl<'a> Occasion<'a> {
         }
     }
 
-    pub fn event(&self) -> HookEventName {
+    pub fn event_name(&self) -> HookEventName {
         match self {
             Self::SessionStart { .. } => HookEventName::SessionStart,
             Self::UserPromptSubmit { .. } => HookEventName::UserPromptSubmit,
@@ -85,17 +85,17 @@ impl<'a> Occasion<'a> {
     }
 
     /// What a hook reads on its stdin.
-    pub(crate) fn told_in(&self, scene: &Scene<'_>) -> String {
+    pub(crate) fn stdin(&self, context: &HookContext<'_>) -> String {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct HookInput<'a> {
             #[serde(flatten)]
-            scene: Scene<'a>,
+            context: HookContext<'a>,
             #[serde(flatten)]
-            occasion: Occasion<'a>,
+            event: HookEvent<'a>,
         }
-        let told = serde_json::to_value(Told { scene: *scene, occasion: *self });
+        let told = serde_json::to_value(HookInput { context: *context, event: *self });
         let mut told = told.unwrap_or_default();
-        // A session begins before its first turn, even though it is told then.
+        // A session starts before its first turn, so the event has no turn id.
         if let (Self::SessionStart { .. }, Some(members)) = (self, told.as_object_mut()) {
             members.remove("turn_id");
         }
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    const SCENE: Scene<'static> = Scene {
+    const SCENE: HookContext<'static> = HookContext {
         session_id: "S",
         turn_id: "T",
         transcript_path: None,
@@ -130,29 +130,29 @@ mod tests {
     };
 
     #[test]
-    fn each_event_is_told_in_its_own_words() {
-        let check = |occasion: Occasion<'_>, own: Value| {
+    fn each_event_is_serialised_with_its_own_fields() {
+        let check = |event: HookEvent<'_>, own: Value| {
             let mut expected = json!({
                 "session_id": "S", "turn_id": "T", "transcript_path": null, "cwd": "/w", "model": "m",
-                "permission_mode": "bypassPermissions", "hook_event_name": name(occasion.event()),
+                "permission_mode": "bypassPermissions", "hook_event_name": name(event.event_name()),
             });
             for (key, value) in own.as_object().unwrap() {
                 expected[key] = value.clone();
             }
-            if occasion.event() == HookEventName::SessionStart {
+            if event.event_name() == HookEventName::SessionStart {
                 expected.as_object_mut().unwrap().remove("turn_id");
             }
-            let told: Value = serde_json::from_str(&occasion.told_in(&SCENE)).unwrap();
+            let told: Value = serde_json::from_str(&event.stdin(&SCENE)).unwrap();
             assert_eq!(told, expected);
         };
-        check(Occasion::SessionStart { source: SessionSource::Resume }, json!({ "source": "resume" }));
-        check(Occasion::UserPromptSubmit { prompt: "hi" }, json!({ "prompt": "hi" }));
+        check(HookEvent::SessionStart { source: SessionSource::Resume }, json!({ "source": "resume" }));
+        check(HookEvent::UserPromptSubmit { prompt: "hi" }, json!({ "prompt": "hi" }));
         let tool = json!({ "tool_name": "Bash", "tool_input": { "command": "ls" }, "tool_use_id": "c" });
-        check(Occasion::before_command("ls", "c"), tool.clone());
+        check(HookEvent::before_command("ls", "c"), tool.clone());
         let mut done = tool;
         done["tool_response"] = "a\n".into();
-        check(Occasion::after_command("ls", "c", "a\n"), done);
-        let stop = Occasion::Stop { stop_hook_active: true, last_assistant_message: None };
+        check(HookEvent::after_command("ls", "c", "a\n"), done);
+        let stop = HookEvent::Stop { stop_hook_active: true, last_assistant_message: None };
         check(stop, json!({ "stop_hook_active": true, "last_assistant_message": null }));
     }
 }

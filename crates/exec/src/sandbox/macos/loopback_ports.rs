@@ -6,9 +6,9 @@ use tokio::net::TcpListener;
 
 /// The outer side of a command's ports. Has no value here.
 #[derive(Debug)]
-pub enum Doors {}
+pub enum LoopbackPorts {}
 
-impl Doors {
+impl LoopbackPorts {
     pub async fn open(&self) -> io::Result<Vec<TcpListener>> {
         match *self {}
     }

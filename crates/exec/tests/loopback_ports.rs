@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use loomd_exec::sandbox::{Doors, Sandbox, Surroundings};
+use loomd_exec::sandbox::{LoopbackPorts, Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Limits, run};
 use loomd_protocol::{ReadOnlyAccess, SandboxPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,13 +28,13 @@ fn means() -> Vec<(&'static str, Sandbox)> {
     means
 }
 
-async fn run_with_doors(sandbox: &Sandbox, script: &str) -> (String, Doors) {
+async fn run_with_ports(sandbox: &Sandbox, script: &str) -> (String, LoopbackPorts) {
     let command = Command::new(["bash", "-c", script], "/", Environment::of_this_process());
     let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
-    let (command, doors) = sandbox.wrap_with_doors(&command, Some(helper), PORTS).unwrap();
+    let (command, ports) = sandbox.wrap_with_ports(&command, Some(helper), PORTS).unwrap();
     let cancel = CancellationToken::new();
     let serve = async {
-        let listeners = doors.open().await.unwrap();
+        let listeners = ports.open().await.unwrap();
         loop {
             let ((mut stream, _), name) = tokio::select! {
                 first = listeners[0].accept() => (first.unwrap(), "first"),
@@ -49,22 +49,22 @@ async fn run_with_doors(sandbox: &Sandbox, script: &str) -> (String, Doors) {
         done = run(&command, Limits::default(), &cancel, |_, _| {}) => done.unwrap(),
         () = serve => unreachable!(),
     };
-    (String::from_utf8_lossy(&done.aggregated()).into_owned(), doors)
+    (String::from_utf8_lossy(&done.aggregated()).into_owned(), ports)
 }
 
 #[tokio::test]
-async fn a_command_talks_to_whoever_answers_its_doors() {
+async fn a_command_reaches_the_listeners_of_its_loopback_ports() {
     for (name, sandbox) in means() {
         let script = "for p in 8081 3128; do exec 3<>/dev/tcp/127.0.0.1/$p; echo -n hi >&3; cat <&3; done; ls /proc/self/fd | wc -l";
-        let (said, doors) = run_with_doors(&sandbox, script).await;
+        let (said, ports) = run_with_ports(&sandbox, script).await;
         // The standard streams, the last connection, and the folder that is listed.
         assert_eq!(said, "second hi\nfirst hi\n5\n", "{name}");
-        doors.closed().await;
+        ports.closed().await;
     }
 }
 
 #[tokio::test]
-async fn nothing_else_of_the_network_is_there() {
+async fn a_command_with_loopback_ports_reaches_nothing_else() {
     let outside = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     outside.set_nonblocking(true).unwrap();
     let port = outside.local_addr().unwrap().port();
@@ -79,7 +79,7 @@ async fn nothing_else_of_the_network_is_there() {
              perl -MSocket -e 'socket S, AF_INET, SOCK_STREAM, 0; bind S, pack_sockaddr_in(9, INADDR_LOOPBACK);
                 listen S, 1; socket C, AF_INET, SOCK_STREAM, 0; connect C, getsockname S and print \"itself\\n\"' "
         );
-        let (said, _) = run_with_doors(&sandbox, &script.replace("(9,", "(4999,")).await;
+        let (said, _) = run_with_ports(&sandbox, &script.replace("(9,", "(4999,")).await;
         let expected = "no tcp\nno udp\nno netlink\nno packet\nno raw\nno vsock\nno unix\npairs\nitself\n";
         assert_eq!(said, expected, "{name}");
         assert!(outside.accept().is_err(), "{name}");
@@ -87,11 +87,11 @@ async fn nothing_else_of_the_network_is_there() {
 }
 
 #[tokio::test]
-async fn where_no_network_can_be_made_nothing_runs() {
+async fn loopback_ports_are_refused_without_a_network_namespace() {
     let command = Command::new(["echo", "ran"], "/", Environment::of_this_process());
     let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
     let sandbox = sandbox().with_landlock_only();
-    let (command, doors) = sandbox.wrap_with_doors(&command, Some(helper), PORTS).unwrap();
+    let (command, ports) = sandbox.wrap_with_ports(&command, Some(helper), PORTS).unwrap();
     let done = run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap();
     let said = String::from_utf8_lossy(&done.aggregated()).into_owned();
     assert_eq!(
@@ -103,5 +103,5 @@ async fn where_no_network_can_be_made_nothing_runs() {
         )
     );
     drop(command);
-    assert!(doors.open().await.is_err());
+    assert!(ports.open().await.is_err());
 }

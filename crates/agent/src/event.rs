@@ -1,0 +1,78 @@
+//! Events of a thread: notifications, server requests and the end of server requests, each with its id.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use loomd_protocol::ServerNotification;
+
+use crate::approval::Approval;
+
+/// The place of an event among the events of its thread. Ids of one thread rise, with gaps, also over an unload and a
+/// restart: the upper bits are an epoch that grows with every load, the lower ones count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(u128);
+
+impl EventId {
+    /// The id before the first event of an epoch.
+    pub(crate) fn before(epoch: u64) -> Self {
+        Self(u128::from(epoch) << 64)
+    }
+
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A decimal number.
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An epoch that is greater than any that this process has used, and than those of earlier processes as long as the
+/// clock does not go back.
+pub(crate) fn next_epoch() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0);
+    let next = |last: u64| now.max(last + 1);
+    match LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))) {
+        Ok(last) | Err(last) => next(last),
+    }
+}
+
+/// One event. Cheap to clone: what it carries is shared.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub id: EventId,
+    pub kind: EventKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum EventKind {
+    Notification(Arc<ServerNotification>),
+    /// A server request, open until [`Approval::decide`] or until the turn no longer waits for it.
+    ApprovalRequested(Arc<Approval>),
+    /// The turn no longer waits for it, decided or not.
+    ApprovalResolved(Arc<Approval>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_rise_within_an_epoch_and_from_one_to_the_next() {
+        let (first, second) = (next_epoch(), next_epoch());
+        assert!(first < second);
+        let mut last = EventId::before(first);
+        for _ in 0..1000 {
+            assert!(last < last.next());
+            last = last.next();
+        }
+        assert!(last < EventId::before(second));
+        assert_eq!(EventId::before(1).next().to_string(), "18446744073709551617");
+    }
+}

@@ -1,0 +1,212 @@
+//! The event log of a thread. Every event gets its id here, is kept for a while, and is sent to the subscribers in the
+//! order of the ids. A client joins with a snapshot right after some event, and gets every later one exactly once.
+
+mod approvals;
+mod join;
+mod joining;
+mod open_items;
+mod recent;
+mod size;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use loomd_protocol::{ServerNotification, ThreadItem};
+use parking_lot::Mutex;
+use tokio::sync::{MutexGuard, Notify};
+
+use crate::approval::Approval;
+use crate::event::{Event, EventId, EventKind};
+use crate::event_sink::{Audience, EventSink, Subscriber};
+use joining::Joining;
+use open_items::OpenItems;
+pub(crate) use recent::EventBudget;
+use recent::Recent;
+
+/// Events that wait for clients that are joining, in bytes. Beyond it, publishers wait until these have joined, which
+/// takes as long as reading what was added to the rollout since it was read last.
+const MAX_TAIL: usize = 4 * 1024 * 1024;
+
+/// The events of a thread. Shared by the thread's task and the turn that it runs.
+pub(crate) struct EventLog {
+    sink: Arc<dyn EventSink>,
+    /// Held from the numbering of an event until it is in the outbound queues, so that every client gets events in the
+    /// order of their ids. Not held across reads of the history.
+    order: tokio::sync::Mutex<()>,
+    /// Never held across an await.
+    state: Mutex<State>,
+    /// The bytes of all tails.
+    tail: AtomicUsize,
+    /// A tail was sent, or dropped.
+    tail_sent: Notify,
+}
+
+struct State {
+    last: EventId,
+    recent: Recent,
+    /// Replaced when it changes, so that a publisher takes it without a copy.
+    subscribers: Arc<[Subscriber]>,
+    joining: Vec<Joining>,
+    items: OpenItems,
+    /// The open approvals by the ids of their events.
+    approvals: BTreeMap<EventId, Arc<Approval>>,
+}
+
+impl State {
+    /// Gives an event its id and keeps it; the bytes that were added to tails, too.
+    fn append(&mut self, kind: EventKind) -> (Event, usize) {
+        self.last = self.last.next();
+        let event = Event { id: self.last, kind };
+        let size = size::of(&event.kind);
+        self.recent.push(event.clone(), size);
+        for joining in &mut self.joining {
+            joining.push(event.clone(), size);
+        }
+        (event, size * self.joining.len())
+    }
+
+    fn joining(&self) -> Vec<Subscriber> {
+        self.joining.iter().map(|joining| joining.subscriber).collect()
+    }
+
+    fn subscribe(&mut self, subscriber: Subscriber) {
+        if !self.subscribers.contains(&subscriber) {
+            self.subscribers = self.subscribers.iter().copied().chain([subscriber]).collect();
+        }
+    }
+
+    /// False when it was not subscribed.
+    fn unsubscribe(&mut self, subscriber: Subscriber) -> bool {
+        let was = self.subscribers.contains(&subscriber);
+        if was {
+            self.subscribers = self.subscribers.iter().copied().filter(|other| *other != subscriber).collect();
+        }
+        was
+    }
+}
+
+impl EventLog {
+    /// `epoch` must be greater than that of every earlier log of the thread.
+    pub fn new(sink: Arc<dyn EventSink>, subscribers: Vec<Subscriber>, epoch: u64, budget: Arc<EventBudget>) -> Self {
+        let last = EventId::before(epoch);
+        let state = State {
+            last,
+            recent: Recent::new(last, budget),
+            subscribers: subscribers.into(),
+            joining: Vec::new(),
+            items: OpenItems::default(),
+            approvals: BTreeMap::new(),
+        };
+        Self {
+            sink,
+            order: tokio::sync::Mutex::default(),
+            state: Mutex::new(state),
+            tail: AtomicUsize::new(0),
+            tail_sent: Notify::new(),
+        }
+    }
+
+    /// Publishes a notification to the subscribers. An item ends only once, by the first notification that says so.
+    pub async fn publish(&self, notification: ServerNotification) {
+        let _order = self.ordered().await;
+        let (event, to) = {
+            let mut state = self.state.lock();
+            // Noted under the same lock as the id is given: a client that joins finds a delta either in its snapshot
+            // or in its tail.
+            if !state.items.note(&notification) {
+                return;
+            }
+            (self.append(&mut state, EventKind::Notification(Arc::new(notification))), Arc::clone(&state.subscribers))
+        };
+        if !to.is_empty() {
+            self.sink.send(Audience::Only(&to), &event).await;
+        }
+    }
+
+    /// Publishes a notification to every client of the server.
+    pub async fn broadcast(&self, notification: ServerNotification) {
+        self.broadcast_if(|| Some(notification)).await;
+    }
+
+    /// Publishes what `notification` returns to every client of the server. It is called in the order of the events.
+    pub async fn broadcast_if(&self, notification: impl FnOnce() -> Option<ServerNotification>) {
+        let _order = self.ordered().await;
+        let Some(notification) = notification() else { return };
+        let (event, joining) = {
+            let mut state = self.state.lock();
+            (self.append(&mut state, EventKind::Notification(Arc::new(notification))), state.joining())
+        };
+        self.sink.send(Audience::EveryoneBut(&joining), &event).await;
+    }
+
+    /// The clients that have subscribed or are about to.
+    pub fn subscribers(&self) -> Vec<Subscriber> {
+        let state = self.state.lock();
+        state.subscribers.iter().copied().chain(state.joining()).collect()
+    }
+
+    /// Ends a subscription: when this returns, all that was published before has been sent. `None` when there was
+    /// none, else how many are left.
+    pub async fn unsubscribe(&self, subscriber: Subscriber) -> Option<usize> {
+        let _order = self.order.lock().await;
+        let mut state = self.state.lock();
+        state.unsubscribe(subscriber).then(|| state.subscribers.len())
+    }
+
+    /// The events after one of this thread, as long as the log reaches back to it. `None` when events after it have
+    /// been dropped, or it is not an id of this log.
+    pub fn after(&self, id: EventId) -> Option<Vec<Event>> {
+        let state = self.state.lock();
+        state.recent.after(id).filter(|_| id <= state.last)
+    }
+
+    /// Drops the events that are kept.
+    pub fn forget_recent(&self) {
+        let mut state = self.state.lock();
+        let last = state.last;
+        state.recent.clear(last);
+    }
+
+    /// The items that were started in a turn and have not completed, with the text and output published so far.
+    pub fn open_items(&self, turn_id: &str) -> Vec<ThreadItem> {
+        self.state.lock().items.of(turn_id)
+    }
+
+    /// Forgets an item that was started and will never be shown as completed.
+    pub fn forget_item(&self, turn_id: &str, item_id: &str) {
+        self.state.lock().items.remove(turn_id, item_id);
+    }
+
+    /// Whether an item of any turn was started and has not completed.
+    pub fn has_open_items(&self) -> bool {
+        !self.state.lock().items.is_empty()
+    }
+
+    fn append(&self, state: &mut State, kind: EventKind) -> Event {
+        let (event, tail) = state.append(kind);
+        if tail > 0 {
+            self.tail.fetch_add(tail, Ordering::Relaxed);
+        }
+        event
+    }
+
+    /// The right to publish the next event. Waits while too much waits for clients that are joining.
+    async fn ordered(&self) -> MutexGuard<'_, ()> {
+        loop {
+            let order = self.order.lock().await;
+            if self.tail.load(Ordering::Relaxed) <= MAX_TAIL {
+                return order;
+            }
+            let sent = self.tail_sent.notified();
+            if self.tail.load(Ordering::Relaxed) > MAX_TAIL {
+                drop(order);
+                sent.await;
+            }
+        }
+    }
+}

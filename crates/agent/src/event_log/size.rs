@@ -1,0 +1,150 @@
+//! How much memory an event takes, about. What can be large is measured, without serialising it; the rest is taken
+//! to fit into a constant.
+
+use loomd_protocol::{DynamicToolCallOutputContentItem, JsonValue, ServerNotification, ThreadItem, Turn, UserInput};
+
+use crate::approval::ApprovalRequest;
+use crate::event::EventKind;
+
+/// An event without its texts: the shared notification itself, and its ids and other short members.
+const FIXED: usize = size_of::<ServerNotification>() + 256;
+
+pub(super) fn of(kind: &EventKind) -> usize {
+    FIXED
+        + match kind {
+            EventKind::Notification(notification) => of_notification(notification),
+            EventKind::ApprovalRequested(approval) => of_request(&approval.request),
+            // Shares its approval with the request.
+            EventKind::ApprovalResolved(_) => 0,
+        }
+}
+
+/// Requests are rare, and made of many parts.
+fn of_request(request: &ApprovalRequest) -> usize {
+    match request {
+        ApprovalRequest::Command(params) => counted(params),
+        ApprovalRequest::Patch(params) => counted(params),
+        ApprovalRequest::Permissions(params) => counted(params),
+        ApprovalRequest::UserInput(params) => counted(params),
+        ApprovalRequest::ToolCall(params) => of_json(&params.arguments),
+        ApprovalRequest::Elicitation(params) => counted(params),
+    }
+}
+
+fn of_notification(notification: &ServerNotification) -> usize {
+    use ServerNotification::*;
+    if let Some(delta) = notification.text_delta() {
+        return delta.text().len();
+    }
+    match notification {
+        ItemStarted(started) => of_item(&started.item),
+        ItemCompleted(completed) => of_item(&completed.item),
+        TurnStarted(started) => of_turn(&started.turn),
+        TurnCompleted(completed) => of_turn(&completed.turn),
+        ThreadStarted(started) => {
+            started.thread.preview.len() + started.thread.turns.iter().map(of_turn).sum::<usize>()
+        }
+        TurnDiffUpdated(updated) => updated.diff.len(),
+        TurnPlanUpdated(updated) => {
+            of_option(&updated.explanation) + updated.plan.iter().map(|step| 64 + step.step.len()).sum::<usize>()
+        }
+        Error(error) => error.error.message.len() + of_option(&error.error.additional_details),
+        ConfigWarning(warning) => warning.summary.len() + of_option(&warning.details),
+        HookCompleted(completed) => completed.run.entries.iter().map(|entry| 64 + entry.text.len()).sum(),
+        CommandExecutionTerminalInteraction(typed) => typed.stdin.len(),
+        AutoApprovalReviewStarted(review) => review.action.as_ref().map_or(0, of_json),
+        AutoApprovalReviewCompleted(review) => {
+            review.action.as_ref().map_or(0, of_json) + of_option(&review.review.rationale)
+        }
+        // Only for clients that ask for raw items; too many forms to measure one by one.
+        RawResponseItemCompleted(raw) => counted(&raw.item),
+        _ => 0,
+    }
+}
+
+fn of_turn(turn: &Turn) -> usize {
+    256 + turn.items.iter().map(of_item).sum::<usize>()
+}
+
+fn of_item(item: &ThreadItem) -> usize {
+    use ThreadItem::*;
+    let texts = |texts: &[String]| texts.iter().map(|text| 24 + text.len()).sum::<usize>();
+    size_of::<ThreadItem>()
+        + match item {
+            UserMessage { content, .. } => content.iter().map(of_input).sum(),
+            HookPrompt { fragments, .. } => fragments.iter().map(|fragment| 64 + fragment.text.len()).sum(),
+            AgentMessage { text, .. } | Plan { text, .. } => text.len(),
+            Reasoning { summary, content, .. } => texts(summary) + texts(content),
+            // What a command does is told in pieces of its text.
+            CommandExecution { command, command_actions, aggregated_output, .. } => {
+                2 * command.len() + 128 * command_actions.len() + of_option(aggregated_output)
+            }
+            FileChange { changes, .. } => {
+                changes.iter().map(|change| 128 + change.path.len() + change.diff.len()).sum()
+            }
+            McpToolCall { arguments, result, error, .. } => {
+                let result = result.as_ref().map_or(0, |result| {
+                    result.content.iter().chain(&result.structured_content).map(of_json).sum::<usize>()
+                });
+                of_json(arguments) + result + error.as_ref().map_or(0, |error| error.message.len())
+            }
+            DynamicToolCall { arguments, content_items, .. } => {
+                let content = content_items.iter().flatten().map(|content| match content {
+                    DynamicToolCallOutputContentItem::InputText { text } => 32 + text.len(),
+                    DynamicToolCallOutputContentItem::InputImage { image_url } => 32 + image_url.len(),
+                });
+                of_json(arguments) + content.sum::<usize>()
+            }
+            CollabAgentToolCall { prompt, receiver_thread_ids, agents_states, .. } => {
+                let states = agents_states.values().map(|state| 128 + of_option(&state.message));
+                of_option(prompt) + texts(receiver_thread_ids) + states.sum::<usize>()
+            }
+            WebSearch { query, .. } => 2 * query.len(),
+            ImageView { path, .. } => path.len(),
+            ImageGeneration { revised_prompt, result, .. } => of_option(revised_prompt) + result.len(),
+            EnteredReviewMode { review, .. } | ExitedReviewMode { review, .. } => review.len(),
+            ContextCompaction { .. } => 0,
+        }
+}
+
+fn of_input(input: &UserInput) -> usize {
+    64 + match input {
+        UserInput::Text { text, text_elements } => text.len() + 64 * text_elements.len(),
+        UserInput::Image { url } | UserInput::Audio { url } => url.len(),
+        _ => 128,
+    }
+}
+
+fn of_json(value: &JsonValue) -> usize {
+    32 + match value {
+        JsonValue::String(text) => text.len(),
+        JsonValue::Array(values) => values.iter().map(of_json).sum(),
+        JsonValue::Object(members) => members.iter().map(|(name, value)| 32 + name.len() + of_json(value)).sum(),
+        _ => 0,
+    }
+}
+
+fn of_option(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+/// The length as JSON, which is written nowhere.
+fn counted(value: &impl serde::Serialize) -> usize {
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    // A counter takes everything; what has no JSON form is not sent.
+    _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}

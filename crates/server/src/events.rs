@@ -1,0 +1,79 @@
+//! The event sink: takes the events of threads to connections, each serialised once for all that get it.
+
+use std::sync::Arc;
+
+use loomd_agent::{Approval, Audience, Event, EventKind, EventSink, SendFuture, Subscriber};
+use loomd_protocol::{RequestId, ServerNotification, ServerRequestResolvedNotification};
+use tracing::error;
+
+use crate::connections::{ConnectionId, Connections};
+use crate::outbox::Notification;
+use crate::server_requests::ServerRequests;
+
+/// The connections as threads see them.
+pub(crate) struct Connected {
+    pub connections: Arc<Connections>,
+    pub server_requests: Arc<ServerRequests>,
+}
+
+impl Connected {
+    async fn notify(&self, to: Audience<'_>, notification: Arc<ServerNotification>) {
+        let notification = match Notification::new(notification) {
+            Ok(notification) => notification,
+            Err(error) => return error!(%error, "cannot serialize a notification"),
+        };
+        match to {
+            Audience::EveryoneBut(joining) => {
+                self.connections.broadcast_but(|id| is_among(id, joining), &notification).await;
+            }
+            Audience::Only(subscribers) => {
+                let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
+                self.connections.send_to(ids, &notification).await;
+            }
+        }
+    }
+
+    fn request(&self, to: Audience<'_>, approval: &Arc<Approval>) {
+        let to: Vec<ConnectionId> = match to {
+            Audience::EveryoneBut(joining) => {
+                self.connections.ids().into_iter().filter(|id| !is_among(*id, joining)).collect()
+            }
+            Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
+        };
+        let Some(json) = self.server_requests.open_approval(approval, &to) else { return };
+        for outbox in to.iter().filter_map(|id| self.connections.outbox(*id)) {
+            outbox.request(json.clone());
+        }
+    }
+}
+
+fn is_among(id: ConnectionId, subscribers: &[Subscriber]) -> bool {
+    subscribers.contains(&Subscriber(id.0))
+}
+
+impl EventSink for Connected {
+    fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
+        Box::pin(async move {
+            match &event.kind {
+                EventKind::Notification(notification) => self.notify(to, Arc::clone(notification)).await,
+                EventKind::ApprovalRequested(approval) => self.request(to, approval),
+                EventKind::ApprovalResolved(approval) => {
+                    let Some(id) = approval.sent_as.get() else { return };
+                    let resolved = ServerRequestResolvedNotification {
+                        thread_id: approval.request.thread_id().into(),
+                        request_id: RequestId::Integer(*id),
+                    };
+                    self.notify(to, Arc::new(ServerNotification::ServerRequestResolved(resolved))).await;
+                }
+            }
+        })
+    }
+
+    fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
+        Box::pin(self.notify(Audience::EveryoneBut(&[]), Arc::new(notification)))
+    }
+
+    fn withdraw(&self, approval: &Approval) {
+        self.server_requests.withdraw(approval);
+    }
+}
