@@ -1,5 +1,5 @@
-//! The agents that work together: the one that the user talks to and those that it started, directly or
-//! through others. What became of each is known here, also after it has been closed.
+//! The tree of agents: that of a thread which a client started, and its descendants. The status of an agent is kept also
+//! after it has been closed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::inbox::{Inbox, Input};
 
-/// Names for agents, so that people can tell them apart.
+/// Nicknames of child agents.
 const NICKNAMES: &[&str] = &[
     "Aspen", "Birch", "Cedar", "Dahlia", "Elder", "Fern", "Ginkgo", "Hazel", "Iris", "Juniper", "Kale", "Laurel",
     "Maple", "Nettle", "Olive", "Poppy", "Quince", "Rowan", "Sage", "Thyme", "Umber", "Violet", "Willow", "Yarrow",
@@ -21,17 +21,17 @@ const NICKNAMES: &[&str] = &[
 
 #[derive(Default)]
 pub(crate) struct AgentTree {
-    members: Mutex<AgentTable>,
+    table: Mutex<AgentTable>,
     changed: Notify,
-    /// What the paths of their sandboxes named when one of them first used them.
+    /// What the roots of their sandboxes resolved to when one of them first used them.
     pub roots: Arc<Roots>,
 }
 
 #[derive(Default)]
 struct AgentTable {
     agents: BTreeMap<ThreadId, AgentEntry>,
-    /// How many there have been.
-    born: usize,
+    /// How many agents have been added.
+    added: usize,
     /// Inboxes of the running turns.
     inboxes: HashMap<ThreadId, Arc<Inbox>>,
     /// Notifications for agents whose inbox takes none: no turn is running, or it is about to end.
@@ -66,27 +66,27 @@ impl AgentEntry {
     }
 }
 
-/// Whether an agent will do nothing more unless it is asked to.
+/// Whether an agent with this status stays idle until it gets new input.
 pub(crate) fn is_final(status: &AgentStatus) -> bool {
     !matches!(status, AgentStatus::PendingInit | AgentStatus::Running | AgentStatus::Interrupted)
 }
 
 impl AgentTree {
-    /// A new agent; its nickname. An error when there are `max` open ones already.
+    /// Adds an agent; its nickname. Fails when `max` agents are open.
     pub fn join(&self, id: ThreadId, parent: ThreadId, role: Option<String>, max: usize) -> Result<String, ()> {
-        let mut members = self.lock();
-        if members.agents.values().filter(|member| member.is_open()).count() >= max {
+        let mut table = self.lock();
+        if table.agents.values().filter(|agent| agent.is_open()).count() >= max {
             return Err(());
         }
-        let (round, at) = (members.born / NICKNAMES.len(), members.born % NICKNAMES.len());
-        members.born += 1;
+        let (round, at) = (table.added / NICKNAMES.len(), table.added % NICKNAMES.len());
+        table.added += 1;
         let nickname = match round {
             0 => NICKNAMES[at].to_owned(),
             round => format!("{} {}", NICKNAMES[at], round + 1),
         };
-        let member =
+        let agent =
             AgentEntry { parent, nickname: nickname.clone(), role, status: AgentStatus::PendingInit, notified: false };
-        members.agents.insert(id, member);
+        table.agents.insert(id, agent);
         Ok(nickname)
     }
 
@@ -95,44 +95,44 @@ impl AgentTree {
     }
 
     pub fn status(&self, id: ThreadId) -> AgentStatus {
-        self.find(id).map_or(AgentStatus::NotFound, |member| member.status)
+        self.find(id).map_or(AgentStatus::NotFound, |agent| agent.status)
     }
 
     pub fn set(&self, id: ThreadId, status: AgentStatus) {
-        if let Some(member) = self.lock().agents.get_mut(&id) {
-            member.status = status;
+        if let Some(agent) = self.lock().agents.get_mut(&id) {
+            agent.status = status;
         }
         self.changed.notify_waiters();
     }
 
     /// Sets the status in which an agent's turn ended. The first final one is notified to its parent: the
-    /// notification is in the parent's inbox, or pending, before anybody who waits for the status sees it. Returns
+    /// notification is in the parent's inbox, or pending, before waiters see the status. Returns
     /// the parent that was notified.
     pub fn turn_ended(&self, id: ThreadId, status: AgentStatus, notification: Box<ResponseItem>) -> Option<ThreadId> {
-        let mut members = self.lock();
-        let member = members.agents.get_mut(&id)?;
-        let notifies = is_final(&status) && !member.notified;
-        member.notified |= notifies;
-        member.status = status;
-        let parent = member.parent;
+        let mut table = self.lock();
+        let agent = table.agents.get_mut(&id)?;
+        let notifies = is_final(&status) && !agent.notified;
+        agent.notified |= notifies;
+        agent.status = status;
+        let parent = agent.parent;
         if notifies {
-            members.notify(parent, notification);
+            table.notify(parent, notification);
         }
-        drop(members);
+        drop(table);
         self.changed.notify_waiters();
         notifies.then_some(parent)
     }
 
-    /// Notifications for this agent go to the inbox of its running turn; `None`: no turn is running.
+    /// Sets the inbox of an agent's running turn, which takes its notifications; `None` when no turn is running.
     pub fn set_inbox(&self, id: ThreadId, inbox: Option<Arc<Inbox>>) {
-        let mut members = self.lock();
+        let mut table = self.lock();
         match inbox {
-            Some(inbox) => members.inboxes.insert(id, inbox),
-            None => members.inboxes.remove(&id),
+            Some(inbox) => table.inboxes.insert(id, inbox),
+            None => table.inboxes.remove(&id),
         };
     }
 
-    /// The notifications that no inbox has taken.
+    /// Takes the notifications that no inbox has taken.
     pub fn take_pending(&self, id: ThreadId) -> Vec<ResponseItem> {
         self.lock().pending.remove(&id).unwrap_or_default()
     }
@@ -141,14 +141,14 @@ impl AgentTree {
         self.lock().agents.remove(&id);
     }
 
-    /// The open agents that one started, with their names.
+    /// The open children of an agent, with their nicknames.
     pub fn children(&self, parent: ThreadId) -> Vec<(ThreadId, String)> {
-        let members = self.lock();
-        let children = members.agents.iter().filter(|(_, member)| member.parent == parent && member.is_open());
-        children.map(|(id, member)| (*id, member.nickname.clone())).collect()
+        let table = self.lock();
+        let children = table.agents.iter().filter(|(_, agent)| agent.parent == parent && agent.is_open());
+        children.map(|(id, agent)| (*id, agent.nickname.clone())).collect()
     }
 
-    /// Waits until one of them has come to an end.
+    /// Resolves when one of the agents has a final status.
     pub async fn until_one_is_final(&self, ids: &[ThreadId]) {
         loop {
             let changed = self.changed.notified();
@@ -160,7 +160,7 @@ impl AgentTree {
     }
 
     fn lock(&self) -> MutexGuard<'_, AgentTable> {
-        self.members.lock()
+        self.table.lock()
     }
 }
 

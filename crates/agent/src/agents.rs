@@ -1,4 +1,4 @@
-//! Threads that agents start: opening them, talking to them, closing them.
+//! The threads of child agents: spawning, reopening, sending input, closing.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl ToolHost for WeakThreads {
         Box::pin(async move {
             let Some(threads) = self.upgrade() else { return };
             let (done, published) = oneshot::channel();
-            if threads.tell(id, Op::ItemEnded { ended: Box::new(ended), done }).await.is_ok() {
+            if threads.send(id, Op::ItemEnded { ended: Box::new(ended), done }).await.is_ok() {
                 drop(threads);
                 _ = published.await;
             }
@@ -81,14 +81,14 @@ impl ThreadHost for WeakThreads {
     fn record_notifications(&self, id: ThreadId) -> HostFuture<'_, ()> {
         Box::pin(async move {
             if let Some(threads) = self.upgrade() {
-                _ = threads.tell(id, Op::RecordNotifications).await;
+                _ = threads.send(id, Op::RecordNotifications).await;
             }
         })
     }
 }
 
 impl Threads {
-    /// Starts an agent on a task; its id and nickname.
+    /// Starts a child agent on a task; its id and nickname.
     async fn spawn(&self, child: ChildThread, input: Vec<UserInput>, max: usize) -> Result<(ThreadId, String), String> {
         let id = ThreadId::new();
         let nickname = child
@@ -96,13 +96,13 @@ impl Threads {
             .join(id, child.parent, child.role.clone(), max)
             .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         let pending =
-            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
+            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), started: false };
         let begun = async {
             self.open_child(id, &nickname, child).await?;
             self.send_input(id, input).await
         };
         begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
-        pending.begins();
+        pending.mark_started();
         Ok((id, nickname))
     }
 
@@ -124,11 +124,11 @@ impl Threads {
         self.load_child(child, meta, view, reader).await
     }
 
-    /// Opens an agent again that was closed.
+    /// Loads the thread of a child agent that was closed.
     async fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> Result<(), String> {
         let stored = self.store.find(id, Some(false)).await.map_err(|_| format!("agent with id {id} not found"))?;
         if child.agent_tree.find(id).is_none() {
-            // It may have been started before the server was.
+            // It may have been spawned before the server was restarted.
             let parent = started_by(&stored.meta);
             let position = |parent: ThreadId| parent == child.parent || child.agent_tree.find(parent).is_some();
             if !parent.is_some_and(position) {
@@ -144,12 +144,12 @@ impl Threads {
             return Ok(());
         }
         let pending =
-            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), born: false };
+            PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), started: false };
         let mut thread = self.wire(&stored, &child.settings.model_provider);
         thread.status = ThreadStatus::Idle;
         let reader = self.store.open(id).await.map_err(|error| error.to_string())?;
         self.load_child(child, stored.meta, View::new(thread, Persistence::Stored), Some(reader)).await?;
-        pending.begins();
+        pending.mark_started();
         Ok(())
     }
 
@@ -180,18 +180,18 @@ impl Threads {
         }
     }
 
-    /// Says something to an agent; the id of the turn in which it is answered.
+    /// Starts or steers a turn of an agent; the turn's id.
     async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.start_turn(said(id, input), reply).await;
+        self.start_turn(turn_params(id, input), reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
         }
     }
 
-    /// Stops what an agent is doing.
+    /// Interrupts the running turn of an agent.
     async fn interrupt_turn(&self, id: ThreadId) {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<()> = Box::new(|stopped| _ = answer.send(stopped));
@@ -199,7 +199,7 @@ impl Threads {
         _ = answered.await;
     }
 
-    /// Closes the agents that one started when it is unloaded: nobody else would.
+    /// Closes the children of an agent that is unloaded, and publishes that.
     async fn close_children(&self, parent: ThreadId, agent_tree: &AgentTree) {
         for (child, _) in agent_tree.children(parent) {
             self.close_agents(child, agent_tree).await;
@@ -208,7 +208,7 @@ impl Threads {
         }
     }
 
-    /// Closes an agent and all that it started.
+    /// Closes an agent and its descendants.
     async fn close_agents(&self, id: ThreadId, agent_tree: &AgentTree) {
         let mut left = vec![id];
         while let Some(id) = left.pop() {
@@ -219,24 +219,24 @@ impl Threads {
     }
 }
 
-/// An agent that has been given its place and does not work yet. Dropped before it does, because it could not be
-/// started or nobody waits for it any more, it leaves no trace.
+/// A child agent that has not started its first turn. Dropped before it has, it is removed from the tree and unloaded:
+/// spawning failed, or was interrupted.
 struct PendingSpawn {
     id: ThreadId,
     agent_tree: Arc<AgentTree>,
     threads: Threads,
-    born: bool,
+    started: bool,
 }
 
 impl PendingSpawn {
-    fn begins(mut self) {
-        self.born = true;
+    fn mark_started(mut self) {
+        self.started = true;
     }
 }
 
 impl Drop for PendingSpawn {
     fn drop(&mut self) {
-        if self.born {
+        if self.started {
             return;
         }
         self.agent_tree.forget(self.id);
@@ -275,7 +275,7 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
     }
 }
 
-/// The thread whose agent started this one, if one did.
+/// The parent of a child agent's thread.
 fn started_by(meta: &SessionMeta) -> Option<ThreadId> {
     match &meta.source {
         Origin::SubAgent(SubAgentSource::ThreadSpawn { parent_thread_id, .. }) => parent_thread_id.0.parse().ok(),
@@ -283,7 +283,7 @@ fn started_by(meta: &SessionMeta) -> Option<ThreadId> {
     }
 }
 
-fn said(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
+fn turn_params(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
     TurnStartParams {
         thread_id: id.to_string(),
         input,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agent_that_never_came_to_be_takes_no_place() {
+    async fn an_agent_whose_spawn_was_interrupted_does_not_count_towards_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().to_path_buf();
         let services = Services::new(home, Http::new(&|_| None), Environment::default());
@@ -339,16 +339,16 @@ mod tests {
             id,
             agent_tree: Arc::clone(&agent_tree),
             threads: threads.clone(),
-            born: false,
+            started: false,
         };
         let [first, second, third] = [ThreadId::new(), ThreadId::new(), ThreadId::new()];
         join(first).unwrap();
         let waiting = pending(first);
         assert_eq!(join(second), Err(()));
-        // As when the turn that waits for it is stopped.
+        // As when the turn that spawns it is interrupted.
         drop(waiting);
         join(second).unwrap();
-        pending(second).begins();
+        pending(second).mark_started();
         assert_eq!(join(third), Err(()));
     }
 }

@@ -1,4 +1,4 @@
-//! How many turns are running, for those who wait for none.
+//! The number of running turns, for a shutdown that waits for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ pub(crate) struct Busy {
     changed: Notify,
 }
 
-/// A turn that is running, until it is dropped.
+/// Counts a running turn until it is dropped.
 pub(crate) struct Working(Arc<Busy>);
 
 impl Busy {

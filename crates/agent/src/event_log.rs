@@ -3,6 +3,7 @@
 
 mod approvals;
 mod join;
+mod joining;
 mod open_items;
 mod recent;
 mod size;
@@ -22,7 +23,7 @@ use tokio::sync::{MutexGuard, Notify};
 use crate::approval::Approval;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, EventSink, Subscriber};
-use join::Joining;
+use joining::Joining;
 use open_items::OpenItems;
 pub(crate) use recent::EventBudget;
 use recent::Recent;

@@ -1,4 +1,4 @@
-//! A new thread that begins where another one is.
+//! Forking: a new thread with the history of another one.
 
 use jiff::Timestamp;
 use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
@@ -19,7 +19,7 @@ use crate::threads::{Loading, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
 use crate::view::{Persistence, View};
 
-/// How much is copied at a time.
+/// The size of the chunks that are copied.
 const PIECE: usize = 1024 * 1024;
 
 impl Threads {
@@ -73,7 +73,7 @@ impl Threads {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = turns_for(meta.id, source).await?;
-            // It has no file to read this from.
+            // An ephemeral thread has no rollout to read it from.
             let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
             return Ok((Loading { meta, view, reader, settings, profile, conversation, position: None }, turns));

@@ -1,5 +1,4 @@
-//! One request at a time for each thread that is not loaded, in the order they came. A loaded thread has
-//! its task for that.
+//! An ordered lock per thread: requests about a thread run one at a time, in the order in which they came.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -10,14 +9,14 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lane = tokio::sync::Mutex<()>;
 
-/// Lanes that nobody uses are forgotten when there are more than this.
+/// Unused locks are removed when there are more than this.
 const KEPT: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Lanes(Mutex<HashMap<ThreadId, Weak<Lane>>>);
 
 impl Lanes {
-    /// The right to act on a thread, after those who asked before. Its place is taken at the first poll.
+    /// Locks a thread, after earlier requests. The position in the queue is taken at the first poll.
     pub async fn enter(&self, id: ThreadId) -> OwnedMutexGuard<()> {
         self.lane(id).lock_owned().await
     }

@@ -1,4 +1,4 @@
-//! What all threads share beside their store.
+//! What all threads share, except the store.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,12 +15,12 @@ pub struct Services {
     /// The home directory of the server.
     pub home: PathBuf,
     pub http: Arc<Http>,
-    /// What commands inherit.
+    /// The environment that commands inherit.
     pub environment: Environment,
     pub(crate) images: Arc<Images>,
     /// The memory for the recent events of all threads.
     pub(crate) event_budget: Arc<EventBudget>,
-    /// A thread is being replayed: nothing is done, all that happens has happened before.
+    /// The recording of a replay, which takes the place of tools and clients.
     pub(crate) replayed: Option<Arc<Replayed>>,
     shell: OnceLock<Shell>,
 }
@@ -38,12 +38,12 @@ impl Services {
         }
     }
 
-    /// The same for a thread that is replayed.
+    /// The services of a replay.
     pub fn replaying(self, replayed: Arc<Replayed>) -> Self {
         Self { replayed: Some(replayed), ..self }
     }
 
-    /// What time it is, or was.
+    /// The current time; in a replay that of the recording.
     pub(crate) fn now(&self) -> Zoned {
         self.replayed.as_ref().and_then(|replayed| replayed.now()).unwrap_or_else(Zoned::now)
     }
@@ -58,7 +58,7 @@ impl Services {
         self.shell().path.file_name().and_then(|name| name.to_str()).unwrap_or("sh")
     }
 
-    /// Where programs are looked for.
+    /// The `PATH` of commands.
     pub(crate) fn search_path(&self) -> &str {
         self.environment.get("PATH").unwrap_or_default()
     }

@@ -34,7 +34,7 @@ impl Threads {
 
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Rename { name, reply }) = self.tell(id, Op::Rename { name, reply }).await {
+        if let Err(Op::Rename { name, reply }) = self.send(id, Op::Rename { name, reply }).await {
             self.rename_stored(id, name, reply).await;
         }
     }

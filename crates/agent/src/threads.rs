@@ -30,7 +30,7 @@ use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
 use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools, ToolSource};
 use crate::view::{Persistence, View};
 
-/// Requests to one thread that wait for it. Whoever asks more waits.
+/// The size of a thread's request queue. Senders wait when it is full.
 const QUEUE: usize = 16;
 
 /// All threads of a server. Cheap to clone; when the last clone is dropped, all threads are unloaded.
@@ -94,7 +94,7 @@ pub struct NewThread {
     pub ephemeral: bool,
 }
 
-/// A thread that is about to get its task.
+/// A thread that is about to be loaded.
 pub(crate) struct Loading {
     pub meta: SessionMeta,
     pub view: View,
@@ -102,13 +102,13 @@ pub(crate) struct Loading {
     pub reader: Option<Arc<dyn Reader>>,
     pub settings: Settings,
     pub profile: Arc<Profile>,
-    /// What it knows and cannot read again.
+    /// The conversation of an ephemeral thread, which cannot be read from a rollout.
     pub conversation: Option<Conversation>,
-    /// The agents that it belongs to; `None` for one that the user talks to.
+    /// Its position in the tree of agents; `None` for a thread that a client started.
     pub position: Option<TreePosition>,
 }
 
-/// An agent's place among others.
+/// The position of an agent in its tree.
 pub(crate) struct TreePosition {
     pub depth: i32,
     pub agent_tree: Arc<AgentTree>,
@@ -135,7 +135,7 @@ impl Threads {
         }))
     }
 
-    /// A new thread. Nothing of it is stored until somebody says something in it.
+    /// Starts a thread. Nothing of it is stored until its first user message.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
         let meta = new_meta(ThreadId::new(), &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
@@ -198,19 +198,19 @@ impl Threads {
         Ok(thread)
     }
 
-    /// Stops listening; the last one to do so unloads the thread.
+    /// Removes a subscriber. The thread is unloaded with the last one.
     pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
         let _lane = self.lanes.enter(id).await;
         let (left, done) = oneshot::channel();
-        match self.tell(id, Op::Leave { subscriber, reply, left }).await {
-            // Whoever comes next must find the thread either loaded or not.
+        match self.send(id, Op::Leave { subscriber, reply, left }).await {
+            // The next request has to find the thread either loaded or unloaded.
             Ok(()) => _ = done.await,
             Err(Op::Leave { reply, .. }) => reply(Ok(ThreadUnsubscribeStatus::NotLoaded)),
             Err(_) => {}
         }
     }
 
-    /// A listener is gone for good. Threads stay loaded.
+    /// Removes a subscriber whose connection is closed from all threads. They stay loaded.
     pub async fn disconnect(&self, subscriber: Subscriber) {
         let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
         for thread in loaded {
@@ -220,7 +220,7 @@ impl Threads {
 
     pub async fn roll_back(&self, id: ThreadId, turns: u32, reply: Reply<WireThread>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::RollBack { reply, .. }) = self.tell(id, Op::RollBack { turns, reply }).await {
+        if let Err(Op::RollBack { reply, .. }) = self.send(id, Op::RollBack { turns, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -236,7 +236,7 @@ impl Threads {
         .await;
     }
 
-    /// Counts questions that other programs have open; gives the new count.
+    /// Increments the count of open elicitations; the new count.
     pub async fn begin_elicitation(&self, id: ThreadId) -> Result<u64, Refusal> {
         self.elicit(id, Elicit::Begin).await
     }
@@ -276,26 +276,26 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) -> Result<(), Reply<Opened>> {
-        match self.tell(id, Op::Join { subscriber, turns, reply }).await {
+        match self.send(id, Op::Join { subscriber, turns, reply }).await {
             Err(Op::Join { reply, .. }) => Err(reply),
             _ => Ok(()),
         }
     }
 
-    /// Hands something to a loaded thread; gives it back when the thread is not loaded.
-    pub(crate) async fn tell(&self, id: ThreadId, op: Op) -> Result<(), Op> {
+    /// Sends a request to a loaded thread. Returns it as the error when the thread is not loaded.
+    pub(crate) async fn send(&self, id: ThreadId, op: Op) -> Result<(), Op> {
         match self.get(id) {
             Some(loaded) => loaded.ops.send(op).await.map_err(|unsent| unsent.0),
             None => Err(op),
         }
     }
 
-    /// Where a loaded thread is stored, and whether it is.
+    /// The persistence and the path of a loaded thread.
     pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
         self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
     }
 
-    /// Gives a thread its task, unless it has one by now: then `reply` is answered by that.
+    /// Loads a thread. If it has been loaded meanwhile, the first subscriber joins it instead.
     pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: LoadReason, reply: Reply<Opened>) {
         let Loading { meta, view, reader, settings, profile, conversation, position } = loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
@@ -435,7 +435,7 @@ impl Threads {
         self.unload(id).await;
     }
 
-    /// Asks a loaded thread; `None` when it was unloaded meanwhile.
+    /// Sends a request to a loaded thread and waits for the result; `None` when it was unloaded meanwhile.
     async fn ask<T: Send + 'static>(
         &self,
         loaded: &Loaded,
@@ -466,7 +466,7 @@ pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
     }
 }
 
-/// What a new thread says of itself.
+/// The first record of a new thread.
 pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
     SessionMeta {
         id,

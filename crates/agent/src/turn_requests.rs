@@ -23,7 +23,7 @@ impl Threads {
         };
         let _lane = self.lanes.enter(id).await;
         let op = Op::StartTurn { params: Box::new(params), reply };
-        if let Err(Op::StartTurn { reply, .. }) = self.tell(id, op).await {
+        if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -36,7 +36,7 @@ impl Threads {
         };
         let TurnSteerParams { expected_turn_id: expected, input, .. } = params;
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Steer { reply, .. }) = self.tell(id, Op::Steer { expected, input, reply }).await {
+        if let Err(Op::Steer { reply, .. }) = self.send(id, Op::Steer { expected, input, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -44,7 +44,7 @@ impl Threads {
     /// Interrupts the running turn.
     pub async fn interrupt(&self, id: ThreadId, turn_id: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Interrupt { reply, .. }) = self.tell(id, Op::Interrupt { turn_id, reply }).await {
+        if let Err(Op::Interrupt { reply, .. }) = self.send(id, Op::Interrupt { turn_id, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -57,7 +57,7 @@ impl Threads {
     /// Runs a command of the user in a thread, without the model.
     pub async fn shell_command(&self, id: ThreadId, command: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::ShellCommand { reply, .. }) = self.tell(id, Op::ShellCommand { command, reply }).await {
+        if let Err(Op::ShellCommand { reply, .. }) = self.send(id, Op::ShellCommand { command, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -65,14 +65,14 @@ impl Threads {
     /// Ends all commands that a thread runs in the background.
     pub async fn clean_terminals(&self, id: ThreadId, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::CleanTerminals(reply)) = self.tell(id, Op::CleanTerminals(reply)).await {
+        if let Err(Op::CleanTerminals(reply)) = self.send(id, Op::CleanTerminals(reply)).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
 
     async fn replace(&self, id: ThreadId, work: Work, reply: Reply<Turn>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Replace { reply, .. }) = self.tell(id, Op::Replace { work, reply }).await {
+        if let Err(Op::Replace { reply, .. }) = self.send(id, Op::Replace { work, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }

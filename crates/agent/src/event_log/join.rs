@@ -8,24 +8,9 @@ use loomd_protocol::{ServerNotification, ThreadItem, Turn};
 use tokio::sync::MutexGuard;
 
 use super::EventLog;
+use super::joining::Joining;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, Subscriber};
-
-/// A client that has no snapshot yet.
-pub(super) struct Joining {
-    pub subscriber: Subscriber,
-    /// It was subscribed before and asks for another snapshot.
-    was_subscribed: bool,
-    tail: Vec<Event>,
-    bytes: usize,
-}
-
-impl Joining {
-    pub fn push(&mut self, event: Event, bytes: usize) {
-        self.tail.push(event);
-        self.bytes += bytes;
-    }
-}
 
 /// A join whose snapshot is being made. Dropped before it is held, it leaves the client as it was.
 pub(crate) struct Join<'a> {

@@ -22,7 +22,7 @@ pub(crate) enum PatchClearance {
 /// The approval policy allows no approval to be requested.
 const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
 
-/// What a person who declines is taken to have said.
+/// The reason when a user declines a patch.
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.

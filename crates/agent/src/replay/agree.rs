@@ -1,18 +1,18 @@
-//! A rollout says twice what a tool gave back: to the model, and for showing. The two have to agree.
+//! A rollout has the output of a tool twice: as an item of the conversation and as an event. The two have to agree.
 
 use loomd_protocol::{DynamicToolCallOutputContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem};
 use loomd_store::rollout::{EndStatus, Event};
 
-use super::steps::Outcome;
+use super::steps::CallOutcome;
 
-/// Stands where a text was cut, here or there.
+/// Marks a truncated text.
 const CUT: &str = "truncated…";
 
 /// Outputs of calls that did not come to their end.
 const UNFINISHED: [&str; 2] = ["aborted", "Process running with session ID"];
 
-/// What the model was told and what was shown, where one is not in the other.
-pub(super) fn disagreement(outcome: &Outcome) -> Option<(String, String)> {
+/// The output of the conversation and that of an event, when the first does not contain the second.
+pub(super) fn disagreement(outcome: &CallOutcome) -> Option<(String, String)> {
     let told = text(outcome.output.as_ref()?);
     if told.contains(CUT) || UNFINISHED.iter().any(|mark| told.contains(mark)) {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn disagreement(outcome: &Outcome) -> Option<(String, String)> {
         .map(|shown| (told, shown))
 }
 
-/// What was shown of the end of a tool.
+/// The texts of an event.
 fn shown(event: &Event) -> Vec<String> {
     match event {
         Event::ExecCommandEnd(end) if end.status != EndStatus::Declined && end.exit_code != -1 => {
@@ -46,7 +46,7 @@ fn shown(event: &Event) -> Vec<String> {
     }
 }
 
-/// All that the model was told. Some tools put it into JSON.
+/// The text of an output. Some tools put it into JSON.
 fn text(output: &FunctionCallOutputBody) -> String {
     match output {
         FunctionCallOutputBody::Text(text) => match serde_json::from_str::<serde_json::Value>(text) {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_has_to_say_what_was_shown() {
+    fn an_event_whose_output_is_not_in_the_conversation_disagrees() {
         for (told, event, agrees) in [
             ("Exit code: 0\nWall time: 0 seconds\nOutput:\nhi\n", end("hi\n", 0, "completed"), true),
             ("Exit code: 0\nWall time: 0 seconds\nOutput:\nho\n", end("hi\n", 0, "completed"), false),
@@ -94,7 +94,7 @@ mod tests {
             ("rejected by user", end("no", -1, "declined"), true),
         ] {
             let output = Some(FunctionCallOutputBody::Text(told.into()));
-            let outcome = Outcome { events: vec![event], output, notes: Vec::new() };
+            let outcome = CallOutcome { events: vec![event], output, notes: Vec::new() };
             assert_eq!(disagreement(&outcome).is_none(), agrees, "{told}");
         }
     }

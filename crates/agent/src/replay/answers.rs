@@ -9,7 +9,7 @@ use crate::visible::text as visible_text;
 
 /// What a rollout holds of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum AnswerPart {
     Item(ResponseItem),
     /// What was shown of a message.
     Message(AgentMessage),
@@ -25,11 +25,11 @@ pub(super) enum Piece {
 
 #[derive(Default)]
 pub(super) struct Answer {
-    pieces: Vec<(usize, Piece)>,
+    pieces: Vec<(usize, AnswerPart)>,
 }
 
 impl Answer {
-    pub fn push(&mut self, at: usize, piece: Piece) {
+    pub fn push(&mut self, at: usize, piece: AnswerPart) {
         self.pieces.push((at, piece));
     }
 
@@ -38,27 +38,27 @@ impl Answer {
     }
 
     pub fn ends_with_image(&self) -> bool {
-        matches!(self.pieces.last(), Some((_, Piece::Item(ResponseItem::ImageGenerationCall { .. }))))
+        matches!(self.pieces.last(), Some((_, AnswerPart::Item(ResponseItem::ImageGenerationCall { .. }))))
     }
 
     /// The last count, if it is what came last, with its line.
     pub fn pop_usage(&mut self) -> Option<(usize, TokenUsage)> {
-        match self.pieces.pop_if(|(_, piece)| matches!(piece, Piece::Took(_)))? {
-            (at, Piece::Took(usage)) => Some((at, usage)),
+        match self.pieces.pop_if(|(_, piece)| matches!(piece, AnswerPart::Took(_)))? {
+            (at, AnswerPart::Took(usage)) => Some((at, usage)),
             _ => None,
         }
     }
 
     /// As the rehearsal plays it. `fails`: with this failure in the end.
     pub fn scenario(&self, fails: Option<&str>) -> String {
-        let mut out = Lines::default();
+        let mut out = ScenarioLines::default();
         out.begin();
-        let mut shown: Vec<&Piece> = self.pieces.iter().map(|(_, piece)| piece).collect();
+        let mut shown: Vec<&AnswerPart> = self.pieces.iter().map(|(_, piece)| piece).collect();
         let mut took = None;
         let mut hosted = None;
         for (_, piece) in &self.pieces {
             match piece {
-                Piece::Item(item) => {
+                AnswerPart::Item(item) => {
                     out.mend();
                     let id = match item {
                         ResponseItem::WebSearchCall { .. } | ResponseItem::ImageGenerationCall { .. } => hosted.take(),
@@ -66,10 +66,10 @@ impl Answer {
                     };
                     out.done(item, id);
                 }
-                Piece::HostedId(id) => hosted = Some(id.clone()),
-                Piece::Model(model) => out.line(json!({ "type": "loomd.model", "model": model })),
-                Piece::Took(usage) => took = Some(*usage),
-                Piece::Message(_) | Piece::Summary(..) | Piece::Reasoning(..) => {
+                AnswerPart::HostedId(id) => hosted = Some(id.clone()),
+                AnswerPart::Model(model) => out.line(json!({ "type": "loomd.model", "model": model })),
+                AnswerPart::Took(usage) => took = Some(*usage),
+                AnswerPart::Message(_) | AnswerPart::Summary(..) | AnswerPart::Reasoning(..) => {
                     if !self.is_whole(piece) {
                         out.broken(piece);
                     }
@@ -85,25 +85,25 @@ impl Answer {
     }
 
     /// Whether what was shown is part of an item.
-    fn is_whole(&self, shown: &Piece) -> bool {
-        self.pieces.iter().any(|(_, piece)| matches!(piece, Piece::Item(item) if shows(item, shown)))
+    fn is_whole(&self, shown: &AnswerPart) -> bool {
+        self.pieces.iter().any(|(_, piece)| matches!(piece, AnswerPart::Item(item) if shows(item, shown)))
     }
 }
 
 /// The id under which an item was shown. What is claimed once is not claimed again.
-fn claim(shown: &mut Vec<&Piece>, item: &ResponseItem) -> Option<String> {
+fn claim(shown: &mut Vec<&AnswerPart>, item: &ResponseItem) -> Option<String> {
     let at = shown.iter().position(|piece| shows(item, piece))?;
     match shown.remove(at) {
-        Piece::Message(message) => message.item_id.clone(),
-        Piece::Summary(id, _) | Piece::Reasoning(id, _) => id.clone(),
+        AnswerPart::Message(message) => message.item_id.clone(),
+        AnswerPart::Summary(id, _) | AnswerPart::Reasoning(id, _) => id.clone(),
         _ => None,
     }
 }
 
 /// Whether this is how the item was shown.
-fn shows(item: &ResponseItem, shown: &Piece) -> bool {
+fn shows(item: &ResponseItem, shown: &AnswerPart) -> bool {
     match (item, shown) {
-        (ResponseItem::Message { content, .. }, Piece::Message(message)) => {
+        (ResponseItem::Message { content, .. }, AnswerPart::Message(message)) => {
             let text: String = content
                 .iter()
                 .filter_map(|part| match part {
@@ -115,10 +115,10 @@ fn shows(item: &ResponseItem, shown: &Piece) -> bool {
             text == message.message
                 || [false, true].into_iter().any(|plans| visible_text(&text, plans) == message.message)
         }
-        (ResponseItem::Reasoning { summary, .. }, Piece::Summary(_, shown)) => {
+        (ResponseItem::Reasoning { summary, .. }, AnswerPart::Summary(_, shown)) => {
             summary.iter().any(|ReasoningItemReasoningSummary::SummaryText { text }| text == shown)
         }
-        (ResponseItem::Reasoning { content, .. }, Piece::Reasoning(_, shown)) => {
+        (ResponseItem::Reasoning { content, .. }, AnswerPart::Reasoning(_, shown)) => {
             content.iter().flatten().any(|part| match part {
                 ReasoningItemContent::ReasoningText { text } | ReasoningItemContent::Text { text } => text == shown,
             })
@@ -147,7 +147,7 @@ fn completed(took: Option<TokenUsage>) -> JsonValue {
 }
 
 #[derive(Default)]
-struct Lines {
+struct ScenarioLines {
     text: String,
     /// Something was begun and will not end.
     open: Option<Open>,
@@ -159,7 +159,7 @@ enum Open {
     Reasoning { id: Option<String>, summaries: i64, contents: i64 },
 }
 
-impl Lines {
+impl ScenarioLines {
     fn begin(&mut self) {
         self.line(json!({ "answer": {} }));
     }
@@ -177,9 +177,9 @@ impl Lines {
     }
 
     /// What was shown before the stream broke. An answer is broken off once, with its last message at the latest.
-    fn broken(&mut self, piece: &Piece) {
+    fn broken(&mut self, piece: &AnswerPart) {
         match piece {
-            Piece::Message(AgentMessage { message, phase, item_id, .. }) => {
+            AnswerPart::Message(AgentMessage { message, phase, item_id, .. }) => {
                 if matches!(self.open, Some(Open::Message)) {
                     self.mend();
                 }
@@ -189,7 +189,7 @@ impl Lines {
                 self.line(json!({ "type": "response.output_text.delta", "item_id": item_id, "delta": message }));
                 self.open = Some(Open::Message);
             }
-            Piece::Summary(id, text) | Piece::Reasoning(id, text) => {
+            AnswerPart::Summary(id, text) | AnswerPart::Reasoning(id, text) => {
                 let (mut summaries, mut contents) = match self.open.take() {
                     Some(Open::Reasoning { id: open, summaries, contents }) if open == *id => (summaries, contents),
                     other => {
@@ -201,7 +201,9 @@ impl Lines {
                     }
                 };
                 let (kind, name, index) = match piece {
-                    Piece::Summary(..) => ("response.reasoning_summary_text.delta", "summary_index", &mut summaries),
+                    AnswerPart::Summary(..) => {
+                        ("response.reasoning_summary_text.delta", "summary_index", &mut summaries)
+                    }
                     _ => ("response.reasoning_text.delta", "content_index", &mut contents),
                 };
                 self.line(json!({ "type": kind, "item_id": id, name: *index, "delta": text }));

@@ -7,9 +7,9 @@ use std::ops::Range;
 use loomd_protocol::{CodexErrorInfo, ResponseItem, ThreadItem, TurnError, UserInput};
 use loomd_store::rollout::{AbortReason, Compacted, Event, Record, TokenUsage, TurnContext};
 
-use super::answers::{Answer, Piece};
-use super::lines::{Ends, Lines, call_id};
-use super::steps::{Asked, Gap, Outcome, Stop};
+use super::answers::{Answer, AnswerPart};
+use super::lines::{CallEnds, RolloutLines, call_id};
+use super::steps::{BetweenCalls, CallOutcome, CallPurpose, Stop};
 use crate::inbox::Input;
 use crate::message::text_of;
 use crate::prompts;
@@ -24,17 +24,17 @@ pub enum Work {
 }
 
 /// A turn that can be replayed.
-pub(super) struct Cut {
+pub(super) struct CutTurn {
     pub work: Work,
     pub context: Option<TurnContext>,
-    pub asks: Vec<(Asked, usize)>,
-    pub gaps: Vec<Gap>,
-    pub outcomes: HashMap<String, Outcome>,
+    pub asks: Vec<(CallPurpose, usize)>,
+    pub gaps: Vec<BetweenCalls>,
+    pub outcomes: HashMap<String, CallOutcome>,
     pub scenario: String,
 }
 
 /// Cuts a turn; fails with the reason when it cannot be replayed.
-pub(super) fn cut(lines: &Lines, span: Range<usize>, ends: &Ends) -> Result<Cut, &'static str> {
+pub(super) fn cut(lines: &RolloutLines, span: Range<usize>, ends: &CallEnds) -> Result<CutTurn, &'static str> {
     let records: Vec<(usize, Record)> = span.filter_map(|at| Some((at, lines.record(at)?))).collect();
     let mut cutter = Cutter::new(ends);
     for (index, (at, record)) in records.iter().enumerate() {
@@ -45,17 +45,17 @@ pub(super) fn cut(lines: &Lines, span: Range<usize>, ends: &Ends) -> Result<Cut,
 }
 
 struct Cutter<'a> {
-    ends: &'a Ends,
+    ends: &'a CallEnds,
     input: Option<Vec<UserInput>>,
     context: Option<TurnContext>,
-    asks: Vec<(Asked, usize)>,
-    gaps: Vec<Gap>,
-    outcomes: HashMap<String, Outcome>,
+    asks: Vec<(CallPurpose, usize)>,
+    gaps: Vec<BetweenCalls>,
+    outcomes: HashMap<String, CallOutcome>,
     scenario: String,
     /// The answer that is coming in, and what came before it.
-    answer: Option<(usize, Answer, Gap)>,
+    answer: Option<(usize, Answer, BetweenCalls)>,
     /// What has come since the last answer.
-    gap: Gap,
+    gap: BetweenCalls,
     /// The call whose output came last.
     last_output: Option<String>,
     /// The model has to be asked before the turn can end, and is told all up to this line.
@@ -66,7 +66,7 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    fn new(ends: &'a Ends) -> Self {
+    fn new(ends: &'a CallEnds) -> Self {
         Self {
             ends,
             input: None,
@@ -76,7 +76,7 @@ impl<'a> Cutter<'a> {
             outcomes: HashMap::new(),
             scenario: String::new(),
             answer: None,
-            gap: Gap::default(),
+            gap: BetweenCalls::default(),
             last_output: None,
             waits: None,
             stop: None,
@@ -97,7 +97,7 @@ impl<'a> Cutter<'a> {
 
     fn item(&mut self, at: usize, item: &ResponseItem, next: Option<&Record>) {
         match item {
-            ResponseItem::Message { role, .. } if role == "assistant" => self.piece(at, Piece::Item(item.clone())),
+            ResponseItem::Message { role, .. } if role == "assistant" => self.piece(at, AnswerPart::Item(item.clone())),
             ResponseItem::Message { role, .. } => self.message(at, item, role == "developer", next),
             ResponseItem::FunctionCallOutput { call_id, output }
             | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
@@ -114,13 +114,13 @@ impl<'a> Cutter<'a> {
                     let events = self.ends.events.get(&id).cloned().unwrap_or_default();
                     self.outcomes.entry(id).or_default().events = events;
                 }
-                self.piece(at, Piece::Item(item.clone()));
+                self.piece(at, AnswerPart::Item(item.clone()));
             }
             ResponseItem::Reasoning { .. }
             | ResponseItem::ToolSearchCall { .. }
             | ResponseItem::WebSearchCall { .. }
             | ResponseItem::ImageGenerationCall { .. }
-            | ResponseItem::Compaction { .. } => self.piece(at, Piece::Item(item.clone())),
+            | ResponseItem::Compaction { .. } => self.piece(at, AnswerPart::Item(item.clone())),
             _ => {}
         }
     }
@@ -136,7 +136,7 @@ impl<'a> Cutter<'a> {
             return;
         }
         if let Some(model) = prompts::rerouted_to(&text) {
-            return self.piece(at, Piece::Model(model.to_owned()));
+            return self.piece(at, AnswerPart::Model(model.to_owned()));
         }
         match self.last_output.as_ref().filter(|_| self.answer.is_none()) {
             Some(call) => self.outcomes.entry(call.clone()).or_default().notes.push(item.clone()),
@@ -162,19 +162,19 @@ impl<'a> Cutter<'a> {
                 self.last_output = None;
                 self.waits = Some(at + 1);
             }
-            Event::AgentMessage(message) => self.piece(at, Piece::Message(message.clone())),
+            Event::AgentMessage(message) => self.piece(at, AnswerPart::Message(message.clone())),
             Event::AgentReasoning(reasoning) => {
-                self.piece(at, Piece::Summary(reasoning.item_id.clone(), reasoning.text.clone()));
+                self.piece(at, AnswerPart::Summary(reasoning.item_id.clone(), reasoning.text.clone()));
             }
             Event::AgentReasoningRawContent(reasoning) => {
-                self.piece(at, Piece::Reasoning(reasoning.item_id.clone(), reasoning.text.clone()));
+                self.piece(at, AnswerPart::Reasoning(reasoning.item_id.clone(), reasoning.text.clone()));
             }
-            Event::WebSearchEnd(end) => self.piece(at, Piece::HostedId(end.call_id.clone())),
-            Event::ImageGenerationEnd(end) => self.piece(at, Piece::HostedId(end.call_id.clone())),
+            Event::WebSearchEnd(end) => self.piece(at, AnswerPart::HostedId(end.call_id.clone())),
+            Event::ImageGenerationEnd(end) => self.piece(at, AnswerPart::HostedId(end.call_id.clone())),
             Event::TokenCount(count) => {
                 let usage = count.info.map(|info| info.last_token_usage);
                 if let Some(usage) = usage.filter(|usage| usage.input_tokens > 0 || usage.output_tokens > 0) {
-                    self.piece(at, Piece::Took(usage));
+                    self.piece(at, AnswerPart::Took(usage));
                 }
             }
             Event::EnteredReviewMode(_) => self.not_replayable = Some("a review, whose answers are not recorded"),
@@ -197,7 +197,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Something of an answer.
-    fn piece(&mut self, at: usize, piece: Piece) {
+    fn piece(&mut self, at: usize, piece: AnswerPart) {
         let (_, answer, _) = self.answer.get_or_insert_with(|| (at, Answer::default(), std::mem::take(&mut self.gap)));
         answer.push(at, piece);
         self.last_output = None;
@@ -206,7 +206,7 @@ impl<'a> Cutter<'a> {
 
     fn end_answer(&mut self) {
         if let Some((start, answer, before)) = self.answer.take() {
-            self.asks.push((Asked::Answer, start));
+            self.asks.push((CallPurpose::Answer, start));
             self.gaps.push(before);
             self.scenario += &answer.scenario(None);
         }
@@ -231,12 +231,12 @@ impl<'a> Cutter<'a> {
             }
             None => self.end_answer(),
         }
-        self.asks.push((Asked::Summary, start));
+        self.asks.push((CallPurpose::Summary, start));
         self.scenario += &summary(compacted, took);
         self.waits = self.input.is_some().then_some(at + 1);
     }
 
-    fn finish(mut self) -> Result<Cut, &'static str> {
+    fn finish(mut self) -> Result<CutTurn, &'static str> {
         if let Some(why) = self.not_replayable {
             return Err(why);
         }
@@ -255,14 +255,14 @@ impl<'a> Cutter<'a> {
             self.answer = Some((start, Answer::default(), std::mem::take(&mut self.gap)));
         }
         if let Some((start, answer, before)) = self.answer.take() {
-            self.asks.push((Asked::Answer, start));
+            self.asks.push((CallPurpose::Answer, start));
             self.gaps.push(before);
             self.scenario += &answer.scenario(full.then_some("context_window_exceeded"));
         }
         self.gap.stop = self.stop.take();
         self.gaps.push(self.gap);
         let Self { context, asks, gaps, outcomes, scenario, .. } = self;
-        Ok(Cut { work, context, asks, gaps, outcomes, scenario })
+        Ok(CutTurn { work, context, asks, gaps, outcomes, scenario })
     }
 }
 
@@ -271,12 +271,12 @@ fn summary(compacted: &Compacted, took: Option<TokenUsage>) -> String {
     let history = compacted.replacement_history.as_deref().unwrap_or_default();
     let mut answer = Answer::default();
     if history.iter().any(|item| matches!(item, ResponseItem::Compaction { .. })) {
-        history.iter().for_each(|item| answer.push(0, Piece::Item(item.clone())));
+        history.iter().for_each(|item| answer.push(0, AnswerPart::Item(item.clone())));
     } else {
-        answer.push(0, Piece::Item(super::answers::said(&compacted.message)));
+        answer.push(0, AnswerPart::Item(super::answers::said(&compacted.message)));
     }
     if let Some(usage) = took {
-        answer.push(0, Piece::Took(usage));
+        answer.push(0, AnswerPart::Took(usage));
     }
     answer.scenario(None)
 }

@@ -8,12 +8,12 @@ use loomd_store::rollout::{Event, Line, Record, whole_lines};
 use crate::tool_call::Call;
 
 /// The lines of a rollout.
-pub(super) struct Lines {
+pub(super) struct RolloutLines {
     pub bytes: Vec<u8>,
     ranges: Vec<Range<usize>>,
 }
 
-impl Lines {
+impl RolloutLines {
     pub fn new(bytes: Vec<u8>) -> Self {
         let ranges = whole_lines(&bytes).map(|(start, line)| start..start + line.len()).collect();
         Self { bytes, ranges }
@@ -36,19 +36,19 @@ impl Lines {
     }
 }
 
-/// What was written down of the ends of calls.
+/// The events about ends of tool calls.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct CallEnds {
     /// By the id of the call.
     pub events: HashMap<String, Vec<Event>>,
     /// The call that each line is about.
     pub calls: HashMap<usize, String>,
-    /// The calls that the model made, in whatever turn.
+    /// The ids of all calls of the model.
     pub made: HashSet<String>,
 }
 
-pub(super) fn ends_of_calls(lines: &Lines, count: usize) -> Ends {
-    let mut ends = Ends::default();
+pub(super) fn ends_of_calls(lines: &RolloutLines, count: usize) -> CallEnds {
+    let mut ends = CallEnds::default();
     for at in 0..count {
         match lines.record(at) {
             Some(Record::EventMsg(event)) => {
@@ -64,7 +64,7 @@ pub(super) fn ends_of_calls(lines: &Lines, count: usize) -> Ends {
     ends
 }
 
-/// The call whose end an event tells.
+/// The id of the call whose end an event records.
 pub(super) fn call_id(event: &Event) -> Option<&str> {
     Some(match event {
         Event::ExecCommandEnd(end) => &end.call_id,

@@ -19,4 +19,4 @@ pub use compare::{Aside, Difference, compare};
 pub use cut::Work;
 pub use replayed::Replayed;
 pub use script::{Part, Script, ScriptError, Turn};
-pub(crate) use steps::{Asked, Gap, Stop};
+pub(crate) use steps::{BetweenCalls, CallPurpose, Stop};

@@ -11,59 +11,59 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::agree;
 use super::compare::{Aside, Difference};
-use super::lines::Lines;
+use super::lines::RolloutLines;
 use super::script::{Script, Turn};
-use super::steps::{Asked, Gap, Outcome};
+use super::steps::{BetweenCalls, CallOutcome, CallPurpose};
 use crate::conversation::Rebuilt;
 use crate::tool_call::{Call, Output};
 use crate::turn_cx::TurnCx;
 use crate::turns::tool_item;
 
-/// Everything that a replayed turn would otherwise get from the world.
+/// The recording, as far as it has been played. It takes the place of the model's input, tools and clients.
 pub struct Replayed {
-    state: Mutex<State>,
+    state: Mutex<ReplayState>,
     aside: Aside,
 }
 
-struct State {
-    lines: Arc<Lines>,
-    /// The conversation as the rollout tells it, up to a line.
+struct ReplayState {
+    lines: Arc<RolloutLines>,
+    /// The conversation of the recording up to a line.
     expected: Rebuilt,
     read: usize,
-    turn: Playing,
+    turn: CurrentTurn,
     difference: Option<Difference>,
 }
 
 /// The turn that is being replayed.
 #[derive(Default)]
-struct Playing {
+struct CurrentTurn {
     number: usize,
     now: Option<Zoned>,
-    /// What is asked for, and the line at which the answer began.
-    asks: VecDeque<(Asked, usize)>,
-    gaps: VecDeque<Gap>,
-    outcomes: HashMap<String, Outcome>,
+    /// The model calls, with the line at which each answer begins.
+    asks: VecDeque<(CallPurpose, usize)>,
+    gaps: VecDeque<BetweenCalls>,
+    outcomes: HashMap<String, CallOutcome>,
 }
 
 impl Replayed {
     pub fn new(script: &Script, aside: Aside) -> Arc<Self> {
-        let state = State {
+        let state = ReplayState {
             lines: Arc::clone(&script.lines),
             expected: Rebuilt::default(),
             read: 0,
-            turn: Playing::default(),
+            turn: CurrentTurn::default(),
             difference: None,
         };
         Arc::new(Self { state: Mutex::new(state), aside })
     }
 
-    /// The turn that is run next.
+    /// Sets the turn that is played next.
     pub fn begin(&self, turn: Turn) {
         let Turn { number, now, asks, gaps, outcomes, .. } = turn;
-        self.lock().turn = Playing { number, now, asks: asks.into(), gaps: gaps.into(), outcomes };
+        self.lock().turn = CurrentTurn { number, now, asks: asks.into(), gaps: gaps.into(), outcomes };
     }
 
-    /// The turn is over. What was found so far.
+    /// Ends the turn; the first difference so far.
     pub fn end(&self) -> Option<Difference> {
         let mut state = self.lock();
         let left = state.turn.asks.len();
@@ -77,8 +77,8 @@ impl Replayed {
         self.lock().turn.now.clone()
     }
 
-    /// The model is about to be told this.
-    pub(crate) fn told(&self, asked: Asked, input: &[InputItem], images: bool) {
+    /// Compares the input of a model call with the recording.
+    pub(crate) fn told(&self, asked: CallPurpose, input: &[InputItem], images: bool) {
         let mut state = self.lock();
         let Some((expected, start)) = state.turn.asks.pop_front() else {
             return state.differs("calls of the model", "no more".into(), "one more".into());
@@ -99,12 +99,12 @@ impl Replayed {
         }
     }
 
-    /// What comes next from outside.
-    pub(crate) fn gap(&self) -> Gap {
+    /// Takes what came before the next model call.
+    pub(crate) fn gap(&self) -> BetweenCalls {
         self.lock().turn.gaps.pop_front().unwrap_or_default()
     }
 
-    /// Shows what became of a call, and gives what the model was told of it.
+    /// Publishes the recorded items of a call; its recorded output.
     pub(crate) async fn call(&self, cx: &TurnCx, call: &Call) -> Output {
         let outcome = {
             let mut state = self.lock();
@@ -127,7 +127,7 @@ impl Replayed {
         Output { body, notes: outcome.notes }
     }
 
-    /// Shows the end of something as if it had just ended, in this turn.
+    /// Publishes the end of an item as an event of this turn.
     pub(crate) async fn show(&self, cx: &TurnCx, mut event: Event) {
         match &mut event {
             Event::ExecCommandEnd(end) => end.turn_id.clone_from(&cx.turn_id),
@@ -142,13 +142,13 @@ impl Replayed {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReplayState> {
         self.state.lock()
     }
 }
 
-impl State {
-    /// Only the first one counts: what follows may follow from it.
+impl ReplayState {
+    /// Keeps the first difference: later ones may follow from it.
     fn differs(&mut self, place: &str, recorded: String, replayed: String) {
         let turn = self.turn.number;
         self.difference.get_or_insert_with(|| Difference::new(turn, place, &recorded, &replayed));

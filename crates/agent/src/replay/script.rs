@@ -12,9 +12,9 @@ use loomd_protocol::TurnStartParams;
 use loomd_store::rollout::{Event, Record, SessionMeta, TurnContext};
 use serde::de::DeserializeOwned;
 
-use super::cut::{self, Cut, Work};
-use super::lines::{Ends, Lines, ends_of_calls};
-use super::steps::{Asked, Gap, Outcome};
+use super::cut::{self, CutTurn, Work};
+use super::lines::{CallEnds, RolloutLines, ends_of_calls};
+use super::steps::{BetweenCalls, CallOutcome, CallPurpose};
 
 /// Threads of years have some hundred megabytes. What is longer is not replayed.
 const MAX_ROLLOUT: usize = 512 * 1024 * 1024;
@@ -33,19 +33,19 @@ pub struct Script {
     pub parts: Vec<Part>,
     /// What the model answered, as a scenario.
     pub scenario: String,
-    pub(super) lines: Arc<Lines>,
+    pub(super) lines: Arc<RolloutLines>,
 }
 
 /// What follows each other in a thread.
 pub enum Part {
-    /// Lines that are not the agent's doing, or cannot be done again.
+    /// RolloutLines that are not the agent's doing, or cannot be done again.
     Copied(Copied),
     Turn(Box<Turn>),
 }
 
 pub struct Copied {
     lines: Range<usize>,
-    /// Lines among them that are told elsewhere.
+    /// RolloutLines among them that are told elsewhere.
     told: Vec<usize>,
     /// The number of the turn that they are, and why it is not replayed.
     pub turn: Option<(usize, &'static str)>,
@@ -60,9 +60,9 @@ pub struct Turn {
     pub work: Work,
     pub context: Option<TurnContext>,
     pub(super) now: Option<Zoned>,
-    pub(super) asks: Vec<(Asked, usize)>,
-    pub(super) gaps: Vec<Gap>,
-    pub(super) outcomes: HashMap<String, Outcome>,
+    pub(super) asks: Vec<(CallPurpose, usize)>,
+    pub(super) gaps: Vec<BetweenCalls>,
+    pub(super) outcomes: HashMap<String, CallOutcome>,
 }
 
 impl Turn {
@@ -97,7 +97,7 @@ impl Script {
         if rollout.len() > MAX_ROLLOUT {
             return Err(ScriptError::TooLong);
         }
-        let lines = Arc::new(Lines::new(rollout));
+        let lines = Arc::new(RolloutLines::new(rollout));
         let count = lines.count();
         let meta = (0..count).find_map(|at| match lines.record(at) {
             Some(Record::SessionMeta(meta)) => Some(*meta),
@@ -129,14 +129,14 @@ impl Script {
         Ok(script)
     }
 
-    fn add(&mut self, number: usize, id: String, cut: Cut) {
-        let Cut { work, context, asks, gaps, outcomes, scenario } = cut;
+    fn add(&mut self, number: usize, id: String, cut: CutTurn) {
+        let CutTurn { work, context, asks, gaps, outcomes, scenario } = cut;
         self.scenario += &scenario;
         let now = context.as_ref().and_then(day);
         self.parts.push(Part::Turn(Box::new(Turn { number, id, work, context, now, asks, gaps, outcomes })));
     }
 
-    fn copy(&mut self, lines: Range<usize>, turn: Option<(usize, &'static str)>, ends: &Ends) {
+    fn copy(&mut self, lines: Range<usize>, turn: Option<(usize, &'static str)>, ends: &CallEnds) {
         // Commands in the background end between turns; that is told where they were called.
         let is_told = |at: &usize| turn.is_none() && ends.calls.get(at).is_some_and(|call| self.makes(call));
         let told: Vec<usize> = lines.clone().filter(is_told).collect();
@@ -173,7 +173,7 @@ struct Span {
 }
 
 /// The next turn from a line on.
-fn next_turn(lines: &Lines, from: usize, count: usize) -> Option<Span> {
+fn next_turn(lines: &RolloutLines, from: usize, count: usize) -> Option<Span> {
     let mut open: Option<(String, usize)> = None;
     for at in from..count {
         let Some(line) = lines.line(at).filter(|line| line.kind == "event_msg") else { continue };
@@ -278,7 +278,7 @@ mod tests {
                     Part::Turn(turn) => {
                         numbers += 1;
                         prop_assert_eq!(turn.number, numbers);
-                        let answers = turn.asks.iter().filter(|(asked, _)| *asked == Asked::Answer).count();
+                        let answers = turn.asks.iter().filter(|(asked, _)| *asked == CallPurpose::Answer).count();
                         prop_assert_eq!(turn.gaps.len(), answers + 1);
                         prop_assert!(turn.asks.is_sorted_by_key(|(_, line)| *line));
                     }

@@ -5,33 +5,33 @@ use loomd_store::rollout::Event;
 
 use crate::inbox::Input;
 
-/// What the model is asked for.
+/// What a model call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum CallPurpose {
     Answer,
     Summary,
 }
 
-/// What came from outside between two calls of the model.
+/// What came from clients between two model calls.
 #[derive(Debug, Default)]
-pub(crate) struct Gap {
+pub(crate) struct BetweenCalls {
     pub inputs: Vec<Input>,
-    /// Ends of commands that nobody called for: the user's own.
+    /// Ends of commands that the user ran.
     pub strays: Vec<Event>,
     pub stop: Option<Stop>,
 }
 
-/// How a turn was ended from outside.
+/// How a turn was stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
     Interrupt { replaced: bool },
     Fail(TurnError),
 }
 
-/// What became of a tool call.
+/// The recorded outcome of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Outcome {
-    /// What was written down of it for showing.
+pub(crate) struct CallOutcome {
+    /// The events from which its item is rebuilt.
     pub events: Vec<Event>,
     pub output: Option<FunctionCallOutputBody>,
     pub notes: Vec<ResponseItem>,

@@ -11,7 +11,7 @@ use crate::services::Services;
 use crate::settings::Profile;
 use crate::turn::usage;
 
-/// What a thread remembers between turns.
+/// The conversation and the provider session of a thread, while no turn owns them.
 pub(crate) struct Memory {
     pub conversation: Option<Conversation>,
     pub session: Session,
@@ -26,7 +26,7 @@ impl Memory {
     }
 }
 
-/// An item that ended and could not be written. It is shown when it has been.
+/// The end of an item that could not be recorded yet. It is published once it has been.
 pub(crate) struct Unwritten {
     pub turn_id: String,
     pub item: ThreadItem,

@@ -13,17 +13,17 @@ use crate::refusal::Refusal;
 use crate::settings::Settings;
 use crate::turn::Work;
 
-/// How an answer gets to whoever asked. It is called before any news that the answer causes.
+/// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
 
-/// A thread that was opened for somebody.
+/// A thread that was opened, with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     pub thread: WireThread,
     pub settings: Settings,
 }
 
-/// What can be asked of a loaded thread.
+/// A request to a loaded thread.
 pub(crate) enum Op {
     Join {
         subscriber: Subscriber,
@@ -62,23 +62,23 @@ pub(crate) enum Op {
         input: Vec<UserInput>,
         reply: Reply<String>,
     },
-    /// `turn_id` is empty for whatever runs.
+    /// An empty `turn_id` means the running turn, whichever it is.
     Interrupt {
         turn_id: String,
         reply: Reply<()>,
     },
-    /// Work that takes the place of a running turn.
+    /// Starts a turn in place of the running one.
     Replace {
         work: Work,
         reply: Reply<WireTurn>,
     },
-    /// A command that went on without its turn has ended.
+    /// A command in the background has ended.
     ItemEnded {
         ended: Box<ItemEnded>,
-        /// Done when it has been shown.
+        /// Sent when the end has been published.
         done: oneshot::Sender<()>,
     },
-    /// Ends all commands in the background.
+    /// Kills all commands in the background.
     CleanTerminals(Reply<()>),
     ShellCommand {
         command: String,
@@ -86,7 +86,7 @@ pub(crate) enum Op {
     },
     /// Notifications for the model are pending.
     RecordNotifications,
-    /// The end, asked for by the server itself.
+    /// Unloads the thread, on the server's behalf.
     Close(oneshot::Sender<()>),
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum Elicit {
     End,
 }
 
-/// How a thread came to be loaded, and what is told about it first.
+/// Why a thread is loaded. Decides which events are published first.
 pub(crate) enum LoadReason {
     Started {
         notices: Vec<DeprecationNoticeNotification>,
@@ -116,7 +116,7 @@ impl LoadReason {
         matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
     }
 
-    /// As hooks are told.
+    /// The source of the `SessionStart` hooks.
     pub fn source(&self) -> SessionSource {
         match self {
             Self::Resumed { .. } => SessionSource::Resume,

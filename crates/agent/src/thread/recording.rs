@@ -13,21 +13,20 @@ use crate::refusal::Refusal;
 use crate::view::Persistence;
 
 impl Thread {
-    /// Records the notifications that came while no turn took them. Does nothing while a turn is running: they
-    /// are recorded when it has ended.
+    /// Records the pending notifications of child agents. Does nothing while a turn is running: they are recorded at its
+    /// end.
     pub(super) async fn record_notifications(&mut self) {
         if self.running.is_some() {
             return;
         }
         for item in self.tools.agent_tree.take_pending(self.id) {
-            if let Err(refusal) = self.write_down(item).await {
+            if let Err(refusal) = self.record_item(item).await {
                 tracing::warn!(thread = %self.id, %refusal, "the conversation could not be added to");
             }
         }
     }
 
-    /// Records that a command in the background has ended, then publishes it. While it cannot be written, it
-    /// waits and is tried again.
+    /// Records that a command in the background has ended, then publishes it. A failed write is retried later.
     pub(super) async fn item_ended(&mut self, ended: ItemEnded) {
         let ItemEnded { turn_id, item, event } = ended;
         let record = Record::EventMsg(event);
@@ -37,11 +36,11 @@ impl Thread {
             return self.show_completed(item, turn_id).await;
         }
         self.unwritten.push(Unwritten { turn_id, item, record });
-        self.write_rest().await;
+        self.retry_writes().await;
     }
 
-    /// Writes what ended between turns. What cannot be written stays, and is not shown.
-    pub(super) async fn write_rest(&mut self) {
+    /// Writes the records that failed before, and publishes their items. Those that fail again stay.
+    pub(super) async fn retry_writes(&mut self) {
         match self.prepare().await {
             Ok((_, memory)) => self.memory = Some(Box::new(memory)),
             Err(refusal) => {
@@ -62,7 +61,7 @@ impl Thread {
             .await;
     }
 
-    /// The right to write, and what the thread remembers, up to date.
+    /// Returns a recorder and the memory, read again if another process has written to the rollout.
     pub(super) async fn prepare(&mut self) -> Result<(Recorder, Memory), Refusal> {
         let persistence = self.view.persistence();
         let writer = match &self.reader {
@@ -77,7 +76,7 @@ impl Thread {
         if persistence == Persistence::Stored {
             let reader = self.reader()?;
             end = reader.end().await?;
-            // Another process may have added to it.
+            // Another process may have written to the rollout.
             if memory.conversation.as_ref().is_none_or(|known| known.end != end) {
                 memory.conversation = Some(Conversation::load(reader).await?);
             }
@@ -98,7 +97,7 @@ impl Thread {
         Ok((recorder, memory))
     }
 
-    async fn write_down(&mut self, item: ResponseItem) -> Result<(), Refusal> {
+    async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
         recorder.note(&Record::ResponseItem(item.clone()))?;
         if self.view.persistence() == Persistence::Stored {

@@ -32,11 +32,11 @@ use crate::turn::{Ended, ModelScope, Outcome, Progress, TurnTask, Work, shell_co
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
-/// More turns than this do not wait for a running one: whoever asks for so many has lost count.
+/// The most turns that wait for a running one; more are refused.
 const MAX_QUEUED: usize = 64;
 
 impl Thread {
-    /// Begins a turn, or gives the input to the one that is running.
+    /// Starts a turn, or adds the input to the running one.
     pub(crate) async fn start_turn(&mut self, mut params: TurnStartParams, reply: Reply<WireTurn>) {
         if params.input.is_empty() {
             return reply(Err(Refusal::invalid("input must not be empty")));
@@ -67,7 +67,7 @@ impl Thread {
             },
             _ => input,
         };
-        // It takes no more input: this is the next turn.
+        // The running turn takes no more input: this becomes the next turn.
         if self.queued.len() >= MAX_QUEUED {
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
@@ -76,7 +76,7 @@ impl Thread {
         self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
     }
 
-    /// Why what a turn wants to change is not allowed here, if so.
+    /// The error when the administrator's requirements forbid the settings of a turn.
     fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
         let requirements = &self.profile.config.requirements;
         let policy = params.approval_policy.as_ref().map(|policy| requirements.check_approval_policy(policy));
@@ -84,7 +84,7 @@ impl Thread {
         [policy, sandbox].into_iter().flatten().find_map(Result::err).map(|error| error.to_string())
     }
 
-    /// The turn runs all the same, with the settings as they were.
+    /// Publishes that the new settings were refused. The turn runs with the old ones.
     async fn publish_disallowed(&self, turn_id: String, disallowed: Option<String>) {
         if let Some(message) = disallowed {
             let error =
@@ -113,7 +113,8 @@ impl Thread {
         Ok(running.turn_id.clone())
     }
 
-    /// Stops the running turn; answered when it has stopped. There is nothing to do when none is running.
+    /// Interrupts the running turn, or removes a queued one. Replies when the turn has stopped, at once when none is
+    /// running.
     pub(crate) async fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
         let Some(running) = &mut self.running else { return reply(Ok(())) };
         if !turn_id.is_empty() && turn_id != running.turn_id {
@@ -129,7 +130,7 @@ impl Thread {
         running.cancel();
     }
 
-    /// Begins something in place of the running turn.
+    /// Starts a turn in place of the running one, which is interrupted.
     pub(crate) async fn replace(&mut self, work: Work, reply: Reply<WireTurn>) {
         let turn_id = new_turn_id();
         match &self.running {
@@ -143,7 +144,7 @@ impl Thread {
                 running.cancel();
                 let turn = shown_turn(turn_id.clone(), &work);
                 reply(Ok(turn));
-                // After what replaces it already, before what waits for it to end by itself.
+                // After other replacements, before turns that wait for the end of the running one.
                 let at = self.queued.iter().take_while(|queued| queued.replaces).count();
                 self.queued.insert(at, Queued { turn_id, work, replaces: true });
             }
@@ -222,7 +223,7 @@ impl Thread {
             replaced: Arc::clone(&replaced),
             progress: Progress::default(),
         };
-        // Whoever hears of the turn may ask the server to stop, which then waits for it.
+        // Counted before it is published: a shutdown that follows the event waits for the turn.
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
@@ -257,7 +258,8 @@ impl Thread {
         }
     }
 
-    /// Those of the last turn, unless the model is another. A changed personality is told in the conversation.
+    /// The instructions of the last turn as long as the model is the same. A changed personality is sent in the
+    /// conversation.
     fn instructions(&mut self, cx: &TurnCx) -> Arc<str> {
         if let Some((model, instructions)) = &self.instructions
             && *model == self.settings.model
@@ -272,7 +274,7 @@ impl Thread {
         instructions
     }
 
-    /// Tells how a turn ended, and begins the next if one waits.
+    /// Publishes how a turn ended, and starts the next one in the queue.
     pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
         let Some(running) = self.running.take() else { return };
         self.tools.agent_tree.set_inbox(self.id, None);
@@ -282,7 +284,7 @@ impl Thread {
                 outcome
             }
             Err(error) => {
-                tracing::error!(thread = %self.id, %error, "a turn broke down");
+                tracing::error!(thread = %self.id, %error, "the task of a turn failed");
                 let error = TurnError {
                     message: "internal error: the turn broke down".into(),
                     codex_error_info: Some(CodexErrorInfo::Other),
@@ -332,7 +334,7 @@ impl Thread {
         self.begin_next().await;
     }
 
-    /// Notifies the agent that started this one, before subscribers are shown the end of the turn.
+    /// Notifies the parent agent, before the end of the turn is published.
     fn notify_parent(&self, outcome: &Outcome) {
         let status = match outcome {
             Outcome::Completed { last_message } => AgentStatus::Completed(last_message.clone()),
@@ -363,7 +365,7 @@ impl Thread {
         }
     }
 
-    /// A turn that was promised does not begin: it cannot, or nobody wants it any more.
+    /// Publishes that a queued turn ends without having started: it failed to, or was interrupted.
     pub(crate) async fn publish_not_started(&self, turn_id: String, refusal: Option<Refusal>) {
         let error = refusal.map(|refusal| TurnError {
             message: refusal.to_string(),
@@ -381,8 +383,8 @@ impl Thread {
         self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
-    /// Nothing that was begun in a turn outlives it, whatever became of its task, but terminals in the
-    /// background. Of a turn that could not be written, no item is shown as completed.
+    /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not be
+    /// written are dropped instead.
     async fn complete_open_items(&self, turn_id: &str, broken: bool) {
         for item in self.events.open_items(turn_id) {
             if self.tools.terminals.runs(item.id()) {
@@ -404,7 +406,7 @@ fn in_progress(id: String) -> WireTurn {
     WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
 }
 
-/// A review shows from the first what it is about.
+/// The turn of a response. That of a review has the review's hint as its first item.
 fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
     if let Work::Review { hint, .. } = work {

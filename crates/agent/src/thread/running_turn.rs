@@ -15,11 +15,11 @@ use crate::tools::ToolCx;
 use crate::turn::{Ended, Work};
 use crate::turn_cx::TurnCx;
 
-/// A turn that waits for its time.
+/// A turn that waits for the running one.
 pub(crate) struct Queued {
     pub(super) turn_id: String,
     pub(super) work: Work,
-    /// It takes the place of the running turn.
+    /// It replaces the running turn, which is interrupted for it.
     pub(super) replaces: bool,
 }
 
@@ -37,10 +37,10 @@ pub(crate) struct RunningTurn {
     pub(super) tools: Arc<ToolCx>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) cancel: CancellationToken,
-    /// Something else takes its place.
+    /// Set before it is interrupted when another turn replaces it.
     pub(super) replaced: Arc<AtomicBool>,
     pub(super) task: AbortOnDropHandle<Ended>,
-    /// Whoever wants to know that it was interrupted.
+    /// Replies to `turn/interrupt`, called when it has stopped.
     pub(super) interrupts: Vec<Reply<()>>,
     pub(super) _working: Working,
 }
@@ -73,7 +73,7 @@ impl RunningTurn {
         self.cancel.cancel();
     }
 
-    /// It was told to end and takes nothing more in.
+    /// Whether it has been interrupted. It takes no more input then.
     pub(super) fn is_stopping(&self) -> bool {
         self.cancel.is_cancelled()
     }

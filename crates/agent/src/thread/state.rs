@@ -22,9 +22,9 @@ pub(crate) struct Thread {
     pub id: ThreadId,
     pub settings: Settings,
     pub profile: Arc<Profile>,
-    /// What it says of itself when its first record is written.
+    /// The first record of its rollout.
     pub meta: Box<SessionMeta>,
-    /// What it has been allowed.
+    /// The approvals and permissions that it has been granted.
     pub guard: Arc<Guard>,
     pub tools: Arc<ThreadTools>,
     pub tool_sources: Arc<[Arc<dyn ToolSource>]>,
@@ -35,19 +35,19 @@ pub(crate) struct Thread {
     pub reader: Option<Arc<dyn Reader>>,
     pub services: Arc<Services>,
     pub events: Arc<EventLog>,
-    /// What the last turn left behind.
+    /// `None` while a turn is running, and after the thread was idle for a while.
     pub memory: Option<Box<Memory>>,
-    /// The instructions that the last turn's model was given, and its name. They stay as they are for as long as the
-    /// model does, so that the provider can keep what it has cached.
+    /// The model of the last turn and its instructions. They stay the same as long as the model does, for the provider's
+    /// prefix cache.
     pub instructions: Option<(String, Arc<str>)>,
     pub running: Option<RunningTurn>,
-    /// What ended while the thread could not be written to.
+    /// Ends of items that could not be recorded yet.
     pub unwritten: Vec<Unwritten>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
-    /// Whoever waits for the thread to be unloaded. Dropped with it.
+    /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
 }

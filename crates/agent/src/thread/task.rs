@@ -23,16 +23,16 @@ use crate::turn::usage;
 use crate::turns::interrupt_open;
 use crate::view::Persistence;
 
-/// How long a thread that nobody uses remembers its conversation. It can be read again.
+/// How long an idle thread keeps its conversation in memory. It is read again when needed.
 const REMEMBERS: Duration = Duration::from_secs(300);
 
-/// How long until what could not be written is tried again.
+/// The pause before a failed write is retried.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a turn may take to stop when its thread is unloaded.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// How long killed commands may take to end then.
+/// How long killed commands may take to end when their thread is unloaded.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Whether the thread stays loaded.
@@ -43,9 +43,15 @@ enum Next {
 }
 
 impl Thread {
-    /// Tells how the thread came to be, then serves it until it is unloaded. `place` is given up before
-    /// anybody is told that it was, and also if the task fails.
-    pub async fn run(mut self, first: LoadReason, reply: Reply<Opened>, mut ops: mpsc::Receiver<Op>, place: impl Drop) {
+    /// Publishes that the thread is loaded, then serves requests until it is unloaded. `registration` is dropped before the
+    /// unloading is published, and also when the task panics.
+    pub async fn run(
+        mut self,
+        first: LoadReason,
+        reply: Reply<Opened>,
+        mut ops: mpsc::Receiver<Op>,
+        registration: impl Drop,
+    ) {
         self.begin(first, reply).await;
         let mut closed = None;
         loop {
@@ -55,8 +61,8 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
-                () = tokio::time::sleep(WRITE_AGAIN), if self.can_write_rest() => {
-                    self.write_rest().await;
+                () = tokio::time::sleep(WRITE_AGAIN), if self.can_retry_writes() => {
+                    self.retry_writes().await;
                     continue;
                 }
                 () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
@@ -80,17 +86,17 @@ impl Thread {
         }
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
-        if self.can_write_rest() {
-            self.write_rest().await;
+        if self.can_retry_writes() {
+            self.retry_writes().await;
         }
         ops.close();
         self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
         self.host.close_children(self.id, &self.tools.agent_tree).await;
-        drop(place);
+        drop(registration);
         self.reader = None;
         self.view.change(&self.events, |status| status.loaded = false).await;
         match closed {
-            // Whoever closes it says what became of it.
+            // The request that closes it publishes what became of it.
             Some(done) => _ = done.send(()),
             None => {
                 let closed = ThreadClosedNotification { thread_id: self.id.to_string() };
@@ -220,8 +226,7 @@ impl Thread {
         }
     }
 
-    /// Ends the commands in the background before the thread is unloaded. Whatever else is asked meanwhile is
-    /// asked of a thread that is gone.
+    /// Kills the commands in the background before the thread is unloaded. Other requests that come meanwhile are dropped.
     async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
         self.tools.terminals.sessions.terminate_all();
         let events = Arc::clone(&self.events);
@@ -237,12 +242,12 @@ impl Thread {
         _ = tokio::time::timeout(ENDING, ended).await;
     }
 
-    /// Whether something waits to be written that can be tried again.
-    fn can_write_rest(&self) -> bool {
+    /// Whether a failed write can be retried now.
+    fn can_retry_writes(&self) -> bool {
         !self.unwritten.is_empty() && self.running.is_none() && self.view.persistence() != Persistence::Pending
     }
 
-    /// Whether what it remembers can be read again.
+    /// Whether the memory can be dropped: it can be read again from the rollout.
     fn can_forget(&self) -> bool {
         self.memory.is_some() && self.view.persistence() == Persistence::Stored
     }
@@ -265,7 +270,7 @@ impl Thread {
         Ok(self.elicitations)
     }
 
-    /// Marks the last turns as taken back. The file keeps them.
+    /// Records that the last turns are rolled back. The rollout keeps their records.
     async fn roll_back(&mut self, turns: u32, reply: Reply<WireThread>) {
         match self.take_back(turns).await {
             Ok((thread, usage)) => {
@@ -294,7 +299,7 @@ impl Thread {
                 )));
             }
         }
-        // What it remembers is no longer so.
+        // The conversation has changed.
         self.memory = None;
         let reader = self.reader()?;
         let usage = history::last_usage(reader).await?;
@@ -309,7 +314,7 @@ impl Thread {
         Ok((thread, usage))
     }
 
-    /// The total stays what it was; the last call is taken to have been about as much as is left.
+    /// Records the usage after a rollback: the total stays, the last usage is estimated from what is left.
     async fn record_usage(&self, mut usage: TokenUsageInfo, left: &WireThread) -> Result<TokenUsageInfo, Refusal> {
         usage.last_token_usage = TokenUsage { total_tokens: estimate(left), ..TokenUsage::default() };
         let count = TokenCount { info: Some(usage), rate_limits: None };

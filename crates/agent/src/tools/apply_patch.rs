@@ -1,5 +1,5 @@
-//! `apply_patch`: the model edits files. A patch is worked out whole before anything is touched, shown, and
-//! then carried out whole or not at all.
+//! `apply_patch`: the model edits files. A patch is planned before any file is changed, published as an item, and applied
+//! whole or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,19 +70,19 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// How the model writes patches: what is known of it counts, then what the user says of it, then what is guessed.
+/// The form in which the model writes patches: that of the catalogue, else of the configuration, else a guess.
 fn form(turn: &TurnCx) -> Option<Form> {
     let known = turn.model.apply_patch.filter(|_| turn.model.known);
     let said = turn.profile.config.features.enabled(Feature::ApplyPatchFreeform).then_some(Form::Freeform);
     known.or(said).or(turn.model.apply_patch)
 }
 
-/// Models that write patches as plain text are told of other commands in plain text too.
+/// Whether the model writes patches as free text. It then gets the output of commands as text, too.
 pub(super) fn is_free_form(turn: &TurnCx) -> bool {
     form(turn) == Some(Form::Freeform)
 }
 
-/// A patch in the disguise of a command is applied as what it is. `None` for any other command.
+/// Applies a patch that was sent as a shell command; `None` for any other command.
 pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: &Path) -> Option<ToolResult> {
     let (text, folder) = match loomd_patch::intercept(argv)? {
         Interception::NotCalled => return Some(Err(Refusal::NotCalled.to_string())),
@@ -104,7 +104,7 @@ pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: 
     }))
 }
 
-/// A patch that has been tried.
+/// The result of a patch.
 struct Done {
     exit_code: i32,
     output: String,
@@ -172,7 +172,7 @@ fn ended(turn: &TurnCx, call: &Call, changes: &[FileUpdateChange], status: EndSt
     })
 }
 
-/// Shows what the turn has changed so far, if that is something new.
+/// Publishes the net diff of the turn if it has changed.
 async fn show_diff(cx: &ToolCx, plan: Plan) {
     let turn = &cx.action.turn;
     let diff = {

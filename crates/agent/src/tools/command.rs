@@ -1,4 +1,4 @@
-//! Runs a command for the model as an item that clients see, and what the model is told of it.
+//! Running a command to its end: its item, its approval, and its output for the model.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -21,11 +21,11 @@ use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::truncate;
 use crate::turn_cx::TurnCx;
 
-/// How much of a command's output is stored with the thread.
+/// The most bytes of a command's output that are recorded.
 const STORED_OUTPUT: u64 = 10_000;
 
 /// A command that is to be run.
-pub(crate) struct Task<'a> {
+pub(crate) struct CommandTask<'a> {
     /// The id of the item.
     pub id: &'a str,
     pub argv: Vec<String>,
@@ -34,8 +34,8 @@ pub(crate) struct Task<'a> {
     pub source: CommandExecutionSource,
 }
 
-/// A command that has been run, or could not be.
-pub(crate) struct Ran {
+/// The result of a command that was run, or was not.
+pub(crate) struct CommandResult {
     pub exit_code: i32,
     pub timed_out: bool,
     pub cancelled: bool,
@@ -43,13 +43,12 @@ pub(crate) struct Ran {
     pub duration: Duration,
     /// It was not run, and `output` says why.
     pub not_run: bool,
-    /// What the model should know besides.
+    /// Further items for the conversation.
     pub notes: Vec<ResponseItem>,
 }
 
-/// Runs a command of the model, if that is allowed, and shows it from its start to its end. `None` when the
-/// turn was stopped instead.
-pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOptions) -> Ran {
+/// Runs a command of the model once it is approved, and publishes its item.
+pub(crate) async fn run_guarded(cx: &ToolCx, task: CommandTask<'_>, options: &CommandOptions) -> CommandResult {
     let turn = &cx.action.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
     let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, options, tool: "shell" };
@@ -75,28 +74,28 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: Task<'_>, options: &CommandOp
     if let Some(refusal) = attempted.refusal {
         return declined(turn, &task, Denial::Declined(refusal)).await;
     }
-    let mut ran = attempted.ran;
-    ran.notes = notes;
-    completed(turn, &task, &ran).await;
-    ran
+    let mut result = attempted.result;
+    result.notes = notes;
+    completed(turn, &task, &result).await;
+    result
 }
 
-/// Runs a command of the user.
-pub(crate) async fn run(cx: &ToolCx, task: Task<'_>) -> Ran {
+/// Runs a command of the user, which needs no approval.
+pub(crate) async fn run(cx: &ToolCx, task: CommandTask<'_>) -> CommandResult {
     cx.action.turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
     let turn = &cx.action.turn;
     let launch = turn.settings.confinement(&turn.profile).launch_unconfined();
-    let ran = attempt(cx, &task, Ok(launch), false).await.ran.stopped_by_user(task.source);
-    completed(turn, &task, &ran).await;
-    ran
+    let result = attempt(cx, &task, Ok(launch), false).await.result.stopped_by_user(task.source);
+    completed(turn, &task, &result).await;
+    result
 }
 
-/// What came of running a command once.
+/// The result of one attempt to run a command.
 struct Attempted {
-    ran: Ran,
+    result: CommandResult,
     /// `None` when it could not be started.
     finished: Option<FinishedCommand>,
-    /// What of the network was kept from it, if it was not stopped by then.
+    /// Why the proxy blocked its network access, unless the turn was interrupted.
     refusal: Option<String>,
 }
 
@@ -106,11 +105,11 @@ impl Attempted {
     }
 
     fn not_run(why: String) -> Self {
-        Self { ran: Ran::not_run(why), finished: None, refusal: None }
+        Self { result: CommandResult::not_run(why), finished: None, refusal: None }
     }
 }
 
-async fn attempt(cx: &ToolCx, task: &Task<'_>, launch: Result<Launch, String>, known_safe: bool) -> Attempted {
+async fn attempt(cx: &ToolCx, task: &CommandTask<'_>, launch: Result<Launch, String>, known_safe: bool) -> Attempted {
     let turn = &cx.action.turn;
     let launched = launch.and_then(|launch| {
         let env = environment(cx, &launch, false, known_safe);
@@ -133,13 +132,13 @@ async fn attempt(cx: &ToolCx, task: &Task<'_>, launch: Result<Launch, String>, k
     match deltas.alongside(work).await {
         Ok(finished) => {
             let refusal = proxy.and_then(|proxy| proxy.refusal()).filter(|_| !turn.cancel.is_cancelled());
-            Attempted { ran: Ran::of(&finished), finished: Some(finished), refusal }
+            Attempted { result: CommandResult::of(&finished), finished: Some(finished), refusal }
         }
         Err(error) => Attempted::not_run(error.to_string()),
     }
 }
 
-/// Runs a command. While the user is asked about its network, its time stands still.
+/// Runs a command. Its timeout does not run while an approval for its network is pending.
 async fn run_on(
     command: &Command,
     timeout: Option<Duration>,
@@ -169,30 +168,32 @@ async fn run_on(
     Ok(finished)
 }
 
-async fn completed(turn: &TurnCx, task: &Task<'_>, ran: &Ran) {
-    let status = match ran.exit_code {
+async fn completed(turn: &TurnCx, task: &CommandTask<'_>, result: &CommandResult) {
+    let status = match result.exit_code {
         0 => CommandExecutionStatus::Completed,
         _ => CommandExecutionStatus::Failed,
     };
-    let end = Event::ExecCommandEnd(end(turn, task, ran, None));
-    turn.completed(item(task, status, Some(ran)), Some(end)).await;
+    let end = Event::ExecCommandEnd(end(turn, task, result, None));
+    turn.completed(item(task, status, Some(result)), Some(end)).await;
 }
 
-/// Shows that a command was not allowed to run.
-async fn declined(turn: &TurnCx, task: &Task<'_>, denial: Denial) -> Ran {
-    let (shown, ran) = match denial {
+/// Completes the item of a command that was declined.
+async fn declined(turn: &TurnCx, task: &CommandTask<'_>, denial: Denial) -> CommandResult {
+    let (shown, result) = match denial {
         Denial::Declined(reason) => {
-            let ran = Ran::not_run(reason);
-            (item(task, CommandExecutionStatus::Declined, Some(&ran)), ran)
+            let result = CommandResult::not_run(reason);
+            (item(task, CommandExecutionStatus::Declined, Some(&result)), result)
         }
-        Denial::Cancelled => (item(task, CommandExecutionStatus::Declined, None), Ran::not_run("aborted".into())),
+        Denial::Cancelled => {
+            (item(task, CommandExecutionStatus::Declined, None), CommandResult::not_run("aborted".into()))
+        }
     };
-    let end = Event::ExecCommandEnd(end(turn, task, &ran, Some(EndStatus::Declined)));
+    let end = Event::ExecCommandEnd(end(turn, task, &result, Some(EndStatus::Declined)));
     turn.completed(shown, Some(end)).await;
-    ran
+    result
 }
 
-impl Ran {
+impl CommandResult {
     fn not_run(why: String) -> Self {
         Self {
             exit_code: -1,
@@ -217,7 +218,7 @@ impl Ran {
         }
     }
 
-    /// What is shown of a command that the user ran and stopped.
+    /// The output of a command of the user that was interrupted.
     fn stopped_by_user(mut self, source: CommandExecutionSource) -> Self {
         if self.cancelled && source == CommandExecutionSource::UserShell {
             self.output = "command aborted by user".into();
@@ -226,7 +227,7 @@ impl Ran {
     }
 }
 
-fn item(task: &Task<'_>, status: CommandExecutionStatus, ran: Option<&Ran>) -> ThreadItem {
+fn item(task: &CommandTask<'_>, status: CommandExecutionStatus, result: Option<&CommandResult>) -> ThreadItem {
     ThreadItem::CommandExecution {
         id: task.id.into(),
         command: loomd_policy::join(&task.argv),
@@ -235,14 +236,14 @@ fn item(task: &Task<'_>, status: CommandExecutionStatus, ran: Option<&Ran>) -> T
         source: task.source,
         status,
         command_actions: loomd_policy::command_actions(&task.argv),
-        aggregated_output: ran.map(|ran| ran.output.clone()).filter(|output| !output.is_empty()),
-        exit_code: ran.map(|ran| ran.exit_code),
-        duration_ms: ran.map(|ran| i64::try_from(ran.duration.as_millis()).unwrap_or(i64::MAX)),
+        aggregated_output: result.map(|result| result.output.clone()).filter(|output| !output.is_empty()),
+        exit_code: result.map(|result| result.exit_code),
+        duration_ms: result.map(|result| i64::try_from(result.duration.as_millis()).unwrap_or(i64::MAX)),
     }
 }
 
-fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran, status: Option<EndStatus>) -> ExecCommandEnd {
-    let ended = if ran.exit_code == 0 { EndStatus::Completed } else { EndStatus::Failed };
+fn end(turn: &TurnCx, task: &CommandTask<'_>, result: &CommandResult, status: Option<EndStatus>) -> ExecCommandEnd {
+    let ended = if result.exit_code == 0 { EndStatus::Completed } else { EndStatus::Failed };
     ExecCommandEnd {
         call_id: task.id.into(),
         process_id: None,
@@ -254,15 +255,15 @@ fn end(turn: &TurnCx, task: &Task<'_>, ran: &Ran, status: Option<EndStatus>) -> 
         interaction_input: None,
         stdout: String::new(),
         stderr: String::new(),
-        aggregated_output: truncate(&ran.output, TruncationPolicy::Bytes(STORED_OUTPUT)).text,
-        exit_code: ran.exit_code,
-        duration: ran.duration,
+        aggregated_output: truncate(&result.output, TruncationPolicy::Bytes(STORED_OUTPUT)).text,
+        exit_code: result.exit_code,
+        duration: result.duration,
         formatted_output: String::new(),
         status: status.unwrap_or(ended),
     }
 }
 
-/// Output that is stored with a session's end.
+/// The output as it is recorded with the end of a session.
 pub(super) fn stored(output: &str) -> String {
     truncate(output, TruncationPolicy::Bytes(STORED_OUTPUT)).text
 }
@@ -285,58 +286,58 @@ pub(super) fn working_directory(turn: &TurnCx, workdir: Option<&str>) -> PathBuf
     crate::input::resolve(&turn.settings.cwd, workdir.unwrap_or_default()).components().collect()
 }
 
-/// What the model is told, in one of the forms below, when hooks have had their say. `line`: the command as
-/// the model wrote it.
+/// The output for the model in one of the forms below, after the `PostToolUse` hooks. `line`: the command as the model
+/// wrote it.
 pub(super) async fn told(
     cx: &ToolCx,
     call: &Call,
     line: &str,
-    ran: &Ran,
-    form: fn(&TurnCx, &Ran) -> ToolResult,
+    result: &CommandResult,
+    form: fn(&TurnCx, &CommandResult) -> ToolResult,
 ) -> ToolResult {
-    let mut told = form(&cx.action.turn, ran)?;
-    if ran.exit_code == 0 && hooks::enabled(&cx.action) {
-        let response = truncate(&ran.output, truncation(&cx.action.turn.model)).text;
+    let mut told = form(&cx.action.turn, result)?;
+    if result.exit_code == 0 && hooks::enabled(&cx.action) {
+        let response = truncate(&result.output, truncation(&cx.action.turn.model)).text;
         cx.thread.hooks.after_command(&cx.action, &call.id, line, &response, &mut told).await;
     }
     Ok(told)
 }
 
-/// What the model is told, as text.
-pub(super) fn text(turn: &TurnCx, ran: &Ran) -> ToolResult {
-    if ran.not_run {
-        return Err(ran.output.clone());
+/// The output for the model as text.
+pub(super) fn text(turn: &TurnCx, result: &CommandResult) -> ToolResult {
+    if result.not_run {
+        return Err(result.output.clone());
     }
-    let output = with_timeout(ran);
+    let output = with_timeout(result);
     let lines = output.lines().count();
     let cut = truncate(&output, truncation(&turn.model));
     let total = if cut.cut { format!("Total output lines: {lines}\n") } else { String::new() };
-    let (code, seconds) = (ran.exit_code, seconds(ran.duration));
+    let (code, seconds) = (result.exit_code, seconds(result.duration));
     let text = format!("Exit code: {code}\nWall time: {seconds} seconds\n{total}Output:\n{}", cut.text);
-    Ok(Output { notes: ran.notes.clone(), ..text.into() })
+    Ok(Output { notes: result.notes.clone(), ..text.into() })
 }
 
-/// What the model is told, as JSON.
-pub(super) fn json(turn: &TurnCx, ran: &Ran) -> ToolResult {
-    if ran.not_run {
-        return Err(ran.output.clone());
+/// The output for the model as JSON.
+pub(super) fn json(turn: &TurnCx, result: &CommandResult) -> ToolResult {
+    if result.not_run {
+        return Err(result.output.clone());
     }
-    let output = with_timeout(ran);
+    let output = with_timeout(result);
     let lines = output.lines().count();
     let cut = truncate(&output, truncation(&turn.model));
     let output = if cut.cut { format!("Total output lines: {lines}\n\n{}", cut.text) } else { cut.text };
-    let seconds = (ran.duration.as_secs_f64() * 10.0).round() / 10.0;
+    let seconds = (result.duration.as_secs_f64() * 10.0).round() / 10.0;
     let answer = serde_json::json!({
-        "output": output, "metadata": { "exit_code": ran.exit_code, "duration_seconds": seconds },
+        "output": output, "metadata": { "exit_code": result.exit_code, "duration_seconds": seconds },
     });
-    Ok(Output { notes: ran.notes.clone(), ..answer.to_string().into() })
+    Ok(Output { notes: result.notes.clone(), ..answer.to_string().into() })
 }
 
-fn with_timeout(ran: &Ran) -> String {
-    if ran.timed_out {
-        format!("command timed out after {} milliseconds\n{}", ran.duration.as_millis(), ran.output)
+fn with_timeout(result: &CommandResult) -> String {
+    if result.timed_out {
+        format!("command timed out after {} milliseconds\n{}", result.duration.as_millis(), result.output)
     } else {
-        ran.output.clone()
+        result.output.clone()
     }
 }
 

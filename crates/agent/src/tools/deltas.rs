@@ -1,5 +1,5 @@
-//! Output of a running command on its way to those who watch. A program that prints faster than they read
-//! waits, because nothing more is read from it meanwhile.
+//! Output deltas of a running command. Its output is not read while subscribers lag, so that a program that prints faster
+//! than they read has to wait.
 
 use std::collections::VecDeque;
 use std::pin::pin;

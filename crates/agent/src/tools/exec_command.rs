@@ -30,7 +30,7 @@ use crate::truncate::{tokens, truncate};
 
 pub(super) struct ExecCommand;
 
-/// How much of the output the model is told when it does not say, in tokens.
+/// The most tokens of output when a call does not name a limit.
 pub(super) const MAX_OUTPUT_TOKENS: u64 = 10_000;
 
 #[derive(Deserialize)]
@@ -139,7 +139,7 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
             turn.completed(session.item(Some(&ended)), Some(session.event(&ended))).await;
             let report = report(&session.argv, polled, max_tokens);
             let mut told = Output { notes, ..report.text().into() };
-            // What passes through a terminal is no output to speak of.
+            // The output of a terminal is not passed to hooks.
             if !args.tty {
                 cx.thread.hooks.after_command(&cx.action, &call.id, &args.cmd, &report.output, &mut told).await;
             }
@@ -162,12 +162,12 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     }
 }
 
-/// What became of a command in the time that the call waits for it.
+/// The state of a command after the time that the call waits for it.
 enum StartedProcess {
     Ended(SessionPoll, SessionEnd),
     /// It goes on in the background.
     Running(SessionPoll, oneshot::Receiver<SessionEnd>),
-    /// The turn was stopped; the command goes on.
+    /// The turn was interrupted; the command goes on in the background.
     Stopped(oneshot::Receiver<SessionEnd>),
     Failed(String),
 }
@@ -228,7 +228,7 @@ fn denied(ended: &SessionEnd) -> bool {
     })
 }
 
-/// Shows that a command was not allowed to run.
+/// Completes the item of a command that was declined.
 async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -> ToolResult {
     let (mut item, event) = session.failed(match &denial {
         Denial::Declined(reason) => reason,
@@ -265,7 +265,7 @@ fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<Session
     });
 }
 
-/// A command and its names.
+/// A command and its ids.
 struct Session {
     call_id: String,
     turn_id: String,
@@ -335,7 +335,7 @@ fn text_of(output: HeadTail) -> String {
     loomd_exec::to_text(output.into_bytes())
 }
 
-/// What the model is told of a session.
+/// The output of a session for the model.
 pub(super) struct Report {
     /// How it is.
     state: String,

@@ -29,7 +29,7 @@ mod write_stdin;
 pub(crate) use built_in::BuiltInTools;
 pub(crate) use calls::Calls;
 pub(crate) use client::ClientTools;
-pub(crate) use command::{Task, run as run_command};
+pub(crate) use command::{CommandTask, run as run_command};
 pub(crate) use cx::{ThreadTools, ToolCx};
 pub(crate) use scope::Role;
 pub(crate) use source::ToolSource;

@@ -1,4 +1,4 @@
-//! What the patches of a turn changed in all.
+//! The net diff of a turn's patches.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) struct NetDiff {
 }
 
 impl NetDiff {
-    /// The diff after a patch; `None` when clients have seen it.
+    /// The diff after a patch; `None` when it has not changed.
     pub fn after(&mut self, plan: &Plan, cwd: &Path) -> Option<String> {
         let diff = self.diff.get_or_insert_with(|| TurnDiff::new(diff_base(cwd, &Disk)));
         diff.note(plan);

@@ -28,7 +28,7 @@ struct Args {
     permissions: WantedPermissions,
 }
 
-/// What the model is told.
+/// The output for the model.
 #[derive(Serialize)]
 struct Granted {
     permissions: Permissions,
@@ -86,13 +86,13 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
         .permissions
         .resolve(Path::new(&turn.settings.cwd))
         .ok_or("request_permissions requires at least one permission")?;
-    // What the paths name now is what is asked about.
+    // Resolved before the request: a grant is for what the paths name now.
     let asked = Grants::of(wanted.file_system.as_ref(), wanted.network.as_ref());
-    let nobody_is_asked = matches!(
+    let no_approval = matches!(
         turn.settings.approval_policy,
         AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. }
     );
-    let answer = match nobody_is_asked {
+    let answer = match no_approval {
         true => None,
         false => {
             let params = PermissionsRequestApprovalParams {

@@ -25,12 +25,12 @@ struct Question {
     question: String,
     #[serde(default)]
     options: Vec<ToolRequestUserInputOption>,
-    /// Not offered to models; those that say it are heeded.
+    /// Not in the schema, but accepted.
     #[serde(default, rename = "isSecret")]
     is_secret: bool,
 }
 
-/// When nobody answered.
+/// The output when the turn was interrupted.
 const CANCELLED: &str = "request_user_input was cancelled before receiving a response";
 
 impl Tool for RequestUserInput {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::apply_patch;
-use super::command::{self, Task};
+use super::command::{self, CommandTask};
 use super::cx::ToolCx;
 use super::scope::ToolScope;
 use super::shell_command::escalation;
@@ -101,9 +101,9 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
         return patched;
     }
     guard::check_options(&cx.action, &args.options, "should not")?;
-    let ran = command::run_guarded(
+    let result = command::run_guarded(
         cx,
-        Task {
+        CommandTask {
             id: &call.id,
             argv: args.command,
             cwd,
@@ -114,5 +114,5 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     )
     .await;
     let form = if apply_patch::is_free_form(turn) { command::text } else { command::json };
-    command::told(cx, call, &line, &ran, form).await
+    command::told(cx, call, &line, &result, form).await
 }

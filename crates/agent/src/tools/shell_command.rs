@@ -9,7 +9,7 @@ use loomd_protocol::CommandExecutionSource;
 use serde::Deserialize;
 
 use super::apply_patch;
-use super::command::{self, Task};
+use super::command::{self, CommandTask};
 use super::cx::ToolCx;
 use super::scope::ToolScope;
 use super::spec::{array, boolean, function, number, one_of, string};
@@ -76,9 +76,9 @@ impl Tool for ShellCommand {
                 return patched;
             }
             guard::check_options(&cx.action, &args.options, "should not")?;
-            let ran = command::run_guarded(
+            let result = command::run_guarded(
                 cx,
-                Task {
+                CommandTask {
                     id: &call.id,
                     argv,
                     cwd,
@@ -88,7 +88,7 @@ impl Tool for ShellCommand {
                 &args.options,
             )
             .await;
-            command::told(cx, call, &args.command, &ran, command::text).await
+            command::told(cx, call, &args.command, &result, command::text).await
         })
     }
 }

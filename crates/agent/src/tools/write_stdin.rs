@@ -1,4 +1,4 @@
-//! `write_stdin`: talks to a command that is running in the background, or looks what it has printed.
+//! `write_stdin`: writes to a command in the background, or polls its output.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::tool_call::Call;
 
 pub(super) struct WriteStdin;
 
-/// How long a terminal may be silent at most while it is only looked at.
+/// The longest wait of a poll without input.
 const MAX_POLL: Duration = Duration::from_secs(300);
 
-/// How long to wait until the end of a command has been shown.
+/// How long to wait until the end of a command has been published.
 const SHOWING: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ use crate::context;
 use crate::markers;
 use crate::message::{message, text_of};
 use crate::prompts;
-use crate::replay::Asked;
+use crate::replay::CallPurpose;
 use crate::truncate::{BYTES_PER_TOKEN, truncate};
 
 /// The most tokens of user messages that are kept beside a summary.
@@ -48,7 +48,7 @@ impl TurnTask {
         let id = Uuid::new_v4().to_string();
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
-        self.replay_model_call(Asked::Summary);
+        self.replay_model_call(CallPurpose::Summary);
         let replaced = match self.session.provider().supports_compaction() {
             true => self.remote_history().await,
             false => self.local_history().await,

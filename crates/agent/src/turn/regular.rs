@@ -8,7 +8,7 @@ use super::task::{Failure, TurnTask};
 use crate::context::{self, PromptContext};
 use crate::inbox::Input;
 use crate::input;
-use crate::replay::Asked;
+use crate::replay::CallPurpose;
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
@@ -40,7 +40,7 @@ impl TurnTask {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
-            self.replay_model_call(Asked::Answer);
+            self.replay_model_call(CallPurpose::Answer);
             open = self.step().await?;
             self.replay_gap().await?;
             if !open {

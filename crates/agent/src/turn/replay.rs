@@ -4,11 +4,11 @@
 use std::sync::atomic::Ordering;
 
 use super::task::{Failure, TurnTask};
-use crate::replay::{Asked, Gap, Stop};
+use crate::replay::{BetweenCalls, CallPurpose, Stop};
 
 impl TurnTask {
     /// Compares the input of the next model call with the recording.
-    pub(super) fn replay_model_call(&self, asked: Asked) {
+    pub(super) fn replay_model_call(&self, asked: CallPurpose) {
         if let Some(replayed) = &self.services.replayed {
             replayed.told(asked, &self.conversation.input(self.sees_images()), self.sees_images());
         }
@@ -17,7 +17,7 @@ impl TurnTask {
     /// Plays what came between two model calls: input, commands of the user, an interrupt or failure.
     pub(super) async fn replay_gap(&self) -> Result<(), Failure> {
         let Some(replayed) = &self.services.replayed else { return Ok(()) };
-        let Gap { inputs, strays, stop } = replayed.gap();
+        let BetweenCalls { inputs, strays, stop } = replayed.gap();
         for event in strays {
             replayed.show(&self.cx, event).await;
         }

@@ -10,7 +10,7 @@ use super::task::{Failure, TurnTask};
 use crate::message::message;
 use crate::prompts;
 use crate::settings::truncation;
-use crate::tools::{Task, ToolCx, run_command};
+use crate::tools::{CommandTask, ToolCx, run_command};
 use crate::truncate::truncate;
 
 /// Longer than for commands of the model: it may be a build.
@@ -19,16 +19,16 @@ const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Runs the command in the user's shell; the item for the conversation.
 pub(crate) async fn run(cx: &ToolCx, command: String) -> ResponseItem {
     let id = Uuid::new_v4().to_string();
-    let task = Task {
+    let task = CommandTask {
         id: &id,
         argv: cx.action.services.shell().argv(&command, true),
         cwd: PathBuf::from(&cx.action.turn.settings.cwd),
         timeout: Some(TIMEOUT),
         source: CommandExecutionSource::UserShell,
     };
-    let ran = run_command(cx, task).await;
-    let output = truncate(&ran.output, truncation(&cx.action.turn.model)).text;
-    message("user", prompts::user_shell_command(&command, ran.exit_code, ran.duration.as_secs_f64(), &output))
+    let result = run_command(cx, task).await;
+    let output = truncate(&result.output, truncation(&cx.action.turn.model)).text;
+    message("user", prompts::user_shell_command(&command, result.exit_code, result.duration.as_secs_f64(), &output))
 }
 
 impl TurnTask {

@@ -1,46 +1,26 @@
 //! Bytes to messages and back: stdio, websocket, unix socket. A client in the same process needs none.
 
+mod error;
 mod in_process;
 mod lines;
 mod peer;
 mod stdio;
 mod websocket;
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+pub use error::ServeError;
 pub use in_process::serve_in_process;
 
 use crate::app::App;
-use crate::auth::{AuthError, Guard, Policy};
+use crate::auth::{Guard, Policy};
 use crate::listen::ListenUrl;
 use crate::shutdown::Signals;
 
 /// The default unix socket, inside the home folder.
 pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
-
-#[derive(Debug, Error)]
-pub enum ServeError {
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(
-        "refusing to listen on ws://{0} without authentication, because other machines can reach it; use `--ws-auth \
-         capability-token --ws-token-file PATH` or `--ws-auth signed-bearer-token --ws-shared-secret-file PATH`, or \
-         `--allow-unauthenticated` to accept any client"
-    )]
-    Unauthenticated(SocketAddr),
-    #[error("{} is in use by another server", .0.display())]
-    SocketInUse(PathBuf),
-    #[error("{} exists and is not a socket", .0.display())]
-    NotASocket(PathBuf),
-}
 
 /// Serves clients until the end of stdin or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {

@@ -1,4 +1,4 @@
-//! What one agent says to another: a text, or parts as a user would send them.
+//! The message of one agent to another: a text, or parts like those of user input.
 
 use loomd_protocol::UserInput;
 use serde::Deserialize;
@@ -24,13 +24,13 @@ pub(super) fn items_schema(description: &str) -> Value {
 #[derive(Deserialize)]
 pub(super) struct Message {
     message: Option<String>,
-    items: Option<Vec<Part>>,
+    items: Option<Vec<MessagePart>>,
 }
 
 /// A part as models write it. The spelling of the protocol's [`UserInput`] is accepted too.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum MessagePart {
     Text {
         text: String,
     },
@@ -52,14 +52,14 @@ enum Part {
     },
 }
 
-impl From<Part> for UserInput {
-    fn from(part: Part) -> Self {
+impl From<MessagePart> for UserInput {
+    fn from(part: MessagePart) -> Self {
         match part {
-            Part::Text { text } => Self::Text { text, text_elements: Vec::new() },
-            Part::Image { image_url } => Self::Image { url: image_url },
-            Part::LocalImage { path } => Self::LocalImage { path },
-            Part::Skill { name, path } => Self::Skill { name, path },
-            Part::Mention { name, path } => Self::Mention { name, path },
+            MessagePart::Text { text } => Self::Text { text, text_elements: Vec::new() },
+            MessagePart::Image { image_url } => Self::Image { url: image_url },
+            MessagePart::LocalImage { path } => Self::LocalImage { path },
+            MessagePart::Skill { name, path } => Self::Skill { name, path },
+            MessagePart::Mention { name, path } => Self::Mention { name, path },
         }
     }
 }

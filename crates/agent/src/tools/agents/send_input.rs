@@ -1,4 +1,4 @@
-//! `send_input`: says something to an agent.
+//! `send_input`: starts or steers a turn of another agent.
 
 use loomd_model::ToolSpec;
 use loomd_protocol::CollabAgentTool;

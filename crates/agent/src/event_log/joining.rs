@@ -1,0 +1,20 @@
+//! A client between its request to join and its snapshot.
+
+use crate::event::Event;
+use crate::event_sink::Subscriber;
+
+/// A client that has no snapshot yet.
+pub(super) struct Joining {
+    pub subscriber: Subscriber,
+    /// It was subscribed before and asks for another snapshot.
+    pub was_subscribed: bool,
+    pub tail: Vec<Event>,
+    pub bytes: usize,
+}
+
+impl Joining {
+    pub fn push(&mut self, event: Event, bytes: usize) {
+        self.tail.push(event);
+        self.bytes += bytes;
+    }
+}
