@@ -201,7 +201,7 @@ impl Receiver {
             }
         }
         let ended = ended.await;
-        debug!(%ended, "the connection is over");
+        debug!(%ended, "connection ended");
         self.wire.outgoing().take();
         self.wire.ended.send_replace(Some(Arc::new(ended)));
         // Dropping the senders fails all pending requests.
@@ -224,8 +224,8 @@ impl Receiver {
                 let text = String::from_utf8_lossy(&message[..message.len().min(MAX_LOGGED)]);
                 // Some programs log to stdout. Only the first such line is a warning.
                 match std::mem::replace(&mut self.warned, true) {
-                    false => warn!(%error, %text, "skipping what is no message"),
-                    true => debug!(%error, %text, "skipping what is no message"),
+                    false => warn!(%error, %text, "skipping a malformed message"),
+                    true => debug!(%error, %text, "skipping a malformed message"),
                 }
             }
         }
@@ -236,7 +236,7 @@ impl Receiver {
             RequestId::Integer(id) => self.wire.pending().remove(id),
             RequestId::String(_) => None,
         };
-        let Some(waiting) = waiting else { return debug!("skipping an answer that nobody waits for") };
+        let Some(waiting) = waiting else { return debug!("skipping a response without a pending request") };
         if waiting.resumes
             && let Ok(result) = &answer
             && let Ok(resumed) = lenient::decode_result::<ThreadResumeResponse>(result)

@@ -3,7 +3,7 @@
 use loomd_agent::{ApprovalDecision, ApprovalRequest};
 use loomd_protocol::{
     Call, CommandExecutionRequestApprovalResponse, FileChangeRequestApprovalResponse, JsonValue, RequestId, RpcError,
-    ask, encode_request,
+    encode_request, server_call,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,12 +17,12 @@ const INVALID: &str = "dynamic tool response was invalid";
 /// The server request of an approval, as one line without its newline.
 pub(crate) fn encode(request: &ApprovalRequest, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
     match request {
-        ApprovalRequest::Command(params) => encode_call::<ask::CommandExecutionApproval>(id, params),
-        ApprovalRequest::Patch(params) => encode_call::<ask::FileChangeApproval>(id, params),
-        ApprovalRequest::Permissions(params) => encode_call::<ask::PermissionsApproval>(id, params),
-        ApprovalRequest::UserInput(params) => encode_call::<ask::ToolUserInput>(id, params),
-        ApprovalRequest::ToolCall(params) => encode_call::<ask::DynamicToolCall>(id, params),
-        ApprovalRequest::Elicitation(params) => encode_call::<ask::McpServerElicitation>(id, params),
+        ApprovalRequest::Command(params) => encode_call::<server_call::CommandExecutionApproval>(id, params),
+        ApprovalRequest::Patch(params) => encode_call::<server_call::FileChangeApproval>(id, params),
+        ApprovalRequest::Permissions(params) => encode_call::<server_call::PermissionsApproval>(id, params),
+        ApprovalRequest::UserInput(params) => encode_call::<server_call::ToolUserInput>(id, params),
+        ApprovalRequest::ToolCall(params) => encode_call::<server_call::DynamicToolCall>(id, params),
+        ApprovalRequest::Elicitation(params) => encode_call::<server_call::McpServerElicitation>(id, params),
     }
 }
 

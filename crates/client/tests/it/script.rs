@@ -81,7 +81,7 @@ pub fn scripted() -> (Endpoint, mpsc::Receiver<Server>) {
             let (outgoing, from_client) = mpsc::channel(64);
             let (to_client, incoming) = mpsc::channel(64);
             let server = Server { incoming: from_client, outgoing: to_client };
-            accept.send(server).await.map_err(|_| std::io::Error::other("nobody listens"))?;
+            accept.send(server).await.map_err(|_| std::io::Error::other("no server accepts"))?;
             Ok(Transport::new(incoming, outgoing))
         }
     });

@@ -34,7 +34,7 @@ impl Cloud {
     }
 
     /// Looks up the requirements before the server serves clients, and refreshes them in the background.
-    pub async fn begin(home: &Path, accounts: &Accounts, managed: &Arc<Managed>) {
+    pub async fn begin(home: &Path, accounts: &Accounts, managed: &Arc<ManagedRequirements>) {
         let cloud = Self::new(home, accounts);
         cloud.look_up(managed).await;
         tokio::spawn(cloud.keep_up(Arc::clone(managed)));

@@ -2,25 +2,20 @@
 //! their requests; operations on other paths do not wait for them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use loomd_files::{Access, Deliver, FsError, Order, Owner};
+use loomd_files::{Access, FsError, Owner};
 use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
     FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse,
     FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams, FsWriteFileParams,
-    FsWriteFileResponse, RpcError, ServerNotification, call,
+    FsWriteFileResponse, RpcError, call,
 };
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
 use crate::context::Context;
 use crate::limits;
-use crate::outbox::Notification;
 
 /// `fs/readFile`
 pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled<call::FsReadFile> {

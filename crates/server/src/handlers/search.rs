@@ -1,25 +1,17 @@
 //! `fuzzyFileSearch` and its sessions.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use loomd_agent::working_directory;
 use loomd_protocol::{
-    AbsolutePathBuf, FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
+    FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
-    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, ServerNotification, call,
+    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, call,
 };
-use loomd_search::{Deliver, SearchSubscriber, SessionError, SessionEvent, Sessions, Trees};
-use parking_lot::Mutex;
+use loomd_search::{SearchSubscriber, SessionError};
 use tokio::task::spawn_blocking;
-use tracing::error;
 
 use crate::answer::{Handled, answer};
-use crate::connections::{ConnectionId, Connections};
 use crate::context::Context;
-use crate::outbox::Notification;
 
 /// `fuzzyFileSearch`
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {

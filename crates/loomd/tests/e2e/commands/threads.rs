@@ -39,7 +39,7 @@ fn listed(text: &str) -> Vec<&str> {
 async fn threads_are_listed_renamed_archived_and_deleted() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
-    assert_eq!(done(&home, &["list"]).await, "no threads in this folder; --all shows those of others\n");
+    assert_eq!(done(&home, &["list"]).await, "no threads in this folder; --all shows those of all folders\n");
     let ids = started(&home, &model, &["look for it", "look again"]).await;
     let (first, second) = (ids[0].as_str(), ids[1].as_str());
     let list = done(&home, &["list"]).await;

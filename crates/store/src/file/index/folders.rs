@@ -40,7 +40,7 @@ struct Folder {
     children: Vec<String>,
 }
 
-/// Looks at folders by their names in the home.
+/// Reads the times of folders by their names in the home.
 struct FolderTimes<'a> {
     home: &'a Path,
     opened: Option<BorrowedFd<'a>>,
@@ -88,20 +88,20 @@ impl Folders {
         // Short paths below an open folder are found sooner than long ones.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = open(home, flags, Mode::empty()).ok();
-        let look = FolderTimes { home, opened: opened.as_ref().map(AsFd::as_fd) };
-        self.visit(db, &look, SESSIONS, 0, unindexed)?;
-        self.visit(db, &look, ARCHIVED, DAY, unindexed)
+        let times = FolderTimes { home, opened: opened.as_ref().map(AsFd::as_fd) };
+        self.visit(db, &times, SESSIONS, 0, unindexed)?;
+        self.visit(db, &times, ARCHIVED, DAY, unindexed)
     }
 
     fn visit(
         &mut self,
         db: &Connection,
-        look: &FolderTimes,
+        times: &FolderTimes,
         name: &str,
         level: usize,
         unindexed: &mut Unindexed,
     ) -> Result<()> {
-        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unindexed) };
+        let Some(mtime) = times.at(name)? else { return self.drop_folder(db, name, unindexed) };
         if self.known.get(name).is_none_or(|folder| folder.mtime != Some(mtime)) {
             if level == DAY {
                 self.known.entry(name.to_owned()).or_default();
@@ -109,7 +109,7 @@ impl Folders {
                 return Ok(());
             }
             let started = SystemTime::now();
-            let children = sub_folders(&look.home.join(name))?;
+            let children = sub_folders(&times.home.join(name))?;
             for child in self.children_of(name).filter(|child| !children.contains(child)).collect::<BTreeSet<_>>() {
                 self.drop_folder(db, &format!("{name}/{child}"), unindexed)?;
             }
@@ -120,7 +120,7 @@ impl Folders {
             let children = self.known.get(name).map(|folder| folder.children.clone()).unwrap_or_default();
             for child in children {
                 let folder = format!("{name}/{child}");
-                match self.visit(db, look, &folder, level + 1, unindexed) {
+                match self.visit(db, times, &folder, level + 1, unindexed) {
                     // One unreadable folder does not hide the others.
                     Err(IndexError::Store(error @ Error::Storage { .. })) => {
                         tracing::warn!(%error, "a folder of threads cannot be read");
@@ -135,8 +135,8 @@ impl Folders {
     /// Reads the names in the folder of a day. New files are added to `unindexed`; rows of missing ones are removed.
     pub(super) fn read(&mut self, db: &Connection, home: &Path, name: &str, unindexed: &mut Unindexed) -> Result<()> {
         let started = SystemTime::now();
-        let look = FolderTimes { home, opened: None };
-        let Some(mtime) = look.at(name)? else { return self.drop_folder(db, name, unindexed) };
+        let times = FolderTimes { home, opened: None };
+        let Some(mtime) = times.at(name)? else { return self.drop_folder(db, name, unindexed) };
         let folder = self.known.entry(name.to_owned()).or_default();
         let waiting = if folder.read { unindexed.names_in(name) } else { HashSet::new() };
         read_day(db, &home.join(name), name, &waiting, unindexed)?;
