@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior, params};
 
 use super::error::Result;
 use super::row::FileStamp;
@@ -65,16 +65,18 @@ impl NameTable {
 
     /// The thread's name. A blank one counts as none.
     pub(super) fn get(&self, db: &Connection, id: ThreadId) -> Result<Option<String>> {
-        let mut statement = db.prepare_cached("SELECT name FROM names WHERE id = ?1 AND name <> ''")?;
-        Ok(statement.query_row([id.as_uuid().as_bytes().as_slice()], |row| row.get(0)).optional()?)
+        let mut statement = db.prepare_cached(FIND)?;
+        find(&mut statement, id)
     }
 
     /// Gives each thread its name.
     pub(super) fn fill(&self, db: &Connection, threads: &mut [StoredThread]) -> Result<()> {
-        threads.iter_mut().try_for_each(|thread| {
-            thread.name = self.get(db, thread.id())?;
-            Ok(())
-        })
+        let no_file = self.current == Some(None);
+        let mut statement = db.prepare_cached(FIND)?;
+        for thread in threads {
+            thread.name = if no_file { None } else { find(&mut statement, thread.id())? };
+        }
+        Ok(())
     }
 
     fn extend(&mut self, db: &Connection, stamp: FileStamp) -> Result<()> {
@@ -138,6 +140,12 @@ impl Coverage {
         .execute(params![stamp.size as i64, stamp.mtime, *read as i64, tail])?;
         Ok(())
     }
+}
+
+const FIND: &str = "SELECT name FROM names WHERE id = ?1 AND name <> ''";
+
+fn find(statement: &mut Statement<'_>, id: ThreadId) -> Result<Option<String>> {
+    Ok(statement.query_row([id.as_uuid().as_bytes().as_slice()], |row| row.get(0)).optional()?)
 }
 
 fn clear(db: &Connection) -> Result<()> {
