@@ -97,7 +97,7 @@ pub(crate) trait ApprovalParams {
 
     fn into_request(self) -> ApprovalRequest;
 
-    /// `None` for a decision of another kind, which [`Approval::decide`] lets nobody make.
+    /// `None` for a decision of another kind, which [`Approval::decide`] refuses.
     fn decision(decision: ApprovalDecision) -> Option<Self::Decision>;
 }
 
@@ -178,7 +178,7 @@ impl Approval {
         (Self { id: ApprovalId(Uuid::now_v7()), request, sent_as: OnceLock::new(), waiting }, decision)
     }
 
-    /// Decides it, if nobody has before.
+    /// Decides it, unless it has been decided.
     pub fn decide(&self, decision: ApprovalDecision) -> Result<(), DecideError> {
         if !self.request.accepts(&decision) {
             return Err(DecideError::WrongKind { expected: self.request.name() });

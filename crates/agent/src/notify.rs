@@ -20,9 +20,9 @@ pub(crate) struct TurnComplete<'a> {
 }
 
 /// Starts the program and does not wait for it. One that cannot be started is none of the turn's business.
-pub(crate) fn tell(program: &[String], news: &TurnComplete<'_>) {
+pub(crate) fn run(program: &[String], completed: &TurnComplete<'_>) {
     let Some((name, arguments)) = program.split_first() else { return };
-    let Ok(json) = serde_json::to_string(news) else { return };
+    let Ok(json) = serde_json::to_string(completed) else { return };
     let mut command = Command::new(name);
     command.args(arguments).arg(json).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.spawn() {

@@ -1,5 +1,5 @@
-//! What a project wants from those who work on it: the `AGENTS.md` files of the home and of the folders
-//! from the project's root down to the working folder, as one text for the model. Nothing is cached.
+//! The instructions of a project: the `AGENTS.md` files of the home and of the folders from the project's root
+//! down to the working folder, as one text for the model. Nothing is cached.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -57,7 +57,7 @@ impl Terminals {
     }
 }
 
-/// Takes what a session prints to those who watch, for as long as it runs.
+/// Publishes the output of a session for as long as it runs.
 pub(crate) struct Feed(Arc<Shared>);
 
 /// A session that never began has no end, but nothing more is to be shown of it either.

@@ -1,4 +1,4 @@
-//! What a thread's task shows to those who only look, and its status.
+//! The state of a thread that other tasks can read: its wire form, its status, its running turn.
 
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
@@ -24,9 +24,9 @@ pub(crate) struct Status {
     pub running: bool,
     /// The last turn failed.
     pub error: bool,
-    /// Requests for approval that nobody has answered.
+    /// Open approvals.
     pub approvals: usize,
-    /// Questions to the user that nobody has answered.
+    /// Open requests for input of the user.
     pub questions: usize,
 }
 
@@ -61,7 +61,7 @@ struct State {
 }
 
 impl State {
-    fn news(&self) -> ServerNotification {
+    fn status_changed(&self) -> ServerNotification {
         let (thread_id, status) = (self.thread.id.clone(), self.status.wire());
         ServerNotification::ThreadStatusChanged(ThreadStatusChangedNotification { thread_id, status })
     }
@@ -116,14 +116,14 @@ impl View {
                 let mut state = self.lock();
                 let before = state.status.wire();
                 change(&mut state.status);
-                (state.status.wire() != before).then(|| state.news())
+                (state.status.wire() != before).then(|| state.status_changed())
             })
             .await;
     }
 
     /// Tells everybody the status.
     pub async fn publish(&self, events: &EventLog) {
-        events.broadcast_if(|| Some(self.lock().news())).await;
+        events.broadcast_if(|| Some(self.lock().status_changed())).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

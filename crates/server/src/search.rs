@@ -62,10 +62,10 @@ impl Drop for CancelOnDrop<'_> {
 }
 
 fn deliver(connections: Arc<Connections>) -> Deliver {
-    Box::new(move |users, news| {
+    Box::new(move |users, event| {
         let connections = Arc::clone(&connections);
         Box::pin(async move {
-            let notification = Notification::new(match news {
+            let notification = Notification::new(match event {
                 SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
                 SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });

@@ -1,4 +1,4 @@
-//! Whether a command may run, and how: decided by rules and policy, or by whoever is asked.
+//! Whether a command may run, and how: decided by rules and the approval policy, by an approval or by the reviewer.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ impl WantedPermissions {
 pub(crate) struct Clearance {
     /// `None`: unconfined.
     pub sandbox: Option<Sandbox>,
-    /// Somebody has allowed just this.
+    /// An approval allowed just this command.
     pub approved: bool,
     /// It runs unasked because it is known to change nothing, and must be kept from it.
     pub known_safe: bool,

@@ -54,7 +54,7 @@ impl Hosts {
         rule.or_else(|| state.allowed.contains(&key(request)).then_some(true))
     }
 
-    /// Asks, or waits for the answer to a question that is open. Whoever no longer waits need not be asked for.
+    /// Requests an approval, or joins one that is open for the same host. It is withdrawn when the last caller has gone.
     pub async fn ask(self: Arc<Self>, turn: &Arc<TurnCx>, services: &Arc<Services>, request: &Request) -> HostDecision {
         let mut answer = {
             let mut state = self.lock();
@@ -90,7 +90,7 @@ impl Hosts {
                 () = question.closed() => {}
                 () = turn.over.cancelled() => {}
             }
-            // Whoever comes from now on asks anew.
+            // Later requests open an approval of their own.
             self.lock().open.remove(&key);
         };
         let settings = &turn.settings;

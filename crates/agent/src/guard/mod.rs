@@ -1,5 +1,5 @@
-//! What stands between a tool and what it wants to do: the rules, the policy, the sandbox, and whoever
-//! has to be asked. What was allowed for the rest of the thread is remembered here.
+//! Decides whether and how an action of a tool may be taken: by rules, approval policy and sandbox, by an approval or by
+//! the reviewer. Keeps what was allowed for the rest of the thread.
 
 mod command;
 mod cx;

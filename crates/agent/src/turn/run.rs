@@ -121,7 +121,7 @@ impl TurnTask {
         if let Some(program) = &cx.profile.config.config.notify
             && self.services.replayed.is_none()
         {
-            notify::tell(
+            notify::run(
                 program,
                 &TurnComplete {
                     thread_id: &cx.thread_id,

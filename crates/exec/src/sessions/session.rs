@@ -19,7 +19,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// And for this long in all, in case something it started goes on printing.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// News of a session, in order; the end is last.
+/// Events of a session, in order; the end is last.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A piece of output that ends between characters.

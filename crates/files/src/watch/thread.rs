@@ -205,21 +205,21 @@ impl WatchThread {
         self.update_folders(key);
         let Some(watch) = self.watches.get(key) else { return };
         let is_new = |interest: &&Interest| !before.contains(interest);
-        let mut news = Vec::new();
+        let mut changed = Vec::new();
         for interest in watch.interests.iter().filter(is_new) {
             match &interest.of {
                 Relation::Children => {
-                    news.push(watch.path.clone());
+                    changed.push(watch.path.clone());
                     let children = std::fs::read_dir(&interest.folder).into_iter().flatten().flatten();
-                    news.extend(
+                    changed.extend(
                         children.take(MAX_BATCH).map(|child| AbsolutePathBuf::resolve(&watch.path, child.file_name())),
                     );
                 }
-                Relation::Itself(_) | Relation::Target(_) if watch.path.exists() => news.push(watch.path.clone()),
+                Relation::Itself(_) | Relation::Target(_) if watch.path.exists() => changed.push(watch.path.clone()),
                 _ => {}
             }
         }
-        self.record(key, news);
+        self.record(key, changed);
     }
 
     fn anything_changed(&mut self) {
