@@ -6,7 +6,7 @@ use loomd_protocol::{
 use loomd_store::{Error, ThreadId};
 
 use crate::pages::{OpenTurn, Reading};
-use crate::paging::{Filling, PageRequest};
+use crate::paging::{PageBuilder, PageRequest};
 use crate::refusal::Refusal;
 use crate::threads::{Threads, has_turns, unreadable};
 
@@ -18,7 +18,7 @@ impl Threads {
         request: &PageRequest,
         view: TurnItemsView,
     ) -> Result<ThreadTurnsListResponse, Refusal> {
-        let mut page = Filling::<Turn>::new(request)?;
+        let mut page = PageBuilder::<Turn>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
         self.each_turn(id, anchor.as_deref(), direction, |turn| {
             page.add(turn, view);
@@ -35,7 +35,7 @@ impl Threads {
         request: &PageRequest,
         turn_id: Option<&str>,
     ) -> Result<ThreadItemsListResponse, Refusal> {
-        let mut page = Filling::<ThreadItemEntry>::new(request)?;
+        let mut page = PageBuilder::<ThreadItemEntry>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
         self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |turn| {
             let wanted = turn_id.is_none_or(|id| turn.id == id);

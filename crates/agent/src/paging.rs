@@ -47,7 +47,7 @@ struct Cursor {
 }
 
 /// A page that is being filled with turns, in the order that was asked for, from the one that the cursor names on.
-pub(crate) struct Filling<'a, T> {
+pub(crate) struct PageBuilder<'a, T> {
     request: &'a PageRequest,
     cursor: Option<Cursor>,
     rows: Vec<T>,
@@ -58,7 +58,7 @@ pub(crate) struct Filling<'a, T> {
     lost: bool,
 }
 
-impl<'a, T: Serialize> Filling<'a, T> {
+impl<'a, T: Serialize> PageBuilder<'a, T> {
     pub fn new(request: &'a PageRequest) -> Result<Self, Refusal> {
         Ok(Self { request, cursor: request.cursor()?, rows: Vec::new(), counted: 0, bytes: 0, lost: false })
     }
@@ -95,7 +95,7 @@ impl<'a, T: Serialize> Filling<'a, T> {
     }
 }
 
-impl Filling<'_, Turn> {
+impl PageBuilder<'_, Turn> {
     pub fn add(&mut self, turn: Turn, view: TurnItemsView) {
         self.push(shown(turn, view), &turn_key);
     }
@@ -106,7 +106,7 @@ impl Filling<'_, Turn> {
     }
 }
 
-impl Filling<'_, ThreadItemEntry> {
+impl PageBuilder<'_, ThreadItemEntry> {
     pub fn add(&mut self, turn: Turn) {
         let Turn { id, mut items, .. } = turn;
         if self.request.direction == SortDirection::Desc {
@@ -232,7 +232,7 @@ mod tests {
         request: &PageRequest,
         view: TurnItemsView,
     ) -> Result<ThreadTurnsListResponse, Refusal> {
-        let mut page = Filling::<Turn>::new(request)?;
+        let mut page = PageBuilder::<Turn>::new(request)?;
         if request.direction == SortDirection::Desc {
             all.reverse();
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn items(all: Vec<Turn>, request: &PageRequest, turn_id: Option<&str>) -> Result<ThreadItemsListResponse, Refusal> {
-        let mut page = Filling::<ThreadItemEntry>::new(request)?;
+        let mut page = PageBuilder::<ThreadItemEntry>::new(request)?;
         for turn in all.into_iter().filter(|turn| turn_id.is_none_or(|id| turn.id == id)) {
             page.add(turn);
         }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn no_turn_is_read_in_vain_for_a_cursor_that_names_no_item() {
         let request = ask(Some(r#"{"turnId":"t0","itemId":"no","includeAnchor":true}"#.into()), 1, SortDirection::Asc);
-        let mut page = Filling::<ThreadItemEntry>::new(&request).unwrap();
+        let mut page = PageBuilder::<ThreadItemEntry>::new(&request).unwrap();
         page.add(thread(1, "").remove(0));
         assert!(page.is_full());
         page.finish().unwrap_err();

@@ -58,10 +58,10 @@ impl Terminals {
 }
 
 /// Publishes the output of a session for as long as it runs.
-pub(crate) struct Feed(Arc<Shared>);
+pub(crate) struct OutputPublisher(Arc<Shared>);
 
 /// A session that never began has no end, but nothing more is to be shown of it either.
-impl Drop for Feed {
+impl Drop for OutputPublisher {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.arrived.notify_one();
@@ -95,7 +95,7 @@ pub(crate) struct Names {
     pub item_id: String,
 }
 
-impl Feed {
+impl OutputPublisher {
     /// The feed, and what resolves with the end when everything before it has been shown; with an error when
     /// there will be no end.
     pub fn new(events: Arc<EventLog>, names: Names) -> (Self, oneshot::Receiver<SessionEnd>) {

@@ -77,7 +77,7 @@ impl WantedPermissions {
 }
 
 /// How a command may run.
-pub(crate) struct Clearance {
+pub(crate) struct CommandPermit {
     /// `None`: unconfined.
     pub sandbox: Option<Sandbox>,
     /// An approval allowed just this command.
@@ -90,7 +90,7 @@ pub(crate) struct Clearance {
     pub notes: Vec<ResponseItem>,
 }
 
-impl Clearance {
+impl CommandPermit {
     /// Whether there is more to be had without the sandbox.
     pub fn confines_files(&self) -> bool {
         self.sandbox.as_ref().is_some_and(Sandbox::confines_files)
@@ -141,7 +141,7 @@ pub(crate) fn check_options(cx: &ActionCx, options: &CommandOptions, verb: &str)
 }
 
 /// Decides about a command, asking if need be. Its item has been shown as started.
-pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Clearance, Denial> {
+pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<CommandPermit, Denial> {
     let turn = &cx.turn;
     let options = candidate.options;
     let extra =
@@ -178,7 +178,7 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Cl
         Decision::Forbid { reason } => Err(Denial::Declined(reason)),
         Decision::Allow { unsandboxed, known_safe, amendment } => {
             let sandbox = confined.filter(|_| !unsandboxed);
-            Ok(Clearance { sandbox, approved: false, known_safe, amendment, notes: Vec::new() })
+            Ok(CommandPermit { sandbox, approved: false, known_safe, amendment, notes: Vec::new() })
         }
         Decision::Ask { reason, amendment } => {
             let mut notes = Vec::new();
@@ -187,7 +187,7 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Cl
                 notes = ask(cx, candidate, reason, amendment.clone(), extra, &key).await?;
             }
             let sandbox = confined.filter(|_| !escalated);
-            Ok(Clearance { sandbox, approved: true, known_safe: false, amendment, notes })
+            Ok(CommandPermit { sandbox, approved: true, known_safe: false, amendment, notes })
         }
     }
 }
@@ -223,8 +223,8 @@ fn with_trust<T>(cx: &ActionCx, cwd: &Path, sandbox: Option<&Sandbox>, then: imp
 pub(crate) async fn retry(
     cx: &ActionCx,
     candidate: &Candidate<'_>,
-    first: &Clearance,
-) -> Result<Option<Clearance>, Denial> {
+    first: &CommandPermit,
+) -> Result<Option<CommandPermit>, Denial> {
     let may_retry = match &cx.turn.settings.approval_policy {
         AskForApproval::Untrusted | AskForApproval::OnFailure => true,
         AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
@@ -241,7 +241,7 @@ pub(crate) async fn retry(
             notes = ask(cx, candidate, Some(RETRY.into()), first.amendment.clone(), None, &key).await?;
         }
     }
-    Ok(Some(Clearance { sandbox: None, approved: true, known_safe: false, amendment: None, notes }))
+    Ok(Some(CommandPermit { sandbox: None, approved: true, known_safe: false, amendment: None, notes }))
 }
 
 /// What makes a later call the same as one that was allowed for the session.

@@ -16,11 +16,11 @@ use loomd_exec::sandbox::{Roots, Sandbox, Surroundings};
 use loomd_policy::rules::{PrefixRule, Rules};
 use parking_lot::Mutex;
 
-pub(crate) use command::{Candidate, Clearance, CommandOptions, WantedPermissions, check_options, clear, retry};
+pub(crate) use command::{Candidate, CommandOptions, CommandPermit, WantedPermissions, check_options, clear, retry};
 pub(crate) use cx::ActionCx;
 pub(crate) use denial::{DECLINED, Denial};
 pub(crate) use hosts::{HostDecision, Hosts};
-pub(crate) use patch::{PatchClearance, clear_patch, request_patch_approval};
+pub(crate) use patch::{PatchPermit, clear_patch, request_patch_approval};
 
 use crate::grants::Grants;
 use crate::services::Services;

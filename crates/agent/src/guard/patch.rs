@@ -10,7 +10,7 @@ use super::denial::RETRY;
 use super::{ActionCx, Denial, reviewer, sandbox};
 
 /// What has to happen before a patch is applied.
-pub(crate) enum PatchClearance {
+pub(crate) enum PatchPermit {
     /// Nothing.
     Free,
     /// An approval is requested, once the patch has been shown.
@@ -26,12 +26,12 @@ const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected 
 const DECLINED: &str = "patch rejected by user";
 
 /// What the policy says about a patch.
-pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
+pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchPermit {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
     let remembered = || plan.touched().all(|touched| cx.guard.is_remembered(&key(touched)));
     if *policy == AskForApproval::Untrusted {
-        return if remembered() { PatchClearance::Free } else { PatchClearance::Ask };
+        return if remembered() { PatchPermit::Free } else { PatchPermit::Ask };
     }
     let inside = match sandbox(turn, &cx.guard, &cx.services) {
         None => true,
@@ -41,11 +41,11 @@ pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchClearance {
         }
     };
     match policy {
-        _ if inside || remembered() => PatchClearance::Free,
+        _ if inside || remembered() => PatchPermit::Free,
         AskForApproval::Never | AskForApproval::Granular { sandbox_approval: false, .. } => {
-            PatchClearance::Refused(OUTSIDE.into())
+            PatchPermit::Refused(OUTSIDE.into())
         }
-        _ => PatchClearance::Ask,
+        _ => PatchPermit::Ask,
     }
 }
 

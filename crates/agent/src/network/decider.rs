@@ -11,7 +11,7 @@ use crate::guard::{ActionCx, DECLINED, HostDecision, Hosts};
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
-pub(super) struct Gatekeeper {
+pub(super) struct ApprovalDecider {
     // Not all that tools work with: the command may outlive its thread's interest, and must not keep it alive.
     turn: Arc<TurnCx>,
     services: Arc<Services>,
@@ -30,7 +30,7 @@ struct State {
     declined: bool,
 }
 
-impl Gatekeeper {
+impl ApprovalDecider {
     pub fn new(cx: &ActionCx, asks: bool, asking: watch::Sender<usize>) -> Self {
         let (turn, services) = (Arc::clone(&cx.turn), Arc::clone(&cx.services));
         let hosts = Arc::clone(&cx.guard.hosts);
@@ -54,7 +54,7 @@ impl Gatekeeper {
     }
 }
 
-impl Decider for Gatekeeper {
+impl Decider for ApprovalDecider {
     fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a> {
         Box::pin(async move {
             match self.hosts.known(request) {

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::Launch;
 use crate::guard::ActionCx;
-use decider::Gatekeeper;
+use decider::ApprovalDecider;
 
 /// Returns a command of the model as it is started and, on a managed network, its proxy.
 pub(crate) fn launch(
@@ -22,22 +22,22 @@ pub(crate) fn launch(
     command: Command,
 ) -> Result<(Command, Option<CommandProxy>), String> {
     let (asking, pending_approvals) = watch::channel(0);
-    let mut gatekeeper = None;
+    let mut decider = None;
     let (command, serving) = launch.wrap(
         command,
         || cx.guard.rules(&cx.turn.profile.config_folders),
         |network| {
-            let decider = Arc::new(Gatekeeper::new(cx, network.may_request_approval, asking));
-            Arc::clone(gatekeeper.insert(decider)) as _
+            let new = ApprovalDecider::new(cx, network.may_request_approval, asking);
+            Arc::clone(decider.insert(Arc::new(new))) as _
         },
     )?;
-    let proxy = gatekeeper.zip(serving);
-    Ok((command, proxy.map(|(gatekeeper, serving)| CommandProxy { gatekeeper, pending_approvals, serving })))
+    let proxy = decider.zip(serving);
+    Ok((command, proxy.map(|(decider, serving)| CommandProxy { decider, pending_approvals, serving })))
 }
 
 /// The proxy of one command; closed when dropped.
 pub(crate) struct CommandProxy {
-    gatekeeper: Arc<Gatekeeper>,
+    decider: Arc<ApprovalDecider>,
     pending_approvals: watch::Receiver<usize>,
     serving: AbortOnDropHandle<()>,
 }
@@ -50,7 +50,7 @@ impl CommandProxy {
 
     /// Returns why the last refused connection was refused, as a message for the model.
     pub fn refusal(&self) -> Option<String> {
-        self.gatekeeper.refusal()
+        self.decider.refusal()
     }
 
     /// Resolves after `timeout`, not counting the time in which an approval is pending.

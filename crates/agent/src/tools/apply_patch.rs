@@ -21,7 +21,7 @@ use super::cx::ToolCx;
 use super::scope::ToolScope;
 use super::spec::{function, string};
 use super::tool::{Tool, ToolFuture, ToolName};
-use crate::guard::{self, Denial, PatchClearance};
+use crate::guard::{self, Denial, PatchPermit};
 use crate::message::message;
 use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::turn_cx::TurnCx;
@@ -117,9 +117,9 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     let plan = blocking(move || loomd_patch::prepare(&wanted, &folder, &Disk)).await?;
     let plan = plan.map_err(|refusal| refusal.to_string())?;
     let asks = match guard::clear_patch(&cx.action, &plan) {
-        PatchClearance::Free => false,
-        PatchClearance::Ask => true,
-        PatchClearance::Refused(reason) => return Err(reason),
+        PatchPermit::Free => false,
+        PatchPermit::Ask => true,
+        PatchPermit::Refused(reason) => return Err(reason),
     };
 
     let changes = plan.changes();

@@ -52,16 +52,16 @@ pub(crate) async fn run_guarded(cx: &ToolCx, task: CommandTask<'_>, options: &Co
     let turn = &cx.action.turn;
     turn.started(item(&task, CommandExecutionStatus::InProgress, None)).await;
     let candidate = Candidate { item_id: task.id, argv: &task.argv, cwd: &task.cwd, options, tool: "shell" };
-    let clearance = match guard::clear(&cx.action, &candidate).await {
-        Ok(clearance) => clearance,
+    let permit = match guard::clear(&cx.action, &candidate).await {
+        Ok(permit) => permit,
         Err(denial) => return declined(turn, &task, denial).await,
     };
     let confinement = turn.settings.confinement(&turn.profile);
-    let launch = confinement.launch(clearance.sandbox.as_ref());
-    let mut attempted = attempt(cx, &task, launch, clearance.known_safe).await;
-    let mut notes = clearance.notes.clone();
-    if clearance.confines_files() && attempted.looks_denied() {
-        match guard::retry(&cx.action, &candidate, &clearance).await {
+    let launch = confinement.launch(permit.sandbox.as_ref());
+    let mut attempted = attempt(cx, &task, launch, permit.known_safe).await;
+    let mut notes = permit.notes.clone();
+    if permit.confines_files() && attempted.looks_denied() {
+        match guard::retry(&cx.action, &candidate, &permit).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
                 let launch = confinement.launch(again.sandbox.as_ref());

@@ -21,10 +21,10 @@ use super::shell_command::escalation;
 use super::spec::{boolean, function, number, string};
 use super::tool::{Tool, ToolFuture, ToolName};
 use super::{apply_patch, command};
-use crate::guard::{self, Candidate, Clearance, CommandOptions, Denial};
+use crate::guard::{self, Candidate, CommandOptions, CommandPermit, Denial};
 use crate::host::ItemEnded;
 use crate::network::{self, CommandProxy};
-use crate::terminals::{Feed, Names, Open};
+use crate::terminals::{Names, Open, OutputPublisher};
 use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::{tokens, truncate};
 
@@ -112,17 +112,17 @@ async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: 
     let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
     let candidate =
         Candidate { item_id: &call.id, argv: &argv, cwd: &cwd, options: &args.options, tool: "exec_command" };
-    let clearance = match guard::clear(&cx.action, &candidate).await {
-        Ok(clearance) => clearance,
+    let permit = match guard::clear(&cx.action, &candidate).await {
+        Ok(permit) => permit,
         Err(denial) => return declined(cx, &session, denial, args).await,
     };
-    let mut notes = clearance.notes.clone();
-    let mut started = attempt(cx, reserved, &session, &clearance, args).await;
+    let mut notes = permit.notes.clone();
+    let mut started = attempt(cx, reserved, &session, &permit, args).await;
     if let StartedProcess::Ended(_, ended) = &started
-        && clearance.confines_files()
+        && permit.confines_files()
         && denied(ended)
     {
-        match guard::retry(&cx.action, &candidate, &clearance).await {
+        match guard::retry(&cx.action, &candidate, &permit).await {
             Ok(Some(again)) => {
                 notes.extend(again.notes.iter().cloned());
                 let reserved = cx.thread.terminals.sessions.reserve();
@@ -176,16 +176,16 @@ async fn attempt(
     cx: &ToolCx,
     reserved: ReservedId,
     session: &Session,
-    clearance: &Clearance,
+    permit: &CommandPermit,
     args: &Args,
 ) -> StartedProcess {
     let turn = &cx.action.turn;
     let names =
         Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
-    let (feed, ended) = Feed::new(Arc::clone(&turn.events), names);
+    let (feed, ended) = OutputPublisher::new(Arc::clone(&turn.events), names);
     let confinement = turn.settings.confinement(&turn.profile);
-    let launched = confinement.launch(clearance.sandbox.as_ref()).and_then(|launch| {
-        let env = command::environment(cx, &launch, true, clearance.known_safe);
+    let launched = confinement.launch(permit.sandbox.as_ref()).and_then(|launch| {
+        let env = command::environment(cx, &launch, true, permit.known_safe);
         let program = Command::new(session.argv.clone(), session.cwd.clone(), env);
         let program = cx.thread.shell_memory.apply(&cx.action, &launch, program);
         network::launch(&cx.action, launch, program)
