@@ -2,12 +2,13 @@
 //! what concerns the whole process.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use loomd_agent::Approval;
 use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
@@ -116,7 +117,7 @@ impl ServerRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<i64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

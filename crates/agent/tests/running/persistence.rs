@@ -147,7 +147,7 @@ async fn the_end_of_a_command_in_the_background_is_written_down_whenever_it_come
 }
 
 #[tokio::test]
-async fn what_ends_while_somebody_else_writes_is_written_down_later() {
+async fn a_command_that_ends_while_another_process_holds_the_lease_is_recorded_later() {
     let world = World::new().await;
     let id = world.start(false).await;
     let fifo = world.home.work().join("fifo");
