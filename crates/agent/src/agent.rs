@@ -187,9 +187,7 @@ impl Agent {
     pub async fn reload_mcp_servers(&self) -> Result<(), Refusal> {
         self.opener.configured_mcp_servers()?;
         let opener = Arc::clone(&self.opener);
-        self.threads
-            .reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings)))
-            .await;
+        self.threads.reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings))).await;
         Ok(())
     }
 

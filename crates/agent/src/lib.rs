@@ -67,8 +67,8 @@ pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThre
 pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
-pub use mcp::{McpServices, StatusDetail};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
+pub use mcp::{McpServices, StatusDetail};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
 pub use refusal::{MAX_INPUT_CHARS, Refusal};

@@ -317,8 +317,13 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
-        let mcp = ThreadServers::new(self.services.mcp.clone(), id.to_string(), Arc::clone(&events), Arc::clone(&view));
-        let mcp = Arc::new(mcp);
+        let mcp = Arc::new(ThreadServers::new(
+            self.services.mcp.clone(),
+            id.to_string(),
+            Arc::clone(&events),
+            Arc::clone(&view),
+            settings.approval_policy.clone(),
+        ));
         let tool_sources: Arc<[Arc<dyn ToolSource>]> = Arc::new([
             Arc::new(BuiltInTools),
             Arc::new(McpTools::new(Arc::clone(&mcp))),

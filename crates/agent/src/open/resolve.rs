@@ -150,8 +150,7 @@ impl Opener {
     /// The MCP servers that a thread would have if it were opened now.
     pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
         let cwd = absolute(&settings.cwd)?;
-        let request =
-            LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
+        let request = LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
         let loaded = loomd_config::load(&request).map_err(config_refusal)?;
         Ok(allowed_servers(&loomd_config::resolve(&loaded).map_err(config_refusal)?))
     }
