@@ -7,7 +7,10 @@ use loomd_config::config_toml::{ConfigToml, TrustLevel};
 use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
 use loomd_model::Identity;
-use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
+use loomd_protocol::{
+    AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement, SandboxMode,
+    SandboxPolicy, SandboxSetting,
+};
 
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
@@ -58,9 +61,9 @@ fn resolve(
         || overrides.config.contains_key("model")
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
-    if let Some(mode) = overrides.sandbox {
+    if let Some(sandbox) = &overrides.sandbox {
         // So that it counts more than a permission profile.
-        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
+        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode_of(sandbox)));
     }
     if let Some(provider) = overrides.model_provider {
         thread_config.insert("model_provider".into(), provider.into());
@@ -85,7 +88,14 @@ fn resolve(
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
     let confined = match overrides.sandbox {
-        Some(mode) => CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home),
+        Some(SandboxSetting::Mode(mode)) => {
+            CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home)
+        }
+        Some(SandboxSetting::Policy(policy)) => {
+            let checked = requirements.check_sandbox_policy(&policy);
+            checked.map_err(|error| Refusal::invalid(format!("invalid sandbox policy: {error}")))?;
+            CommandPolicy::of_policy(policy)
+        }
         None => CommandPolicy::of_folder(&resolved, trust, &opener.sources.home, &cwd).map_err(config_refusal)?,
     };
     if !opener.enforcement.is_complete() {
@@ -140,6 +150,18 @@ fn resolve(
             config: resolved,
         }),
     })
+}
+
+/// The preset that is closest to a sandbox setting.
+fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+    match sandbox {
+        SandboxSetting::Mode(mode) => *mode,
+        SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,
+        SandboxSetting::Policy(SandboxPolicy::WorkspaceWrite { .. }) => SandboxMode::WorkspaceWrite,
+        SandboxSetting::Policy(SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. }) => {
+            SandboxMode::DangerFullAccess
+        }
+    }
 }
 
 fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {
