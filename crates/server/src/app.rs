@@ -7,6 +7,7 @@ use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_files::{Owner, Watches};
+use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
@@ -29,6 +30,8 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
+    /// The logins to MCP servers.
+    pub(crate) mcp_oauth: McpOauth,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
     /// The file operations and watches of clients.
@@ -77,6 +80,7 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
+        let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http));
         let store = FileStore::new(options);
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),
@@ -88,6 +92,7 @@ impl App {
         });
         Self {
             accounts,
+            mcp_oauth,
             agent,
             sources,
             warnings,
@@ -182,6 +187,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
     loaded.problems.into_iter().map(warning).collect()
 }
 
-fn environment(name: &str) -> Option<String> {
+/// Returns a variable of this process.
+pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
