@@ -1,9 +1,11 @@
 //! OAuth for MCP servers that are reached over HTTP: whether a server wants it ([`McpOauth::status`]), logins in a browser
 //! ([`McpOauth::login`]), the stored tokens and their refresh ([`McpOauth::bearer`]). There is one [`McpOauth`] per process.
-//! Knows neither the MCP protocol nor connections of clients.
+//! Implements
+//! [`loomd_mcp::Credentials`]. Knows no connections of clients.
 
 mod authorization_server;
 mod callback;
+mod credentials;
 mod discovery;
 mod error;
 mod login;
@@ -45,12 +47,17 @@ struct Inner {
     issuers: AuthorizationServer,
     refreshes: Mutex<HashMap<String, Arc<Refreshes>>>,
     logins: Arc<Semaphore>,
+    /// Returns environment variables.
+    env: Environment,
 }
+
+type Environment = fn(&str) -> Option<String>;
 
 impl McpOauth {
     /// Tokens are stored as `config` says; nothing is read before it is needed.
-    pub fn new(home: &Path, config: &ConfigToml, http: Arc<Http>) -> Self {
-        Self::with_keyring(home, config.mcp_oauth_credentials_store.unwrap_or_default(), http, store::system_keyring())
+    pub fn new(home: &Path, config: &ConfigToml, http: Arc<Http>, env: Environment) -> Self {
+        let kind = config.mcp_oauth_credentials_store.unwrap_or_default();
+        Self::with_keyring(home, kind, http, env, store::system_keyring())
     }
 
     /// As [`new`](Self::new), with another keyring than the system's.
@@ -58,6 +65,7 @@ impl McpOauth {
         home: &Path,
         kind: McpCredentialsStore,
         http: Arc<Http>,
+        env: Environment,
         keyring: Option<Arc<dyn Keyring>>,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -65,6 +73,7 @@ impl McpOauth {
             issuers: AuthorizationServer::new(http),
             refreshes: Mutex::default(),
             logins: Arc::new(Semaphore::new(MAX_LOGINS)),
+            env,
         }))
     }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use loomd_config::config_toml::{McpServer, McpTransport};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use loomd_config::config_toml::McpServer;
+use loomd_mcp::{Endpoint, HttpServer, ServerConfig};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -23,33 +24,34 @@ pub struct OauthServer {
 }
 
 impl OauthServer {
-    /// Returns `None` for servers that are not reached over HTTP. `env` returns environment variables.
-    pub fn new(name: &str, config: &McpServer, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
-        let McpTransport::StreamableHttp { url, bearer_token_env_var, http_headers, env_http_headers, oauth_resource } =
-            &config.transport
-        else {
-            return None;
-        };
+    /// `env` returns environment variables.
+    pub fn new(name: &str, server: &HttpServer, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let mut headers = HeaderMap::new();
-        let fixed = http_headers.iter().flatten().map(|(name, value)| (name, Some(value.reveal().to_owned())));
-        let of_env = env_http_headers.iter().flatten().map(|(name, variable)| (name, env(variable)));
-        let mut has_authorization = bearer_token_env_var.is_some();
+        let fixed = server.headers.iter().map(|(name, value)| (name, Some(value.reveal().to_owned())));
+        let of_env = server.env_headers.iter().map(|(name, variable)| (name, env(variable)));
         for (name, value) in fixed.chain(of_env) {
-            has_authorization |= name.eq_ignore_ascii_case(AUTHORIZATION.as_str());
             let value = value.filter(|value| !value.trim().is_empty());
             let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
             if let (Ok(name), Some(value)) = (HeaderName::try_from(name), value) {
                 headers.insert(name, value);
             }
         }
-        Some(Self {
+        Self {
             name: name.to_owned(),
-            url: url.clone(),
-            scopes: config.scopes.clone(),
-            resource: oauth_resource.clone().filter(|resource| !resource.trim().is_empty()),
+            url: server.url.clone(),
+            scopes: server.scopes.clone(),
+            resource: server.oauth_resource.clone().filter(|resource| !resource.trim().is_empty()),
             headers,
-            has_authorization,
-        })
+            has_authorization: server.has_own_authorization(),
+        }
+    }
+
+    /// A configured server; `None` if it is not reached over HTTP.
+    pub fn configured(name: &str, config: &McpServer, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        match ServerConfig::new(name, config).endpoint {
+            Endpoint::Http(server) => Some(Self::new(name, &server, env)),
+            Endpoint::Stdio(_) => None,
+        }
     }
 
     /// The name of the server's tokens in a store: a server with another URL has other tokens.
@@ -70,7 +72,7 @@ mod tests {
 
     fn server(table: &str) -> Option<OauthServer> {
         let config: McpServer = serde_json::from_str(table).unwrap();
-        OauthServer::new("oau", &config, &|name| (name == "SET").then(|| "from env".to_owned()))
+        OauthServer::configured("oau", &config, &|name| (name == "SET").then(|| "from env".to_owned()))
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
-        let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http));
+        let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
         let store = FileStore::new(options);
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),

@@ -4,6 +4,7 @@ mod issuer;
 mod login;
 mod refresh;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use loomd_config::config_toml::{McpCredentialsStore, McpServer};
@@ -25,25 +26,29 @@ fn configured(url: &str, settings: &str) -> OauthServer {
     let mut config: JsonValue = serde_json::from_str(settings).unwrap();
     config["url"] = url.into();
     let config: McpServer = serde_json::from_value(config).unwrap();
-    OauthServer::new("x", &config, &|_| None).unwrap()
+    OauthServer::configured("x", &config, &|_| None).unwrap()
 }
 
 /// A home and what is stored in it.
-struct Fixture {
+pub(crate) struct Fixture {
     home: TempDir,
-    oauth: McpOauth,
+    pub oauth: McpOauth,
+}
+
+fn open(home: &Path) -> McpOauth {
+    McpOauth::with_keyring(home, McpCredentialsStore::File, Http::new(&|_| None), |_| None, None)
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let oauth = McpOauth::with_keyring(home.path(), McpCredentialsStore::File, Http::new(&|_| None), None);
+        let oauth = open(home.path());
         Self { home, oauth }
     }
 
     /// Another process with the same home.
     fn other(&self) -> McpOauth {
-        McpOauth::with_keyring(self.home.path(), McpCredentialsStore::File, Http::new(&|_| None), None)
+        open(self.home.path())
     }
 
     /// The stored entries.
@@ -52,7 +57,7 @@ impl Fixture {
         read.map_or(JsonValue::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
     }
 
-    fn store(&self, server: &OauthServer, entry: JsonValue) {
+    pub fn store(&self, server: &OauthServer, entry: JsonValue) {
         let mut whole = serde_json::json!({
             "server_name": "x", "server_url": server.url, "client_id": "client-0", "access_token": "token-0",
             "expires_at": null, "refresh_token": "refresh-0", "scopes": [],

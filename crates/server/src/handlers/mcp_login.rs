@@ -24,7 +24,7 @@ pub(crate) async fn login(cx: &Context, params: McpServerOauthLoginParams) -> Ha
     let Some(server) = loaded.config.mcp_servers.get(&name) else {
         return Err(RpcError::invalid_request(format!("No MCP server named '{name}' found.")));
     };
-    let Some(server) = OauthServer::new(&name, server, &environment) else {
+    let Some(server) = OauthServer::configured(&name, server, &environment) else {
         return Err(RpcError::invalid_request("OAuth login is only supported for streamable HTTP servers."));
     };
     let limit = timeout_secs.map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0)));
