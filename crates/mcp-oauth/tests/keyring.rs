@@ -5,12 +5,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use loomd_config::config_toml::McpCredentialsStore;
 use loomd_config::ConfigToml;
-use loomd_mcp_oauth::{McpOauth, OauthServer};
+use loomd_config::config_toml::McpCredentialsStore;
+use loomd_mcp_oauth::{CallbackSettings, McpOauth, OauthServer};
 use loomd_model::Http;
 use loomd_protocol::McpAuthStatus;
+use loomd_testkit::Issuer;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 
 /// Set in the process that runs inside the private session.
 const INSIDE: &str = "LOOMD_TEST_KEYRING_HOME";
@@ -19,7 +21,7 @@ const INSIDE: &str = "LOOMD_TEST_KEYRING_HOME";
 const ENTRY: &str = r#"{"server_name":"x","url":"http://127.0.0.1:9/mcp","client_id":"client-1","token_response":{"access_token":"token-1","token_type":"bearer","expires_in":3600,"refresh_token":"refresh-1"},"expires_at":99999999999999}"#;
 
 #[test]
-fn tokens_of_another_program_are_found_in_the_keyring_and_removed_from_it() {
+fn tokens_are_shared_with_other_programs_through_the_keyring() {
     if std::env::var_os(INSIDE).is_some() {
         return inside();
     }
@@ -39,7 +41,7 @@ fn tokens_of_another_program_are_found_in_the_keyring_and_removed_from_it() {
     let ran = Command::new("dbus-run-session")
         .args(["--", "sh", "-c", script, "sh"])
         .arg(this)
-        .args(["--exact", "tokens_of_another_program_are_found_in_the_keyring_and_removed_from_it", "--nocapture"])
+        .args(["--exact", "tokens_are_shared_with_other_programs_through_the_keyring", "--nocapture"])
         .env(INSIDE, place.path().join("home"))
         .env("HOME", at("user"))
         .env("XDG_RUNTIME_DIR", at("run"))
@@ -63,7 +65,21 @@ fn inside() {
     let config = serde_json::from_value(json!({ "url": "http://127.0.0.1:9/mcp" })).unwrap();
     let server = OauthServer::configured("x", &config, &|_| None).unwrap();
     let name = "x|".to_owned() + &key(&server);
-    secret_tool(&["store", "--label=test", "service", "Codex MCP Credentials", "username", &name, "target", "default", "application", "rust-keyring"], ENTRY);
+    secret_tool(
+        &[
+            "store",
+            "--label=test",
+            "service",
+            "Codex MCP Credentials",
+            "username",
+            &name,
+            "target",
+            "default",
+            "application",
+            "rust-keyring",
+        ],
+        ENTRY,
+    );
     runtime.block_on(async {
         for kind in [McpCredentialsStore::Keyring, McpCredentialsStore::Auto] {
             assert_eq!(open(&home, kind).bearer(&server).await.unwrap().unwrap().reveal(), "token-1", "{kind:?}");
@@ -74,8 +90,33 @@ fn inside() {
         assert!(oauth.logout(&server).await.unwrap());
         assert!(!oauth.logout(&server).await.unwrap());
         assert_eq!(oauth.bearer(&server).await.unwrap(), None);
+        log_in(&oauth).await;
     });
     assert!(!home.join(".credentials.json").exists());
+}
+
+/// A login whose tokens end up in the keyring, in the form that other programs read.
+async fn log_in(oauth: &McpOauth) {
+    let issuer = Issuer::start().await;
+    let config = serde_json::from_value(json!({ "url": format!("{}/mcp", issuer.base) })).unwrap();
+    let server = OauthServer::configured("y", &config, &|_| None).unwrap();
+    let login = oauth.login(&server, None, None, &CallbackSettings::default()).await.unwrap();
+    let field = |name| loomd_oauth::field(login.authorization_url.split_once('?').unwrap().1, name).unwrap();
+    let (redirect, state) = (field("redirect_uri"), field("state"));
+    let completed = tokio::spawn(login.completed());
+    let authority = redirect.strip_prefix("http://").unwrap().split('/').next().unwrap();
+    let mut browser = tokio::net::TcpStream::connect(authority).await.unwrap();
+    let request = format!("GET /callback?code=1&state={state} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    browser.write_all(request.as_bytes()).await.unwrap();
+    completed.await.unwrap().unwrap();
+    assert_eq!(oauth.bearer(&server).await.unwrap().unwrap().reveal(), "token-1");
+    let name = "y|".to_owned() + &key(&server);
+    let arguments = ["lookup", "service", "Codex MCP Credentials", "username", &name];
+    let found = Command::new("secret-tool").args(arguments).output().unwrap().stdout;
+    let entry: serde_json::Value = serde_json::from_slice(&found).unwrap();
+    assert_eq!((&entry["server_name"], &entry["url"]), (&json!("y"), &json!(server.url)));
+    assert_eq!(entry["token_response"]["refresh_token"], "refresh-1");
+    assert!(oauth.logout(&server).await.unwrap());
 }
 
 fn open(home: &Path, kind: McpCredentialsStore) -> McpOauth {

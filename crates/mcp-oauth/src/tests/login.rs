@@ -2,9 +2,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
 use loomd_protocol::McpAuthStatus;
+use loomd_testkit::WELL_KNOWN;
 use serde_json::json;
 
-use super::issuer::WELL_KNOWN;
 use super::*;
 use crate::{CallbackSettings, Login, OauthError};
 
@@ -47,9 +47,9 @@ async fn a_login_stores_the_tokens_before_the_browser_is_told() {
     let [exchange] = &issuer.requests()[..] else { panic!() };
     assert_eq!(exchange.line, "POST /token");
     for (name, value) in [("grant_type", "authorization_code"), ("code", "code-1"), ("client_id", "client-1")] {
-        assert_eq!(exchange.field(name).as_deref(), Some(value));
+        assert_eq!(form(exchange, name).as_deref(), Some(value));
     }
-    assert_eq!(exchange.field("resource").as_deref(), Some("https://res/x"));
+    assert_eq!(form(exchange, "resource").as_deref(), Some("https://res/x"));
     let file = fixture.home.path().join(".credentials.json");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fixture.oauth.status(&server).await, McpAuthStatus::OAuth);
@@ -258,7 +258,7 @@ async fn a_registered_secret_is_sent_as_the_server_wants_it_and_kept_for_refresh
         assert_eq!(fixture.bearer(&server).await.unwrap().as_deref(), Some("token-2"));
         let tokens = issuer.requests().into_iter().filter(|request| request.line == "POST /token");
         let sent: Vec<_> = tokens
-            .map(|request| (request.field("client_secret").is_some(), request.head.contains("authorization: basic")))
+            .map(|request| (form(&request, "client_secret").is_some(), request.head.contains("authorization: basic")))
             .collect();
         assert_eq!(sent, [(in_form, !in_form); 2], "{method}");
     }

@@ -1,18 +1,16 @@
 //! Logins and refreshes against an authorization server of these tests.
 
-mod issuer;
 mod login;
 mod refresh;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use loomd_config::config_toml::{McpCredentialsStore, McpServer};
 use loomd_model::Http;
 use loomd_protocol::JsonValue;
+pub(crate) use loomd_testkit::Issuer;
+use loomd_testkit::IssuerRequest;
 use tempfile::TempDir;
-
-pub(crate) use issuer::Issuer;
 
 use crate::{McpOauth, OauthServer};
 
@@ -95,6 +93,7 @@ fn query(url: &str, name: &str) -> Option<String> {
     loomd_oauth::field(url.split_once('?').unwrap().1, name)
 }
 
-fn shared<T>(value: T) -> Arc<parking_lot::Mutex<T>> {
-    Arc::new(parking_lot::Mutex::new(value))
+/// A field of a form.
+fn form(request: &IssuerRequest, name: &str) -> Option<String> {
+    loomd_oauth::field(&request.body, name)
 }

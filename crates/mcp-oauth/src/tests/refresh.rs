@@ -25,7 +25,7 @@ async fn a_token_is_refreshed_only_when_it_is_about_to_expire() {
         ("client_id", "client-0"),
         ("resource", "res"),
     ] {
-        assert_eq!(refresh.field(name).as_deref(), Some(value));
+        assert_eq!(form(refresh, name).as_deref(), Some(value));
     }
     let entry = &fixture.stored()[server.key()];
     assert_eq!((&entry["access_token"], &entry["refresh_token"]), (&json!("token-1"), &json!("refresh-1")));
