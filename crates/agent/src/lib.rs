@@ -29,6 +29,7 @@ mod inbox;
 mod input;
 mod lanes;
 mod markers;
+mod mcp;
 mod message;
 mod network;
 mod notify;
@@ -67,6 +68,7 @@ pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, Deci
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
+pub use mcp::{McpServices, StatusDetail};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
 pub use refusal::{MAX_INPUT_CHARS, Refusal};

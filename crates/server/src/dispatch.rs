@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mcp_login, mock, model, search,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, search,
     summary, thread, turn, windows,
 };
 
@@ -90,6 +90,8 @@ handlers! {
     GetConversationSummary => summary::conversation;
     McpServerOauthLogin => mcp_login::login;
     ConfigRead => config::read;
+    McpServerStatusList => mcp::list_status;
+    ConfigMcpServerReload => mcp::reload;
     ConfigRequirementsRead => config::requirements;
     FsReadFile => fs::read_file;
     FsWriteFile => fs::write_file;
@@ -131,8 +133,6 @@ refused! {
     ThreadRealtimeAppendAudio => not_available::<Self>();
     ThreadRealtimeAppendText => not_available::<Self>();
     ThreadRealtimeStop => not_available::<Self>();
-    McpServerStatusList => not_available::<Self>();
-    ConfigMcpServerReload => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

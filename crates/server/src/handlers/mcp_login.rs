@@ -2,31 +2,30 @@
 
 use std::time::Duration;
 
-use loomd_agent::working_directory;
-use loomd_config::LoadRequest;
-use loomd_mcp_oauth::{CallbackSettings, OauthServer};
+use loomd_mcp::Endpoint;
+use loomd_mcp_oauth::CallbackSettings;
 use loomd_protocol::{
     McpServerOauthLoginCompletedNotification, McpServerOauthLoginParams, McpServerOauthLoginResponse, RpcError,
     ServerNotification, call,
 };
 
 use crate::answer::Handled;
-use crate::app::environment;
 use crate::context::Context;
+use crate::refusals::wire_error;
 
 /// `mcpServer/oauth/login`: answers with the URL to open. When the login has ended, every client is notified.
 pub(crate) async fn login(cx: &Context, params: McpServerOauthLoginParams) -> Handled<call::McpServerOauthLogin> {
     let McpServerOauthLoginParams { name, scopes, timeout_secs } = params;
-    let cwd = working_directory().ok();
-    let request = LoadRequest { cwd: cwd.as_ref(), ..cx.app.sources.request() };
-    let loaded = loomd_config::load(&request)
-        .map_err(|error| RpcError::invalid_request(format!("failed to load configuration: {error}")))?;
-    let Some(server) = loaded.config.mcp_servers.get(&name) else {
+    let servers = cx.app.agent.configured_mcp_servers().map_err(wire_error)?;
+    let Some(entry) = servers.get(&name) else {
         return Err(RpcError::invalid_request(format!("No MCP server named '{name}' found.")));
     };
-    let Some(server) = OauthServer::configured(&name, server, &environment) else {
+    let Endpoint::Http(server) = &entry.reached.endpoint else {
         return Err(RpcError::invalid_request("OAuth login is only supported for streamable HTTP servers."));
     };
+    let server = cx.app.mcp_oauth.server(&name, server);
+    let loaded = loomd_config::load(&cx.app.sources.request())
+        .map_err(|error| RpcError::invalid_request(format!("failed to load configuration: {error}")))?;
     let limit = timeout_secs.map(|seconds| Duration::from_secs(seconds.try_into().unwrap_or(0)));
     let callback = CallbackSettings::new(&loaded.config);
     let started = cx.app.mcp_oauth.login(&server, scopes, limit, &callback).await;
