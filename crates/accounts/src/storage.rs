@@ -16,6 +16,9 @@ use crate::auth_json::AuthJson;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The largest file of credentials that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
 pub(crate) struct Storage {
     path: PathBuf,
     kind: CliCredentialsStore,
@@ -31,7 +34,7 @@ impl Storage {
     pub fn load(&self) -> AuthJson {
         let stored = match self.kind {
             CliCredentialsStore::File | CliCredentialsStore::Auto => {
-                fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                loomd_regular::read(&self.path, MAX_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
             }
             CliCredentialsStore::Ephemeral => self.memory().clone(),
             CliCredentialsStore::Keyring => None,
