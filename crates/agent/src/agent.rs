@@ -191,6 +191,11 @@ impl Agent {
         Ok(())
     }
 
+    /// The MCP servers of the present configuration, without a thread's own.
+    pub fn configured_mcp_servers(&self) -> Result<loomd_mcp::ServerSet, Refusal> {
+        self.opener.configured_mcp_servers()
+    }
+
     /// A page of the status of the configured MCP servers, and the cursor of the next.
     pub async fn mcp_server_status(
         &self,

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{doctor, exec, replay, run, threads};
+use crate::{doctor, exec, mcp, replay, run, threads};
 
 #[derive(Parser)]
 #[command(name = "loomd", version)]
@@ -32,7 +32,9 @@ pub enum Command {
     Threads(threads::Threads),
     /// Run a stored thread again with its recorded answers and tool results, and report the first difference
     Replay(replay::Replay),
-    /// Check the configuration, the sandbox and whether the model answers
+    /// List, add, remove and log in to MCP servers
+    Mcp(mcp::Mcp),
+    /// Check the configuration, the sandbox, the MCP servers and whether the model answers
     Doctor(doctor::Doctor),
     /// Configuration tools
     Config {

@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mock, model, search, summary,
-    thread, turn, windows,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, search,
+    summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -88,6 +88,7 @@ handlers! {
     AccountRateLimitsRead => account::rate_limits;
     GetAuthStatus => account::auth_status;
     GetConversationSummary => summary::conversation;
+    McpServerOauthLogin => mcp_login::login;
     ConfigRead => config::read;
     McpServerStatusList => mcp::list_status;
     ConfigMcpServerReload => mcp::reload;
@@ -132,7 +133,6 @@ refused! {
     ThreadRealtimeAppendAudio => not_available::<Self>();
     ThreadRealtimeAppendText => not_available::<Self>();
     ThreadRealtimeStop => not_available::<Self>();
-    McpServerOauthLogin => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

@@ -10,6 +10,7 @@ pub(crate) mod feedback;
 pub(crate) mod fs;
 pub(crate) mod git;
 pub(crate) mod mcp;
+pub(crate) mod mcp_login;
 pub(crate) mod mock;
 pub(crate) mod model;
 pub(crate) mod search;
