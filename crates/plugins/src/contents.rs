@@ -97,7 +97,8 @@ fn entries(file: &Path, key: &str) -> JsonObject {
 
 /// An app of which no more than its id is known.
 pub fn app_summary(id: &str) -> AppSummary {
-    let slug: String = id.chars().map(|char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '-' }).collect();
+    let slug: String =
+        id.chars().map(|char| if char.is_ascii_alphanumeric() { char.to_ascii_lowercase() } else { '-' }).collect();
     AppSummary {
         id: id.into(),
         name: id.into(),
@@ -132,10 +133,13 @@ mod tests {
         let (dir, found) = contents(&[
             (MANIFEST, "{}"),
             ("skills/s/SKILL.md", ""),
-            (".mcp.json", r#"{"mcpServers": {
+            (
+                ".mcp.json",
+                r#"{"mcpServers": {
                 "one": {"type": "stdio", "command": "x", "cwd": "sub"},
                 "two": {"type": "http", "url": "http://127.0.0.1/"},
-                "bad": {"args": []}}}"#),
+                "bad": {"args": []}}}"#,
+            ),
             (".app.json", r#"{"apps": {"a": {"id": "connector_x"}, "b": {"id": "connector_x"}, "c": {}}}"#),
         ]);
         assert_eq!(found.skill_folders, [dir.path().join("skills")]);

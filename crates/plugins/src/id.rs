@@ -64,7 +64,10 @@ mod tests {
     #[test]
     fn a_key_has_two_names_that_are_safe_as_folders() {
         let id: PluginId = "my-plugin_1@Market".parse().unwrap();
-        assert_eq!((id.plugin(), id.marketplace(), id.to_string()), ("my-plugin_1", "Market", "my-plugin_1@Market".into()));
+        assert_eq!(
+            (id.plugin(), id.marketplace(), id.to_string()),
+            ("my-plugin_1", "Market", "my-plugin_1@Market".into())
+        );
         let error = |key: &str| key.parse::<PluginId>().unwrap_err().to_string();
         for key in ["good", "good@", "@market", ""] {
             assert_eq!(error(key), format!("invalid plugin key `{key}`; expected <plugin>@<marketplace>"));

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use loomd_git::Repository;
-use loomd_protocol::{
-    AbsolutePathBuf, MarketplaceLoadErrorInfo, PluginMarketplaceEntry, PluginSource, PluginSummary,
-};
+use loomd_protocol::{AbsolutePathBuf, MarketplaceLoadErrorInfo, PluginMarketplaceEntry, PluginSource, PluginSummary};
 
 use crate::cache::PluginCache;
 use crate::error::PluginError;

@@ -44,7 +44,10 @@ impl Manifest {
         let folder_name = || folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let path = |key: &str| inside(folder, text(object, key)?).map(AbsolutePathBuf::into_path_buf);
         Self {
-            name: text(object, "name").map(str::trim).filter(|name| !name.is_empty()).map_or_else(folder_name, Into::into),
+            name: text(object, "name")
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map_or_else(folder_name, Into::into),
             description: text(object, "description").map(Into::into),
             skills: path("skills"),
             mcp_servers: path("mcpServers"),
@@ -154,9 +157,10 @@ mod tests {
 
     #[test]
     fn paths_begin_with_a_dot_and_stay_inside() {
-        let manifest =
-            parsed(json!({ "skills": "./more", "mcpServers": "servers.json", "apps": "./../apps.json", "interface": {
-                "logo": "./a/l.png", "composerIcon": "/etc/i.png", "screenshots": ["./s.png", "../t.png", 3, "./"] } }));
+        let manifest = parsed(
+            json!({ "skills": "./more", "mcpServers": "servers.json", "apps": "./../apps.json", "interface": {
+                "logo": "./a/l.png", "composerIcon": "/etc/i.png", "screenshots": ["./s.png", "../t.png", 3, "./"] } }),
+        );
         assert_eq!(manifest.skills, Some("/p/folder/more".into()));
         assert_eq!((manifest.mcp_servers, manifest.apps), (None, None));
         let interface = manifest.interface.unwrap();

@@ -121,9 +121,7 @@ impl Marketplace {
         Ok(Self {
             name: content.name,
             path: path.clone(),
-            interface: content
-                .interface
-                .map(|InterfaceContent { display_name }| MarketplaceInterface { display_name }),
+            interface: content.interface.map(|InterfaceContent { display_name }| MarketplaceInterface { display_name }),
             plugins: content.plugins.into_iter().map(plugin).collect(),
         })
     }
@@ -137,10 +135,10 @@ impl Marketplace {
 
     /// The plugin of a name.
     pub fn find(&self, name: &str) -> Result<&MarketplacePlugin, PluginError> {
-        self.plugins.iter().find(|plugin| plugin.name == name).ok_or_else(|| PluginError::NotFound {
-            plugin: name.into(),
-            marketplace: self.name.clone(),
-        })
+        self.plugins
+            .iter()
+            .find(|plugin| plugin.name == name)
+            .ok_or_else(|| PluginError::NotFound { plugin: name.into(), marketplace: self.name.clone() })
     }
 }
 
@@ -220,7 +218,9 @@ mod tests {
     #[test]
     fn sources_stay_below_the_root() {
         let error = |path: &str| {
-            plugin(&format!(r#"{{"name": "p", "source": {{"source": "local", "path": "{path}"}}}}"#)).source.unwrap_err()
+            plugin(&format!(r#"{{"name": "p", "source": {{"source": "local", "path": "{path}"}}}}"#))
+                .source
+                .unwrap_err()
         };
         for path in ["../x", "/x", "x", ""] {
             assert_eq!(error(path), "local plugin source path must start with `./`", "{path}");
@@ -229,7 +229,8 @@ mod tests {
         for path in ["./../x", "./a/../../x", ".//etc"] {
             assert_eq!(error(path), "local plugin source path must stay within the marketplace root", "{path}");
         }
-        let unknown = parsed(r#"{"name": "m", "plugins": [{"name": "p", "source": {"source": "ftp", "path": "./p"}}]}"#);
+        let unknown =
+            parsed(r#"{"name": "m", "plugins": [{"name": "p", "source": {"source": "ftp", "path": "./p"}}]}"#);
         assert!(unknown.unwrap_err().starts_with("unknown variant `ftp`, expected `local`"));
     }
 

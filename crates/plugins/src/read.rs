@@ -20,8 +20,7 @@ pub fn read(
     rules: &SkillRules,
 ) -> Result<PluginDetail, PluginError> {
     let marketplace = Marketplace::load(marketplace)?;
-    let not_found =
-        || PluginError::NotFound { plugin: plugin.into(), marketplace: marketplace.name.clone() };
+    let not_found = || PluginError::NotFound { plugin: plugin.into(), marketplace: marketplace.name.clone() };
     let plugin = marketplace.find(plugin)?;
     if !plugin.for_us {
         return Err(not_found());

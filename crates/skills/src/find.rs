@@ -32,10 +32,9 @@ pub fn find(roots: &[SkillRoot], rules: &SkillRules) -> SkillSet {
                 }
                 Ok(None) => {}
                 Err(error) if is_system => tracing::warn!(path = %path.display(), %error, "invalid system skill"),
-                Err(error) => set.errors.push(SkillErrorInfo {
-                    path: path.to_string_lossy().into_owned(),
-                    message: error.to_string(),
-                }),
+                Err(error) => set
+                    .errors
+                    .push(SkillErrorInfo { path: path.to_string_lossy().into_owned(), message: error.to_string() }),
             }
         }
     }

@@ -33,7 +33,9 @@ impl fmt::Display for SkillFileError {
             Self::NoFrontMatter => f.write_str("missing YAML frontmatter delimited by ---"),
             Self::Yaml(error) => write!(f, "invalid YAML: {error}"),
             Self::MissingDescription => f.write_str("missing field `description`"),
-            Self::TooLong { field, limit } => write!(f, "invalid {field}: exceeds maximum length of {limit} characters"),
+            Self::TooLong { field, limit } => {
+                write!(f, "invalid {field}: exceeds maximum length of {limit} characters")
+            }
         }
     }
 }
@@ -51,7 +53,9 @@ impl FrontMatter {
         }
         let metadata = match head.get("metadata") {
             Some(Node::Map(_) | Node::Null) | None => head.get("metadata"),
-            Some(other) => return Err(SkillFileError::Yaml(format!("metadata: expected a map, found {}", other.kind()))),
+            Some(other) => {
+                return Err(SkillFileError::Yaml(format!("metadata: expected a map, found {}", other.kind())));
+            }
         };
         let description = field(head.get("description"), "description")?.ok_or(SkillFileError::MissingDescription)?;
         let short = metadata.and_then(|metadata| metadata.get("short-description"));
@@ -120,8 +124,7 @@ mod tests {
 
     #[test]
     fn fields_become_one_line() {
-        let text =
-            "---\nname: two\n  words\ndescription: |\n  first\n  second\nmetadata:\n  short-description: brief\n---\nBody";
+        let text = "---\nname: two\n  words\ndescription: |\n  first\n  second\nmetadata:\n  short-description: brief\n---\nBody";
         assert_eq!(FrontMatter::parse(text), matter(Some("two words"), "first second", Some("brief")));
         assert_eq!(FrontMatter::parse("  ---  \r\ndescription: 3\r\n --- \r\n"), matter(None, "3", None));
         let empty = "---\nname: ''\ndescription: d\nlicense: MIT\nmetadata:\n  short-description: ''\n---";
@@ -130,7 +133,9 @@ mod tests {
 
     #[test]
     fn a_file_without_a_delimited_head_is_refused() {
-        for text in ["", "no head", "---\n", "---\nname: x\n", "---\n---\n", "\n---\ndescription: d\n---\n", "----\na: b\n---"] {
+        for text in
+            ["", "no head", "---\n", "---\nname: x\n", "---\n---\n", "\n---\ndescription: d\n---\n", "----\na: b\n---"]
+        {
             assert_eq!(error(text), "missing YAML frontmatter delimited by ---", "{text:?}");
         }
     }
@@ -140,7 +145,10 @@ mod tests {
         assert_eq!(error("---\nname: x\n---\n"), "missing field `description`");
         assert_eq!(error("---\nname: x\ndescription: ''\n---\n"), "missing field `description`");
         assert_eq!(error("---\nname: [a]\ndescription: d\n---\n"), "invalid YAML: name: expected a text, found a list");
-        assert_eq!(error("---\ndescription: d\nmetadata: 3\n---\n"), "invalid YAML: metadata: expected a map, found a text");
+        assert_eq!(
+            error("---\ndescription: d\nmetadata: 3\n---\n"),
+            "invalid YAML: metadata: expected a map, found a text"
+        );
         assert_eq!(error("---\njust text\n---\n"), "invalid YAML: expected a map, found a text");
         assert!(error("---\nname: x\ndescription: a: b\n---\n").ends_with("at line 3 column 15"));
         let long = "x".repeat(1025);

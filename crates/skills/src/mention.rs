@@ -39,7 +39,9 @@ impl Mentions {
             if name.is_empty() {
                 continue;
             }
-            let target = after.strip_prefix("](").filter(|_| linked).and_then(|target| target.split_once(')'));
+            let link =
+                after.strip_prefix(']').filter(|_| linked).and_then(|after| after.trim_start().strip_prefix('('));
+            let target = link.and_then(|target| target.split_once(')'));
             let is_variable = VARIABLES.iter().any(|variable| variable.eq_ignore_ascii_case(name));
             match target {
                 Some((target, after)) => {
@@ -77,10 +79,8 @@ pub fn select<'a>(skills: &'a [Skill], input: &[UserInput], other_names: &HashSe
         match part {
             UserInput::Skill { name, path } => {
                 taken.insert(name.as_str());
-                let path = target_path(path);
                 skills.iter().filter(|(_, known)| known == path).for_each(|(skill, _)| select(skill));
             }
-            UserInput::Mention { path, .. } => _ = mentions.links.insert(path.clone()),
             UserInput::Text { text, .. } => mentions.add(text, '$'),
             _ => {}
         }
@@ -176,6 +176,7 @@ mod tests {
         check("$alpha and [$beta](skill:///b)", &["/b", "/a"]);
         check("[$alpha](/wrong)", &[]);
         check("[$alpha](app://x) [$alpha]", &["/a"]);
+        check("[$beta] ( /b )", &["/b"]);
         check("[$alpha](/b", &["/a"]);
     }
 

@@ -160,7 +160,8 @@ struct Task<K> {
 impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
     async fn run(mut self) {
         loop {
-            let due = self.subscribers.values().filter(|subscriber| subscriber.pending).filter_map(Subscriber::due).min();
+            let due =
+                self.subscribers.values().filter(|subscriber| subscriber.pending).filter_map(Subscriber::due).min();
             tokio::select! {
                 () = self.shared.wake.notified() => {}
                 () = until(due) => {}

@@ -151,9 +151,7 @@ impl Builder {
                 self.put(0, copy)
             }
             Event::SequenceStart(anchor, _) => self.begin(anchor, Collection::List(Vec::new())),
-            Event::MappingStart(anchor, _) => {
-                self.begin(anchor, Collection::Map { members: Vec::new(), key: None })
-            }
+            Event::MappingStart(anchor, _) => self.begin(anchor, Collection::Map { members: Vec::new(), key: None }),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Open { anchor, collection }) = self.open.pop() else { return Ok(()) };
                 let node = match collection {
@@ -249,10 +247,10 @@ mod tests {
         ]);
         assert_eq!(parse(yaml), Ok(expected));
         assert_eq!(parse(""), Ok(Node::Null));
-        assert_eq!(parse("- a\n- [b, {c: d}]\n"), Ok(Node::List(vec![
-            text("a"),
-            Node::List(vec![text("b"), map(&[("c", text("d"))])]),
-        ])));
+        assert_eq!(
+            parse("- a\n- [b, {c: d}]\n"),
+            Ok(Node::List(vec![text("a"), Node::List(vec![text("b"), map(&[("c", text("d"))])]),]))
+        );
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl World {
             dynamic_tools: Vec::new(),
             raw_events: false,
             config_folders: Vec::new(),
+            extensions: Default::default(),
             client: "test".into(),
             identity: Identity::default(),
             config,

@@ -12,6 +12,7 @@ use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, Re
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
+use crate::extensions::ThreadExtensions;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
 use crate::working_directory::absolute;
@@ -68,7 +69,12 @@ fn resolve(
     let sources = opener.sources.request();
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
     let loaded = loomd_config::load(&request).map_err(config_refusal)?;
-    let resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let mut resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let plugins = opener.extensions.plugins(&loaded);
+    for (name, server) in plugins.iter().flat_map(|plugin| &plugin.mcp_servers) {
+        // A configured server of the same name wins.
+        resolved.config.mcp_servers.entry(name.clone()).or_insert_with(|| server.clone());
+    }
     let (config, requirements) = (&resolved.config, &resolved.requirements);
     let catalogue = opener
         .models
@@ -127,6 +133,17 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
+            extensions: ThreadExtensions {
+                skill_roots: opener
+                    .extensions
+                    .roots(&loaded, &plugins, &[])
+                    .into_iter()
+                    .map(|root| root.folder)
+                    .collect(),
+                finder: Some(Arc::clone(&opener.extensions)),
+                config: thread_config,
+                plugins,
+            },
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
             identity: Identity {

@@ -5,6 +5,7 @@
 mod answer;
 mod compaction;
 mod counting;
+mod extensions;
 mod hooks;
 mod hosted;
 mod metadata;

@@ -95,6 +95,7 @@ impl World {
                 dynamic_tools: Vec::new(),
                 raw_events: false,
                 config_folders: vec![self.home.path()],
+                extensions: Default::default(),
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
@@ -258,6 +259,11 @@ impl EventSink for HookOutcome {
     }
 
     fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
+        self.note(&notification);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn notify<'a>(&'a self, _: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
         self.note(&notification);
         Box::pin(std::future::ready(()))
     }

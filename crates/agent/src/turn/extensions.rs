@@ -1,0 +1,33 @@
+//! The skills and plugins that the user names in the input of a turn.
+
+use loomd_protocol::{ResponseItem, UserInput};
+
+use super::task::TurnTask;
+use crate::message::message;
+use crate::prompts::{self, MentionedPlugin};
+
+impl TurnTask {
+    /// Returns the messages that follow an input: the instructions of the skills that it names, each once per turn, and
+    /// what the plugins bring that it mentions.
+    pub(super) async fn mentioned(&mut self, input: &[UserInput]) -> Vec<ResponseItem> {
+        let extensions = &self.cx.profile.extensions;
+        let skills = extensions.named_skills(&self.cx.settings.cwd, input, &self.progress.skills).await;
+        let mut items = Vec::new();
+        for skill in skills {
+            items.push(message("user", prompts::skill_message(&skill.name, &skill.path, &skill.text)));
+            self.progress.skills.insert(skill.path);
+        }
+        for plugin in self.cx.profile.extensions.mentioned_plugins(input) {
+            items.push(message(
+                "developer",
+                prompts::plugin_message(&MentionedPlugin {
+                    display_name: &plugin.display_name,
+                    skill_prefix: (!plugin.skill_folders.is_empty()).then_some(&plugin.name),
+                    mcp_servers: plugin.mcp_servers.keys().map(String::as_str).collect(),
+                    apps: plugin.apps.iter().map(String::as_str).collect(),
+                }),
+            ));
+        }
+        items
+    }
+}
