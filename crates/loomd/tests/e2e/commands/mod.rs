@@ -4,6 +4,8 @@ mod doctor;
 mod exec;
 mod run;
 mod sdk;
+mod sdk_python;
+mod skills;
 mod terminal;
 mod threads;
 
