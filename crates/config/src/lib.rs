@@ -26,6 +26,7 @@ mod schema;
 mod secret;
 mod settings;
 mod sources;
+mod span;
 mod stack;
 mod view;
 mod warnings;
