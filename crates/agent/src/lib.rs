@@ -30,6 +30,7 @@ mod inbox;
 mod input;
 mod lanes;
 mod markers;
+mod mcp;
 mod message;
 mod network;
 mod notify;
@@ -67,6 +68,7 @@ pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThre
 pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
+pub use mcp::{McpServices, StatusDetail};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
 pub use extensions::{Extensions, ThreadExtensions};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};

@@ -68,6 +68,7 @@ impl FrontEnd {
             event_sink: Arc::new(Recorded(sender)),
             http: Http::new(&|_| None),
             account: None,
+            mcp: None,
             replay: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
+use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
+use loomd_mcp::{ClientInfo, NoCredentials, Servers, ServersOptions};
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
@@ -86,8 +88,9 @@ impl App {
             sources: Arc::clone(&sources),
             store: Arc::new(store.clone()),
             event_sink: Arc::new(event_sink(&connections, &server_requests)),
-            http,
+            http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
+            mcp: Some(mcp_servers(&http)),
             replay,
         });
         Self {
@@ -169,6 +172,21 @@ impl App {
 
 fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> Connected {
     Connected { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
+}
+
+/// The connections to MCP servers, none of which is open yet.
+fn mcp_servers(http: &Arc<Http>) -> Servers {
+    Servers::new(ServersOptions {
+        http: Arc::clone(http),
+        environment: Environment::of_this_process(),
+        client: ClientInfo {
+            name: "codex-mcp-client".into(),
+            title: "loomd".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        },
+        oauth: Arc::new(NoCredentials),
+        account: Arc::new(NoCredentials),
+    })
 }
 
 /// What is wrong with the user's rules. Threads read them again when they need them.

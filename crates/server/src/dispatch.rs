@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, plugin, search, skills,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mock, model, plugin, search, skills,
     summary, thread, turn, windows,
 };
 
@@ -89,6 +89,8 @@ handlers! {
     GetAuthStatus => account::auth_status;
     GetConversationSummary => summary::conversation;
     ConfigRead => config::read;
+    McpServerStatusList => mcp::list_status;
+    ConfigMcpServerReload => mcp::reload;
     ConfigRequirementsRead => config::requirements;
     FsReadFile => fs::read_file;
     FsWriteFile => fs::write_file;
@@ -131,8 +133,6 @@ refused! {
     ThreadRealtimeAppendText => not_available::<Self>();
     ThreadRealtimeStop => not_available::<Self>();
     McpServerOauthLogin => not_available::<Self>();
-    McpServerStatusList => not_available::<Self>();
-    ConfigMcpServerReload => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

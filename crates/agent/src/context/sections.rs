@@ -151,7 +151,7 @@ impl Section for SkillsSection {
 
     fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
         Box::pin(async {
-            let set = cx.profile.extensions.skills(&cx.settings.cwd).await;
+            let set = cx.profile.extensions.skills(&cx.settings.cwd, &cx.profile.thread_config).await;
             let implicit = set.enabled().filter(|skill| skill.allow_implicit_invocation);
             prompts::skills_section(implicit.map(|skill| ListedSkill {
                 name: &skill.name,

@@ -55,6 +55,8 @@ impl World {
             base_instructions: None,
             developer_instructions: Some("be brief".into()),
             dynamic_tools: Vec::new(),
+                mcp_servers: Default::default(),
+                thread_config: Default::default(),
             raw_events: false,
             config_folders: Vec::new(),
             extensions: Default::default(),

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use loomd_config::{ConfigError, ConfigSources, Feature, LoadRequest, LoadedConfig};
+use loomd_config::{ConfigError, ConfigSources, Feature, LoadRequest, LoadedConfig, WriteError};
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{AbsolutePathBuf, JsonObject};
 use loomd_skills::{RootsRequest, SkillRoot, SkillRules, SkillSet};
+
+use super::needs::NeededServer;
 
 /// Finds skills and plugins. Its functions block.
 pub struct Extensions {
@@ -55,6 +57,15 @@ impl Extensions {
             plugin_folders: &plugin_folders,
             extra,
         })
+    }
+
+    /// Adds MCP servers to the user's file, unless it has servers of these names.
+    pub(crate) fn install_servers(&self, servers: &[NeededServer]) -> Result<(), WriteError> {
+        let tables = servers.iter().map(|server| Ok((server.name.clone(), serde_json::to_value(&server.config)?)));
+        let tables: JsonObject = tables.collect::<Result<_, serde_json::Error>>().map_err(std::io::Error::other)?;
+        let wanted = JsonObject::from_iter([("mcp_servers".to_owned(), tables.into())]);
+        let file = self.sources.request().user_file();
+        loomd_config::import_missing(&self.sources.home, &file, &wanted, false).map(|_| ())
     }
 
     /// Writes the bundled skills, or removes them, as the user's configuration says. Done once.

@@ -4,8 +4,11 @@
 
 mod changes;
 mod find;
+mod needs;
 mod of_thread;
 
 pub(crate) use changes::SkillChanges;
 pub use find::Extensions;
+pub(crate) use needs::{NeededServer, SkillNeeds, installs_servers, missing_servers, variables};
+pub(crate) use of_thread::NamedSkill;
 pub use of_thread::ThreadExtensions;

@@ -21,8 +21,6 @@ const MAX_SKILL: u64 = 1 << 20;
 pub struct ThreadExtensions {
     /// `None` for a thread without skills, as in tests.
     pub finder: Option<Arc<Extensions>>,
-    /// The configuration that the client gave the thread.
-    pub config: JsonObject,
     pub plugins: Vec<ActivePlugin>,
     /// The folders that were searched for skills when the thread was loaded.
     pub skill_roots: Vec<PathBuf>,
@@ -45,10 +43,11 @@ pub(crate) struct NamedSkill {
 }
 
 impl ThreadExtensions {
-    /// Returns the skills of a working directory. Empty when the configuration cannot be loaded any more.
-    pub(crate) async fn skills(&self, cwd: &str) -> SkillSet {
+    /// Returns the skills of a working directory. `config` is the configuration that the client gave the thread. Empty
+    /// when the configuration cannot be loaded any more.
+    pub(crate) async fn skills(&self, cwd: &str, config: &JsonObject) -> SkillSet {
         let (Some(finder), Some(cwd)) = (&self.finder, AbsolutePathBuf::new(cwd)) else { return SkillSet::default() };
-        let (finder, config) = (Arc::clone(finder), self.config.clone());
+        let (finder, config) = (Arc::clone(finder), config.clone());
         let found = spawn_blocking(move || finder.skills(&cwd, Some(&config), &[])).await;
         match found {
             Ok(Ok(skills)) => skills,
@@ -67,13 +66,14 @@ impl ThreadExtensions {
     pub(crate) async fn named_skills(
         &self,
         cwd: &str,
+        config: &JsonObject,
         input: &[UserInput],
         known: &HashSet<PathBuf>,
     ) -> Vec<NamedSkill> {
         if self.finder.is_none() || !may_name_skills(input) {
             return Vec::new();
         }
-        let set = self.skills(cwd).await;
+        let set = self.skills(cwd, config).await;
         let selected = loomd_skills::select(&set.skills, input, &HashSet::new());
         let selected = selected.into_iter().filter(|skill| !known.contains(&skill.path)).cloned().collect::<Vec<_>>();
         if selected.is_empty() {

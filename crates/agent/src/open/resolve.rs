@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
 use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
+use loomd_mcp::ServerSet;
 use loomd_model::Identity;
 use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
 
@@ -13,6 +14,7 @@ use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
 use crate::extensions::ThreadExtensions;
+use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
 use crate::working_directory::absolute;
@@ -69,12 +71,8 @@ fn resolve(
     let sources = opener.sources.request();
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
     let loaded = loomd_config::load(&request).map_err(config_refusal)?;
-    let mut resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
     let plugins = opener.extensions.plugins(&loaded);
-    for (name, server) in plugins.iter().flat_map(|plugin| &plugin.mcp_servers) {
-        // A configured server of the same name wins.
-        resolved.config.mcp_servers.entry(name.clone()).or_insert_with(|| server.clone());
-    }
     let (config, requirements) = (&resolved.config, &resolved.requirements);
     let catalogue = opener
         .models
@@ -133,17 +131,13 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
+            mcp_servers: allowed_servers(&resolved, &plugins),
             extensions: ThreadExtensions {
-                skill_roots: opener
-                    .extensions
-                    .roots(&loaded, &plugins, &[])
-                    .into_iter()
-                    .map(|root| root.folder)
-                    .collect(),
+                skill_roots: opener.extensions.roots(&loaded, &plugins, &[]).into_iter().map(|root| root.folder).collect(),
                 finder: Some(Arc::clone(&opener.extensions)),
-                config: thread_config,
                 plugins,
             },
+            thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
             identity: Identity {
@@ -157,6 +151,26 @@ fn resolve(
             config: resolved,
         }),
     })
+}
+
+impl Opener {
+    /// The MCP servers that a thread would have if it were opened now.
+    pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
+        let cwd = absolute(&settings.cwd)?;
+        let request =
+            LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
+        self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)
+    }
+
+    /// The MCP servers of the configuration and of plugins, without those of a project or a thread.
+    pub fn configured_mcp_servers(&self) -> Result<ServerSet, Refusal> {
+        self.servers_of(&loomd_config::load(&self.sources.request()).map_err(config_refusal)?)
+    }
+
+    fn servers_of(&self, loaded: &LoadedConfig) -> Result<ServerSet, Refusal> {
+        let resolved = loomd_config::resolve(loaded).map_err(config_refusal)?;
+        Ok(allowed_servers(&resolved, &self.extensions.plugins(loaded)))
+    }
 }
 
 fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {

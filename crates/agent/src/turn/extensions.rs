@@ -1,5 +1,7 @@
 //! The skills and plugins that the user names in the input of a turn.
 
+use std::sync::Arc;
+
 use loomd_protocol::{ResponseItem, UserInput};
 
 use super::task::TurnTask;
@@ -10,14 +12,16 @@ impl TurnTask {
     /// Returns the messages that follow an input: the instructions of the skills that it names, each once per turn, and
     /// what the plugins bring that it mentions.
     pub(super) async fn mentioned(&mut self, input: &[UserInput]) -> Vec<ResponseItem> {
-        let extensions = &self.cx.profile.extensions;
-        let skills = extensions.named_skills(&self.cx.settings.cwd, input, &self.progress.skills).await;
+        let profile = Arc::clone(&self.cx.profile);
+        let (cwd, known) = (&self.cx.settings.cwd, &self.progress.skills);
+        let skills = profile.extensions.named_skills(cwd, &profile.thread_config, input, known).await;
+        self.meet_needs(&skills).await;
         let mut items = Vec::new();
         for skill in skills {
             items.push(message("user", prompts::skill_message(&skill.name, &skill.path, &skill.text)));
             self.progress.skills.insert(skill.path);
         }
-        for plugin in self.cx.profile.extensions.mentioned_plugins(input) {
+        for plugin in profile.extensions.mentioned_plugins(input) {
             items.push(message(
                 "developer",
                 prompts::plugin_message(&MentionedPlugin {

@@ -9,6 +9,7 @@ pub(crate) mod features;
 pub(crate) mod feedback;
 pub(crate) mod fs;
 pub(crate) mod git;
+pub(crate) mod mcp;
 pub(crate) mod mock;
 pub(crate) mod model;
 pub(crate) mod plugin;

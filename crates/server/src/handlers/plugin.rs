@@ -71,6 +71,9 @@ pub(crate) async fn install(cx: &Context, params: PluginInstallParams) -> Handle
     blocking(move || plugins::install(&home, &installing)).await?.map_err(failed)?;
     plugins::set_enabled(sources, std::slice::from_ref(&found.id), &[])
         .map_err(|error| RpcError::internal(format!("failed to enable plugin `{}`: {error}", found.id)))?;
+    if found.has_servers {
+        reload_mcp_servers(cx).await;
+    }
     let loaded = load(cx)?;
     let apps = if plugins::has_apps(&loaded, &cx.app.accounts) { found.apps } else { Vec::new() };
     answer(PluginInstallResponse {
@@ -93,7 +96,15 @@ pub(crate) async fn uninstall(cx: &Context, params: PluginUninstallParams) -> Ha
         .map_err(|error| RpcError::internal(format!("failed to disable plugin `{id}`: {error}")))?;
     let home = sources.home.clone();
     blocking(move || loomd_plugins::PluginCache::new(&home).remove(&id)).await?.map_err(failed)?;
+    reload_mcp_servers(cx).await;
     answer(PluginUninstallResponse {})
+}
+
+/// Gives the threads that are loaded the servers of the plugins that there are now.
+async fn reload_mcp_servers(cx: &Context) {
+    if let Err(error) = cx.app.agent.reload_mcp_servers().await {
+        tracing::warn!(?error, "the MCP servers of threads were not reloaded");
+    }
 }
 
 fn load(cx: &Context) -> Result<LoadedConfig, RpcError> {

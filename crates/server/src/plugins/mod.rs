@@ -38,6 +38,7 @@ pub(crate) struct Installable {
     pub version: String,
     pub auth_policy: PluginAuthPolicy,
     pub apps: Vec<String>,
+    pub has_servers: bool,
 }
 
 /// Finds a plugin of a marketplace that may be installed.
@@ -57,13 +58,15 @@ fn installable(home: &AbsolutePathBuf, marketplace: &Marketplace, name: &str) ->
     let source = marketplace.source(plugin)?.clone();
     let id = PluginId::new(&plugin.name, &marketplace.name)?;
     let curated = (marketplace.name == CURATED).then(|| loomd_plugins::curated_version(home)).flatten();
-    let apps = loomd_plugins::check_source(&source).map(|manifest| Contents::read(&source, &manifest).apps);
+    // What is wrong with the source is said when it is installed.
+    let contents = loomd_plugins::check_source(&source).map(|manifest| Contents::read(&source, &manifest));
+    let Contents { apps, mcp_servers, .. } = contents.unwrap_or_default();
     Ok(Installable {
         id,
         version: curated.unwrap_or_else(|| "local".into()),
         auth_policy: plugin.auth_policy,
-        // What is wrong with the source is said when it is installed.
-        apps: apps.unwrap_or_default(),
+        apps,
+        has_servers: !mcp_servers.is_empty(),
         source,
     })
 }
