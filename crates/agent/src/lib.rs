@@ -16,6 +16,7 @@ mod conversation;
 mod event;
 mod event_log;
 mod event_sink;
+mod extensions;
 mod fork;
 mod git;
 mod given_up;
@@ -68,6 +69,7 @@ pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, Deci
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
+pub use extensions::{Extensions, ThreadExtensions};
 pub use mcp::{McpServices, StatusDetail};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;

@@ -37,6 +37,11 @@ impl EventSink for Recorded {
         Box::pin(async {})
     }
 
+    fn notify<'a>(&'a self, _: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
+        _ = self.0.send(notification);
+        Box::pin(async {})
+    }
+
     fn withdraw(&self, _: &Approval) {}
 }
 

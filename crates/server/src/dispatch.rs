@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, search,
-    summary, thread, turn, windows,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, plugin,
+    search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -115,6 +115,12 @@ handlers! {
     FuzzyFileSearchSessionStart => search::start;
     FuzzyFileSearchSessionUpdate => search::update;
     FuzzyFileSearchSessionStop => search::stop;
+    SkillsList => skills::list;
+    SkillsConfigWrite => skills::write_config;
+    PluginList => plugin::list;
+    PluginRead => plugin::read;
+    PluginInstall => plugin::install;
+    PluginUninstall => plugin::uninstall;
     MockExperimentalMethod => mock::experimental;
 }
 
@@ -122,12 +128,6 @@ refused! {
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
     // Methods of the protocol that this release does not have.
-    SkillsList => not_available::<Self>();
-    SkillsConfigWrite => not_available::<Self>();
-    PluginList => not_available::<Self>();
-    PluginRead => not_available::<Self>();
-    PluginInstall => not_available::<Self>();
-    PluginUninstall => not_available::<Self>();
     AppList => not_available::<Self>();
     ThreadRealtimeStart => not_available::<Self>();
     ThreadRealtimeAppendAudio => not_available::<Self>();

@@ -59,6 +59,7 @@ impl World {
             thread_config: Default::default(),
             raw_events: false,
             config_folders: Vec::new(),
+            extensions: Default::default(),
             client: "test".into(),
             identity: Identity::default(),
             config,

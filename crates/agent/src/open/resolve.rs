@@ -16,6 +16,7 @@ use loomd_protocol::{
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
+use crate::extensions::ThreadExtensions;
 use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
@@ -74,6 +75,7 @@ fn resolve(
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
     let loaded = loomd_config::load(&request).map_err(config_refusal)?;
     let resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let plugins = opener.extensions.plugins(&loaded);
     let (config, requirements) = (&resolved.config, &resolved.requirements);
     let catalogue = opener
         .models
@@ -139,7 +141,17 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
-            mcp_servers: allowed_servers(&resolved),
+            mcp_servers: allowed_servers(&resolved, &plugins),
+            extensions: ThreadExtensions {
+                skill_roots: opener
+                    .extensions
+                    .roots(&loaded, &plugins, &[])
+                    .into_iter()
+                    .map(|root| root.folder)
+                    .collect(),
+                finder: Some(Arc::clone(&opener.extensions)),
+                plugins,
+            },
             thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
@@ -173,14 +185,17 @@ impl Opener {
     pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
         let cwd = absolute(&settings.cwd)?;
         let request = LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
-        let loaded = loomd_config::load(&request).map_err(config_refusal)?;
-        Ok(allowed_servers(&loomd_config::resolve(&loaded).map_err(config_refusal)?))
+        self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)
     }
 
-    /// The MCP servers of the configuration, without those of a project or a thread.
+    /// The MCP servers of the configuration and of plugins, without those of a project or a thread.
     pub fn configured_mcp_servers(&self) -> Result<ServerSet, Refusal> {
-        let loaded = loomd_config::load(&self.sources.request()).map_err(config_refusal)?;
-        Ok(allowed_servers(&loomd_config::resolve(&loaded).map_err(config_refusal)?))
+        self.servers_of(&loomd_config::load(&self.sources.request()).map_err(config_refusal)?)
+    }
+
+    fn servers_of(&self, loaded: &LoadedConfig) -> Result<ServerSet, Refusal> {
+        let resolved = loomd_config::resolve(loaded).map_err(config_refusal)?;
+        Ok(allowed_servers(&resolved, &self.extensions.plugins(loaded)))
     }
 }
 
