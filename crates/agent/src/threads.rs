@@ -340,6 +340,8 @@ impl Threads {
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),
+            realtime: None,
+            realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
         };

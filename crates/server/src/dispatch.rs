@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, realtime, search, summary, thread,
     turn, windows,
 };
 
@@ -67,6 +67,10 @@ handlers! {
     TurnSteer => turn::steer;
     TurnInterrupt => turn::interrupt;
     ReviewStart => turn::review;
+    ThreadRealtimeStart => realtime::start;
+    ThreadRealtimeAppendAudio => realtime::append_audio;
+    ThreadRealtimeAppendText => realtime::append_text;
+    ThreadRealtimeStop => realtime::stop;
     CommandExec => command_exec::exec;
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
@@ -126,10 +130,6 @@ refused! {
     PluginInstall => not_available::<Self>();
     PluginUninstall => not_available::<Self>();
     AppList => not_available::<Self>();
-    ThreadRealtimeStart => not_available::<Self>();
-    ThreadRealtimeAppendAudio => not_available::<Self>();
-    ThreadRealtimeAppendText => not_available::<Self>();
-    ThreadRealtimeStop => not_available::<Self>();
     McpServerOauthLogin => not_available::<Self>();
     McpServerStatusList => not_available::<Self>();
     ConfigMcpServerReload => not_available::<Self>();

@@ -18,6 +18,7 @@ use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
+use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
 use crate::turns::interrupt_open;
@@ -60,6 +61,10 @@ impl Thread {
                     self.turn_ended(ended).await;
                     continue;
                 }
+                event = RealtimeSession::next(&mut self.realtime) => {
+                    self.realtime_event(event).await;
+                    continue;
+                }
                 op = ops.recv() => op,
                 () = tokio::time::sleep(WRITE_AGAIN), if self.can_retry_writes() => {
                     self.retry_writes().await;
@@ -84,6 +89,7 @@ impl Thread {
                 }
             }
         }
+        self.end_realtime().await;
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
         if self.can_retry_writes() {
@@ -169,6 +175,7 @@ impl Thread {
                 reply(Ok(()));
                 self.tools.terminals.sessions.terminate_all();
             }
+            Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,

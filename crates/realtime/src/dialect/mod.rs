@@ -89,12 +89,12 @@ enum Received {
     /// The response is over: finished, or cancelled.
     ResponseOver(Value),
     SpeechStarted(Value),
-    /// A request for the agent. `over` is the event of the response that it came with the end of.
+    /// A request for the agent. `ends_response`: it came with the end of its response.
     Handoff {
         id: String,
         item_id: String,
         input: String,
-        over: Option<Value>,
+        ends_response: bool,
     },
     Error(String),
 }
@@ -221,7 +221,7 @@ impl Dialect {
                     })
                 }));
             }
-            Received::Handoff { id, item_id, input, over } => {
+            Received::Handoff { id, item_id, input, ends_response } => {
                 if self.version == Version::V2 {
                     if self.calls.len() == MAX_CALLS {
                         self.calls.pop_front();
@@ -229,7 +229,7 @@ impl Dialect {
                     self.calls.push_back(id.clone());
                 }
                 step.events.push(self.handoff(id, item_id, input));
-                if over.is_some() {
+                if ends_response {
                     step.messages.extend(self.response_over());
                 }
             }

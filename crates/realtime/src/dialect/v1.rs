@@ -23,7 +23,7 @@ pub(super) fn read(event: &Value) -> Option<Received> {
             id: text(event, "handoff_id")?,
             item_id: text(event, "item_id")?,
             input: text(event, "input_transcript")?,
-            over: None,
+            ends_response: false,
         },
         "error" => Received::Error(error_message(event)?),
         _ => return None,

@@ -31,11 +31,11 @@ pub(super) fn read(event: Value, calls: &VecDeque<String>) -> Option<Received> {
             Received::Transcript(Role::Assistant, text(&event, "delta")?)
         }
         "conversation.item.added" => Received::Item(event.get("item")?.clone()),
-        "conversation.item.done" => handoff(event.get("item")?, calls, None)?,
+        "conversation.item.done" => handoff(event.get("item")?, calls, false)?,
         "response.created" => Received::ResponseCreated(event),
         "response.done" => {
             let output = event.pointer("/response/output").and_then(Value::as_array);
-            match output.into_iter().flatten().find_map(|item| handoff(item, calls, Some(&event))) {
+            match output.into_iter().flatten().find_map(|item| handoff(item, calls, true)) {
                 Some(handoff) => handoff,
                 None => Received::ResponseOver(event),
             }
@@ -54,7 +54,7 @@ pub(super) fn read(event: Value, calls: &VecDeque<String>) -> Option<Received> {
 }
 
 /// The delegation in an item that is a new call of the delegation function.
-fn handoff(item: &Value, calls: &VecDeque<String>, over: Option<&Value>) -> Option<Received> {
+fn handoff(item: &Value, calls: &VecDeque<String>, ends_response: bool) -> Option<Received> {
     let named = |name: &str| item.get(name).and_then(Value::as_str);
     if named("type") != Some("function_call") || named("name") != Some(DELEGATE) {
         return None;
@@ -67,7 +67,7 @@ fn handoff(item: &Value, calls: &VecDeque<String>, over: Option<&Value>) -> Opti
         id: id.into(),
         item_id: named("id").unwrap_or(id).into(),
         input: request(named("arguments").unwrap_or_default()),
-        over: over.cloned(),
+        ends_response,
     })
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod fs;
 pub(crate) mod git;
 pub(crate) mod mock;
 pub(crate) mod model;
+pub(crate) mod realtime;
 pub(crate) mod search;
 pub(crate) mod summary;
 pub(crate) mod thread;
