@@ -64,11 +64,13 @@ async fn completed_items_survive_sigkill_during_a_turn() {
     let stored = items(resumed["thread"]["turns"].as_array().expect("turns"));
     let lost: Vec<_> = shown.iter().filter(|(key, item)| stored.get(*key) != Some(*item)).collect();
     assert_eq!(lost, [], "of {} items that were shown as done", shown.len());
-    assert_eq!(damaged_lines(&home.path()), [] as [String; 0]);
-    for unused in 0..model.unused() {
-        let turn = server.run_turn(&thread, "use up what was not asked for").await;
-        assert_eq!(json!(turn)["status"], "completed", "{unused}: {turn:?}");
-    }
+    // A kill inside of a write leaves at most the beginning of one record, on a line of its own.
+    let damaged = damaged_lines(&home.path());
+    assert!(damaged.len() <= KILLS, "{} damaged lines after {KILLS} kills", damaged.len());
+    let torn = |line: &&String| serde_json::from_str::<Value>(line).is_err_and(|error| error.is_eof());
+    assert_eq!(damaged.iter().filter(|line| !torn(line)).collect::<Vec<_>>(), [] as [&String; 0]);
+    // Replies that the killed servers did not request.
+    model.forget_replies();
     model.reply(message("still here"));
     assert_eq!(json!(server.run_turn(&thread, "and now?").await)["status"], "completed");
     assert_eq!(settled(&server).await, [] as [String; 0]);

@@ -77,6 +77,11 @@ impl ScriptedModel {
         self.state.read(|state| state.script.len())
     }
 
+    /// Removes the replies that were not used.
+    pub fn forget_replies(&self) {
+        self.state.update(|state| state.script.clear());
+    }
+
     /// Every request so far, model calls or not.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.state.read(|state| state.requests.clone())
