@@ -16,7 +16,7 @@ use hyper::{Request, Response, Uri};
 
 use connect::Connector;
 use pool::{Connection, ExchangeError, Pool};
-pub(crate) use response::{HttpResponse, ResponseBody};
+pub use response::{HttpResponse, ResponseBody};
 pub use stream::Stream;
 pub use websocket::{WebSocket, WebSocketError};
 
@@ -70,7 +70,7 @@ impl Http {
     }
 
     /// Sends a request and returns once the response head has arrived, within `limit`.
-    pub(crate) async fn send(
+    pub async fn send(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
         limit: Duration,
