@@ -31,6 +31,7 @@ mod network;
 mod ordering;
 mod pipelining;
 mod private_home;
+mod published_servers;
 mod read_only;
 mod rehearsal;
 mod replay;
