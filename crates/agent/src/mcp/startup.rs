@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loomd_mcp::{Server, StartError};
-use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -12,13 +12,21 @@ use crate::event_log::EventLog;
 
 /// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
 /// that other threads wait for goes on.
-pub(super) fn start(server: Arc<Server>, events: Arc<EventLog>) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
+/// `sandbox_state` is what a server that wants to know it is told.
+pub(super) fn start(
+    server: Arc<Server>,
+    events: Arc<EventLog>,
+    sandbox_state: JsonValue,
+) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
         let name = server.name();
         publish(&events, name, McpServerStartupState::Starting, None).await;
         match server.start().await {
             Ok(_) => {
+                if let Err(error) = server.send_sandbox_state(&sandbox_state).await {
+                    tracing::warn!(server = name, %error, "an MCP server did not take the sandbox state");
+                }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);
                 publish(&events, name, McpServerStartupState::Ready, None).await;
@@ -40,8 +48,7 @@ async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, e
 
 /// The text about required servers that did not start.
 pub(super) fn required_failed(failures: &[(String, StartError)]) -> String {
-    let failures: Vec<_> =
-        failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
+    let failures: Vec<_> = failures.iter().map(|(name, error)| format!("{name}: {error}")).collect();
     format!(
         "error creating thread: Fatal error: Failed to initialize session: required MCP servers failed to initialize: {}",
         failures.join("; ")

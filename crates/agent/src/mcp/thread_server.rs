@@ -29,11 +29,11 @@ pub(crate) struct ThreadServer {
 }
 
 impl ThreadServer {
-    /// The tools, once it has started.
+    /// The tools, once it has started. One that failed for this thread may have been started by another since.
     pub fn listing(&self) -> Option<Arc<Listing>> {
         match *self.startup.borrow() {
-            Startup::Ready => self.server.listing(),
-            Startup::Starting | Startup::Failed => None,
+            Startup::Starting => None,
+            Startup::Ready | Startup::Failed => self.server.listing(),
         }
     }
 

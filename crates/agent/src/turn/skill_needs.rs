@@ -60,7 +60,7 @@ impl TurnTask {
         for NeededServer { name, config } in missing {
             set.add(&name, config, Origin::Configuration);
         }
-        thread.mcp.set(&set);
+        thread.mcp.set(&set, &self.cx.settings);
     }
 
     /// Whether the user wants servers to be installed. A thread that may do everything unasked may do this, too.
