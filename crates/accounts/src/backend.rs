@@ -53,6 +53,41 @@ impl Accounts {
     }
 }
 
+/// The largest response of [`Accounts::fetch_backend_path`].
+const MAX_BODY: usize = 16 << 20;
+
+impl Accounts {
+    /// Gets a path below the base URL of the backend, such as `/connectors/x?y=z`. `limit` applies to each attempt. The
+    /// response may have an error status.
+    pub async fn fetch_backend_path(&self, path: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
+        let url = format!("{}{path}", backend_base(&self.0.options.backend));
+        let mut refusals = 0;
+        loop {
+            let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
+            let request = request(&url, &bearer).ok_or_else(|| BackendError::Address(url.clone()))?;
+            let fetch = async {
+                let answer = self.0.http.send(request, limit).await?;
+                let (status, headers) = (answer.status, answer.headers);
+                let body = answer.body.read(MAX_BODY + 1).await?;
+                if body.len() > MAX_BODY {
+                    return Err(HttpError::Broken(format!("the response is larger than {MAX_BODY} bytes")));
+                }
+                let mut response = Response::new(Bytes::from(body));
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                Ok(response)
+            };
+            let response = tokio::time::timeout(limit, fetch).await.unwrap_or(Err(HttpError::Timeout(limit)))?;
+            if response.status() == StatusCode::UNAUTHORIZED {
+                refusals += 1;
+                if self.recover(&bearer, refusals).await? {
+                    continue;
+                }
+            }
+            return Ok(BackendResponse { url, response });
+        }
+    }
+}
+
 fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
     let secret = |value: &str| {
         let mut value = HeaderValue::from_str(value).ok()?;
@@ -71,11 +106,16 @@ fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
     Some(request)
 }
 
-fn backend_url(base: &str, route: &str) -> String {
+fn backend_base(base: &str) -> String {
     let mut base = base.trim_end_matches('/').to_owned();
     if !base.contains("/backend-api") && CHATGPT_HOSTS.iter().any(|host| base.starts_with(host)) {
         base.push_str("/backend-api");
     }
+    base
+}
+
+fn backend_url(base: &str, route: &str) -> String {
+    let base = backend_base(base);
     let prefix = if base.contains("/backend-api") { "wham" } else { "api/codex" };
     format!("{base}/{prefix}/{route}")
 }

@@ -8,6 +8,7 @@
 mod agent;
 mod agent_tree;
 mod agents;
+mod app_requests;
 mod approval;
 mod busy;
 mod confinement;
@@ -29,6 +30,7 @@ mod inbox;
 mod input;
 mod lanes;
 mod markers;
+mod mcp;
 mod message;
 mod network;
 mod notify;
@@ -65,9 +67,11 @@ mod visible;
 mod working_directory;
 
 pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
+pub use app_requests::AccountApps;
 pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
+pub use mcp::{McpServices, StatusDetail};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;

@@ -22,12 +22,13 @@ use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::lanes::Lanes;
+use crate::mcp::ThreadServers;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
-use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
-use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools, ToolSource};
+use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Reply, Thread};
+use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
 use crate::view::{Persistence, View};
 
 /// The size of a thread's request queue. Senders wait when it is full.
@@ -61,6 +62,7 @@ pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
+    pub profile: Arc<Profile>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -236,6 +238,14 @@ impl Threads {
         .await;
     }
 
+    /// Has every loaded thread read its MCP servers again.
+    pub(crate) async fn reload_mcp_servers(&self, load: ReloadMcpServers) {
+        let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
+        for thread in loaded {
+            _ = thread.ops.send(Op::ReloadMcpServers(Arc::clone(&load))).await;
+        }
+    }
+
     /// Increments the count of open elicitations; the new count.
     pub async fn begin_elicitation(&self, id: ThreadId) -> Result<u64, Refusal> {
         self.elicit(id, Elicit::Begin).await
@@ -290,6 +300,11 @@ impl Threads {
         }
     }
 
+    /// What a loaded thread runs on.
+    pub(crate) fn profile(&self, id: ThreadId) -> Option<Arc<Profile>> {
+        self.get(id).map(|loaded| loaded.profile)
+    }
+
     /// The persistence and the path of a loaded thread.
     pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
         self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
@@ -308,8 +323,13 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
-        let tool_sources: Arc<[Arc<dyn ToolSource>]> =
-            Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]);
+        let mcp = ThreadServers::new(self.services.mcp.clone(), id.to_string(), Arc::clone(&events), Arc::clone(&view));
+        let mcp = Arc::new(mcp);
+        let tool_sources: Arc<[Arc<dyn ToolSource>]> = Arc::new([
+            Arc::new(BuiltInTools),
+            Arc::new(McpTools::new(Arc::clone(&mcp))),
+            Arc::new(ClientTools::new(&profile.dynamic_tools)),
+        ]);
         let tools = ThreadTools {
             role,
             depth,
@@ -318,8 +338,10 @@ impl Threads {
             agent_tree: Arc::clone(&agent_tree),
             hooks: Arc::new(ThreadHooks::new(first.source())),
             shell_memory: Arc::default(),
+            mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
+        let loaded_profile = Arc::clone(&profile);
         let thread = Thread {
             id,
             settings,
@@ -360,7 +382,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view, events });
+        loaded.insert(id, Loaded { ops, view, events, profile: loaded_profile });
         drop(loaded);
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));

@@ -63,6 +63,8 @@ impl FrontEnd {
             event_sink: Arc::new(Recorded(sender)),
             http: Http::new(&|_| None),
             account: None,
+            mcp: None,
+            apps: None,
             replay: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }

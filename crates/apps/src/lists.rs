@@ -22,8 +22,9 @@ const LOADING: Duration = Duration::from_secs(90);
 
 /// The tools of the apps.
 pub trait AppTools: Send + Sync {
-    /// The error says why there are none.
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>>;
+    /// The tools; with `refetch` as they are now, else as they were when they were last listed. The error says why there
+    /// are none.
+    fn tools(&self, refetch: bool) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>>;
 }
 
 /// Where the lists of one account come from.
@@ -82,6 +83,22 @@ impl AppLists {
         tokio::time::timeout(LOADING, listing).await.unwrap_or(Err(ListError::TimedOut))
     }
 
+    /// The directory of an account, as far as it has been loaded.
+    pub fn known_directory(&self, account: &Account) -> Option<Arc<[AppInfo]>> {
+        self.fresh(account).0
+    }
+
+    /// The directory of an account, loaded unless it is known.
+    pub async fn directory(&self, account: &Account, backend: &dyn Backend) -> Result<Arc<[AppInfo]>, ListError> {
+        if let Some(known) = self.known_directory(account) {
+            return Ok(known);
+        }
+        let loaded = directory::load(backend, account.is_workspace_account).await;
+        let loaded: Directory = loaded.map_err(ListError::Directory)?.into();
+        self.keep(account, |cached| cached.directory = Some((Instant::now(), Arc::clone(&loaded))));
+        Ok(loaded)
+    }
+
     async fn load<F: Future<Output = ()>>(
         &self,
         sources: &Sources,
@@ -91,8 +108,8 @@ impl AppLists {
     ) -> Result<Vec<AppInfo>, ListError> {
         let (known_directory, known_accessible) = self.fresh(&sources.account);
         let loading_directory = async {
-            if let Some(known) = known_directory.as_ref().filter(|_| !refetch) {
-                return Ok(Arc::clone(known));
+            if !refetch {
+                return self.directory(&sources.account, &*sources.backend).await;
             }
             let loaded = directory::load(&*sources.backend, sources.account.is_workspace_account).await;
             let loaded: Directory = loaded.map_err(ListError::Directory)?.into();
@@ -103,7 +120,7 @@ impl AppLists {
             if let Some(known) = known_accessible.as_ref().filter(|_| !refetch) {
                 return Ok(Arc::clone(known));
             }
-            let tools = sources.tools.tools().await.map_err(ListError::Accessible)?;
+            let tools = sources.tools.tools(refetch).await.map_err(ListError::Accessible)?;
             let loaded: Accessible = Arc::new(accessible(tools.iter().map(|tool| &**tool)));
             self.keep(&sources.account, |cached| cached.accessible = Some((Instant::now(), Arc::clone(&loaded))));
             Ok(loaded)

@@ -128,7 +128,7 @@ impl Connection {
         Arc::clone(&self.listing.lock())
     }
 
-    fn set_tools(&self, tools: Vec<Arc<Tool>>) {
+    pub fn set_tools(&self, tools: Vec<Arc<Tool>>) {
         let mut listing = self.listing.lock();
         *listing = Arc::new(Listing { tools, ..Listing::clone(&listing) });
     }

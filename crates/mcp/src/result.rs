@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(cut.structured_content, None);
         let texts: Vec<_> = cut.content.iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect();
         assert_eq!(texts[0], format!("{}\n[100 more bytes were left out]", "é".repeat(50)));
-        assert_eq!(texts[1], "[content of type image of 533 bytes was left out: the limit is 101 bytes]");
+        assert_eq!(texts[1], "[content of type image of 527 bytes was left out: the limit is 101 bytes]");
         assert_eq!(texts[2], "\n[3 more bytes were left out]");
         assert_eq!(texts[3].split(" of ").next(), Some("[structured content"));
     }

@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
+use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
+use loomd_mcp::{ClientInfo, NoCredentials, Servers, ServersOptions};
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
 
+use crate::apps::AppsOfAccount;
 use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
@@ -36,6 +39,7 @@ pub struct App {
     pub(crate) watches: Watches,
     pub(crate) search: Search,
     pub(crate) agent: Agent,
+    pub(crate) apps: Arc<AppsOfAccount>,
     store: FileStore,
     indexed: AtomicBool,
 }
@@ -77,18 +81,22 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
+        let apps = Arc::new(AppsOfAccount::new(accounts.clone()));
         let store = FileStore::new(options);
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),
             store: Arc::new(store.clone()),
             event_sink: Arc::new(event_sink(&connections, &server_requests)),
-            http,
+            http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
+            mcp: Some(mcp_servers(&http, Arc::clone(&apps))),
+            apps: Some(Arc::clone(&apps) as _),
             replay,
         });
         Self {
             accounts,
             agent,
+            apps,
             sources,
             warnings,
             identity: Identity::new(config),
@@ -156,6 +164,21 @@ impl App {
 
 fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> Connected {
     Connected { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
+}
+
+/// The connections to MCP servers, none of which is open yet.
+fn mcp_servers(http: &Arc<Http>, account: Arc<AppsOfAccount>) -> Servers {
+    Servers::new(ServersOptions {
+        http: Arc::clone(http),
+        environment: Environment::of_this_process(),
+        client: ClientInfo {
+            name: "codex-mcp-client".into(),
+            title: "loomd".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        },
+        oauth: Arc::new(NoCredentials),
+        account,
+    })
 }
 
 /// What is wrong with the user's rules. Threads read them again when they need them.

@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, realtime, search, summary, thread,
-    turn, windows,
+    account, apps, command_exec, config, external_agent, features, feedback, fs, git, mcp, mock, model, realtime,
+    search, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -71,6 +71,7 @@ handlers! {
     ThreadRealtimeAppendAudio => realtime::append_audio;
     ThreadRealtimeAppendText => realtime::append_text;
     ThreadRealtimeStop => realtime::stop;
+    AppList => apps::list;
     CommandExec => command_exec::exec;
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
@@ -93,6 +94,8 @@ handlers! {
     GetAuthStatus => account::auth_status;
     GetConversationSummary => summary::conversation;
     ConfigRead => config::read;
+    McpServerStatusList => mcp::list_status;
+    ConfigMcpServerReload => mcp::reload;
     ConfigRequirementsRead => config::requirements;
     FsReadFile => fs::read_file;
     FsWriteFile => fs::write_file;
@@ -129,10 +132,7 @@ refused! {
     PluginRead => not_available::<Self>();
     PluginInstall => not_available::<Self>();
     PluginUninstall => not_available::<Self>();
-    AppList => not_available::<Self>();
     McpServerOauthLogin => not_available::<Self>();
-    McpServerStatusList => not_available::<Self>();
-    ConfigMcpServerReload => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

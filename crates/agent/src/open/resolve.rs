@@ -6,12 +6,14 @@ use std::sync::Arc;
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
 use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
+use loomd_mcp::ServerSet;
 use loomd_model::Identity;
 use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
 
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
+use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
 use crate::working_directory::absolute;
@@ -127,6 +129,8 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
+            mcp_servers: allowed_servers(&resolved, opener.services.mcp.as_deref()),
+            thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
             identity: Identity {
@@ -140,6 +144,29 @@ fn resolve(
             config: resolved,
         }),
     })
+}
+
+impl Opener {
+    /// The MCP servers that a thread would have if it were opened now.
+    pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
+        let cwd = absolute(&settings.cwd)?;
+        let request =
+            LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
+        let loaded = loomd_config::load(&request).map_err(config_refusal)?;
+        let config = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+        Ok(allowed_servers(&config, self.services.mcp.as_deref()))
+    }
+
+    /// The MCP servers of the configuration, without those of a project or a thread.
+    pub fn configured_mcp_servers(&self) -> Result<ServerSet, Refusal> {
+        Ok(allowed_servers(&self.configured()?, self.services.mcp.as_deref()))
+    }
+
+    /// The configuration as it is now, without that of a project or a thread.
+    pub fn configured(&self) -> Result<loomd_config::Settings, Refusal> {
+        let loaded = loomd_config::load(&self.sources.request()).map_err(config_refusal)?;
+        loomd_config::resolve(&loaded).map_err(config_refusal)
+    }
 }
 
 fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {

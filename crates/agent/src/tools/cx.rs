@@ -10,6 +10,7 @@ use crate::agent_tree::AgentTree;
 use crate::guard::ActionCx;
 use crate::hooks::ThreadHooks;
 use crate::host::ToolHost;
+use crate::mcp::ThreadServers;
 use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
 
@@ -33,6 +34,7 @@ pub(crate) struct ThreadTools {
     pub agent_tree: Arc<AgentTree>,
     pub hooks: Arc<ThreadHooks>,
     pub shell_memory: Arc<ShellMemory>,
+    pub mcp: Arc<ThreadServers>,
 }
 
 impl ToolCx {

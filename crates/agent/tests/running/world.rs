@@ -93,6 +93,8 @@ impl World {
                 base_instructions: None,
                 developer_instructions: None,
                 dynamic_tools: Vec::new(),
+                mcp_servers: Default::default(),
+                thread_config: Default::default(),
                 raw_events: false,
                 config_folders: vec![self.home.path()],
                 client: "test".into(),

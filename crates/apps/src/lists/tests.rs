@@ -55,7 +55,7 @@ impl Backend for World {
 }
 
 impl AppTools for World {
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>> {
+    fn tools(&self, _: bool) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>> {
         let tool = |id: &&str| {
             let meta = json!({ "connector_id": id, "connector_name": id, "connector_description": "about it" });
             Arc::new(Tool {

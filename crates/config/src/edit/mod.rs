@@ -130,6 +130,29 @@ pub fn import_missing(
     Err(io::Error::other("another program keeps changing the file").into())
 }
 
+/// Sets one value in a configuration file: the user's or that of a project. The result must be a valid file by itself.
+pub fn set_value(
+    home: &AbsolutePathBuf,
+    path: &AbsolutePathBuf,
+    key: &[String],
+    value: &JsonValue,
+) -> Result<(), WriteError> {
+    let _lock = Lock::take(home)?;
+    for _ in 0..MAX_ATTEMPTS {
+        let file = SourceFile::read(path.clone()).map_err(WriteError::Load)?;
+        let mut document = parse(&file)?;
+        document::set(&mut document, key, value, MergeStrategy::Upsert)?;
+        let text = document.to_string();
+        let table = SourceFile::with_text(path.clone(), text.clone()).table().map_err(invalid)?;
+        let alone: Result<ConfigToml, _> = table.try_into();
+        alone.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
+        if replace(path, file.as_read(), &text)? == SaveOutcome::Saved {
+            return Ok(());
+        }
+    }
+    Err(io::Error::other("another program keeps changing the file").into())
+}
+
 fn find_missing<'a>(
     table: &Table,
     wanted: &'a JsonObject,

@@ -31,6 +31,7 @@ mod ordering;
 mod pipelining;
 mod private_home;
 mod read_only;
+mod realtime;
 mod rehearsal;
 mod replay;
 mod signals;
