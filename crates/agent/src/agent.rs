@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loomd_config::ConfigSources;
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
 };
@@ -14,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
+use crate::extensions::Extensions;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
 use crate::refusal::Refusal;
@@ -88,6 +90,7 @@ impl Agent {
         let AgentOptions { sources, store, event_sink, http, account, mcp, apps, replay } = options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
+        let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
         let mut services = Services::new(home, http, Environment::of_this_process());
         if let Some(servers) = mcp {
             services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources), apps }));
@@ -97,7 +100,7 @@ impl Agent {
             None => services,
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
-        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement));
+        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
         Self { opener, threads: Threads::new(store, event_sink, services) }
     }
 
@@ -189,10 +192,13 @@ impl Agent {
     pub async fn reload_mcp_servers(&self) -> Result<(), Refusal> {
         self.opener.configured_mcp_servers()?;
         let opener = Arc::clone(&self.opener);
-        self.threads
-            .reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings)))
-            .await;
+        self.threads.reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings))).await;
         Ok(())
+    }
+
+    /// The MCP servers of the present configuration, without a thread's own.
+    pub fn configured_mcp_servers(&self) -> Result<loomd_mcp::ServerSet, Refusal> {
+        self.opener.configured_mcp_servers()
     }
 
     /// A page of the status of the configured MCP servers, and the cursor of the next.
@@ -216,8 +222,8 @@ impl Agent {
         self.opener.services.mcp.as_ref()
     }
 
-    /// The configuration as it is now, without that of a project or a thread.
-    pub(crate) fn configured(&self) -> Result<loomd_config::Settings, Refusal> {
+    /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
+    pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
     }
 
@@ -229,6 +235,11 @@ impl Agent {
     /// Returns the models of `file` or, without one, the bundled models.
     pub fn catalogue(&self, file: Option<&AbsolutePathBuf>) -> Result<Arc<Catalogue>, CatalogueError> {
         self.opener.models.catalogue(file)
+    }
+
+    /// The skills and plugins of working directories.
+    pub fn extensions(&self) -> &Arc<Extensions> {
+        &self.opener.extensions
     }
 
     /// The warning that a policy in use cannot be enforced on this machine, if that was found.

@@ -50,7 +50,9 @@ impl Call {
                     input: CallInput::Arguments(arguments.to_string()),
                 }
             }
-            ResponseItem::ToolSearchCall { call_id: Some(call_id), execution, arguments, .. } if execution == "client" => {
+            ResponseItem::ToolSearchCall { call_id: Some(call_id), execution, arguments, .. }
+                if execution == "client" =>
+            {
                 Self {
                     id: call_id.clone(),
                     namespace: None,

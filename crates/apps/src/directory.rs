@@ -109,7 +109,8 @@ fn add(app: JsonValue, apps: &mut BTreeMap<String, AppInfo>) {
     if app.id.is_empty() || is_hidden(&app.id) || !visible || apps.len() >= MAX_APPS {
         return;
     }
-    let known = apps.entry(app.id.clone()).or_insert_with(|| info::new(&app.id, app.name.as_deref().unwrap_or_default()));
+    let known =
+        apps.entry(app.id.clone()).or_insert_with(|| info::new(&app.id, app.name.as_deref().unwrap_or_default()));
     fn fill<T>(slot: &mut Option<T>, value: Option<T>) {
         if slot.is_none() {
             *slot = value;
@@ -164,7 +165,10 @@ mod tests {
         }
     }
 
-    async fn list(answers: &[(u16, JsonValue)], workspace: bool) -> (Result<Vec<(String, String)>, String>, Vec<String>) {
+    async fn list(
+        answers: &[(u16, JsonValue)],
+        workspace: bool,
+    ) -> (Result<Vec<(String, String)>, String>, Vec<String>) {
         let seen = Arc::default();
         let pages = Pages { answers: Mutex::new(answers.to_vec()), seen: Arc::clone(&seen) };
         let apps = load(&pages, workspace).await;

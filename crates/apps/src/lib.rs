@@ -20,7 +20,7 @@ pub use account::{Account, AppsAccount, BoxFuture};
 pub use connector::{Connector, accessible};
 pub use directory::{Backend, BackendResponse};
 pub use info::{install_url, slug};
-pub use lists::{AppLists, AppTools, ListError, PageError, Sources, page};
+pub use lists::{AppLists, AppSettings, AppTools, ListError, PageError, Sources, page};
 pub use mention::Mentions;
 pub use names::{ToolNames, tool_names};
 pub use rules::AppRules;

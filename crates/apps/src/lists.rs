@@ -34,6 +34,14 @@ pub struct Sources {
     pub tools: Arc<dyn AppTools>,
 }
 
+/// What the configuration says of apps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppSettings {
+    pub rules: AppRules,
+    /// The display names of the plugins that an app is part of, by its id.
+    pub plugins: BTreeMap<String, Vec<String>>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     #[error("failed to list apps: {0}")]
@@ -69,7 +77,7 @@ impl AppLists {
     pub async fn list<F: Future<Output = ()>>(
         &self,
         sources: &Sources,
-        rules: &AppRules,
+        settings: &AppSettings,
         refetch: bool,
         updated: impl Fn(Vec<AppInfo>) -> F,
     ) -> Result<Vec<AppInfo>, ListError> {
@@ -78,7 +86,7 @@ impl AppLists {
                 (false, (Some(_), Some(_))) => None,
                 _ => Some(self.loading.lock().await),
             };
-            self.load(sources, rules, refetch, &updated).await
+            self.load(sources, settings, refetch, &updated).await
         };
         tokio::time::timeout(LOADING, listing).await.unwrap_or(Err(ListError::TimedOut))
     }
@@ -102,7 +110,7 @@ impl AppLists {
     async fn load<F: Future<Output = ()>>(
         &self,
         sources: &Sources,
-        rules: &AppRules,
+        settings: &AppSettings,
         refetch: bool,
         updated: &impl Fn(Vec<AppInfo>) -> F,
     ) -> Result<Vec<AppInfo>, ListError> {
@@ -133,12 +141,12 @@ impl AppLists {
                 if !accessible.is_empty() {
                     // The directory of before shows more than none.
                     let before = known_directory.as_deref().unwrap_or_default();
-                    self.send(merged(before, &accessible, rules, true), updated).await;
+                    self.send(merged(before, &accessible, settings, true), updated).await;
                 }
                 (loading_directory.await?, accessible)
             }
         };
-        let apps = merged(&directory, &accessible, rules, false);
+        let apps = merged(&directory, &accessible, settings, false);
         self.send(apps.clone(), updated).await;
         Ok(apps)
     }
@@ -175,7 +183,12 @@ impl AppLists {
 
 /// Returns the apps of the directory, those that are accessible first, then by name. `extra` adds accessible apps that
 /// the directory does not have.
-fn merged(directory: &[AppInfo], accessible: &BTreeMap<String, AppInfo>, rules: &AppRules, extra: bool) -> Vec<AppInfo> {
+fn merged(
+    directory: &[AppInfo],
+    accessible: &BTreeMap<String, AppInfo>,
+    settings: &AppSettings,
+    extra: bool,
+) -> Vec<AppInfo> {
     let mut apps: Vec<AppInfo> = directory.to_vec();
     for app in &mut apps {
         if let Some(known) = accessible.get(&app.id) {
@@ -190,7 +203,8 @@ fn merged(directory: &[AppInfo], accessible: &BTreeMap<String, AppInfo>, rules: 
         apps.extend(missing.cloned());
     }
     for app in &mut apps {
-        app.is_enabled = rules.is_enabled(&app.id);
+        app.is_enabled = settings.rules.is_enabled(&app.id);
+        app.plugin_display_names = settings.plugins.get(&app.id).cloned().unwrap_or_default();
     }
     apps.sort_by(|a, b| (!a.is_accessible, &a.name, &a.id).cmp(&(!b.is_accessible, &b.name, &b.id)));
     apps

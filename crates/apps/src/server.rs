@@ -84,8 +84,7 @@ mod tests {
 
     #[test]
     fn a_token_of_the_environment_takes_the_place_of_the_account() {
-        let account =
-            Account { account_id: Some("a".into()), chatgpt_user_id: None, is_workspace_account: false };
+        let account = Account { account_id: Some("a".into()), chatgpt_user_id: None, is_workspace_account: false };
         let entry =
             |token: &'static str| server_entry(&ConfigToml::default(), &account, &move |_| Some(token.to_owned()));
         let Endpoint::Http(own) = entry("t").reached.endpoint else { panic!("not HTTP") };

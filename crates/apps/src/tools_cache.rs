@@ -57,13 +57,20 @@ impl ToolsCache {
     pub fn load(&self) -> Option<Vec<Arc<Tool>>> {
         let bytes = loomd_regular::read(&self.0, MAX_FILE).ok()?;
         let file: File = serde_json::from_slice(&bytes).ok().filter(|file: &File| file.schema_version == VERSION)?;
-        Some(file.tools.into_iter().filter_map(|entry| Tool::decode(JsonValue::Object(entry.tool))).map(Arc::new).collect())
+        Some(
+            file.tools
+                .into_iter()
+                .filter_map(|entry| Tool::decode(JsonValue::Object(entry.tool)))
+                .map(Arc::new)
+                .collect(),
+        )
     }
 
     /// Writes the tools that belong to apps, unless the file has the same. A reader sees the old file or the new one.
     /// Blocks.
     pub fn store(&self, tools: &[Arc<Tool>]) -> io::Result<()> {
-        let bytes = serde_json::to_vec(&File { schema_version: VERSION, tools: tools.iter().filter_map(entry).collect() })?;
+        let bytes =
+            serde_json::to_vec(&File { schema_version: VERSION, tools: tools.iter().filter_map(entry).collect() })?;
         if loomd_regular::read(&self.0, MAX_FILE).is_ok_and(|known| known == bytes) {
             return Ok(());
         }

@@ -3,11 +3,11 @@
 use std::io;
 
 use loomd_protocol::AbsolutePathBuf;
-use serde::Deserialize as _;
 use toml::Table;
 use toml::de::DeTable;
 
 use crate::paths::PathBase;
+use crate::span;
 use crate::{ConfigError, ConfigToml, SourceLocation};
 
 /// The largest configuration file that is read.
@@ -69,11 +69,16 @@ impl SourceFile {
 
     /// Returns the location of the value that `mistake` is about, if this file by itself has the same error.
     pub fn location_of(&self, mistake: &toml::de::Error, base: &PathBase<'_>) -> Option<SourceLocation> {
-        let mut table = DeTable::parse(&self.text).ok()?;
-        base.resolve_spanned(table.get_mut());
-        let own = ConfigToml::deserialize(toml::Deserializer::from(table)).err()?;
-        // Without their input, both display the message and the key.
-        (own.to_string() == mistake.to_string()).then_some(())?;
-        Some(SourceLocation::new(self.path.clone(), &self.text, own.span()?))
+        let mut table = self.table().ok()?;
+        base.resolve(&mut table);
+        let mistake = mistake.to_string();
+        let is_mistaken =
+            |table: Table| Result::<ConfigToml, _>::err(table.try_into()).is_some_and(|own| own.to_string() == mistake);
+        if !is_mistaken(table.clone()) {
+            return None;
+        }
+        let spans = DeTable::parse(&self.text).ok()?;
+        let span = span::of_mistake(&mistake, &spans, &table, &is_mistaken);
+        Some(SourceLocation::new(self.path.clone(), &self.text, span))
     }
 }

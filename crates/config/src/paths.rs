@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use loomd_protocol::AbsolutePathBuf;
-use toml::de::{DeTable, DeValue};
-use toml::{Spanned, Table, Value};
+use toml::{Table, Value};
 
 /// The keys that hold a path. `*` stands for every member of a table and every element of an array.
 const PATH_KEYS: &[&str] = &[
@@ -50,40 +49,34 @@ impl PathBase<'_> {
         }
     }
 
-    pub fn resolve_spanned(&self, table: &mut DeTable<'_>) {
-        let mut root = Spanned::new(0..0, DeValue::Table(std::mem::take(table)));
-        self.resolve_all(&mut root);
-        if let DeValue::Table(resolved) = root.into_inner() {
-            *table = resolved;
-        }
-    }
-
-    fn resolve_all(&self, root: &mut impl Node) {
+    fn resolve_all(&self, root: &mut Value) {
         for key in PATH_KEYS {
             self.resolve_key(root, key);
         }
     }
 
-    fn resolve_key(&self, node: &mut impl Node, key: &str) {
+    fn resolve_key(&self, node: &mut Value, key: &str) {
         let (first, rest) = match key.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
             None => (key, None),
         };
-        let each = |child: &mut _| match rest {
+        let each = |child: &mut Value| match rest {
             Some(rest) => self.resolve_key(child, rest),
             None => self.resolve_text(child),
         };
-        match first {
-            "*" => node.children().for_each(each),
-            name => node.child(name).into_iter().for_each(each),
+        match (first, node) {
+            ("*", Value::Table(table)) => table.iter_mut().map(|(_, value)| value).for_each(each),
+            ("*", Value::Array(items)) => items.iter_mut().for_each(each),
+            (name, Value::Table(table)) => table.get_mut(name).into_iter().for_each(each),
+            _ => {}
         }
     }
 
-    fn resolve_text(&self, node: &mut impl Node) {
-        let Some(written) = node.text() else { return };
+    fn resolve_text(&self, node: &mut Value) {
+        let Some(written) = node.as_str() else { return };
         let absolute = AbsolutePathBuf::resolve(&self.folder, self.expand(written));
         if let Ok(text) = absolute.into_path_buf().into_os_string().into_string() {
-            node.set_text(text);
+            *node = Value::String(text);
         }
     }
 
@@ -96,65 +89,8 @@ impl PathBase<'_> {
     }
 }
 
-/// The two kinds of TOML tree: with and without spans.
-trait Node {
-    fn child(&mut self, key: &str) -> Option<&mut Self>;
-    fn children(&mut self) -> Box<dyn Iterator<Item = &mut Self> + '_>;
-    fn text(&self) -> Option<&str>;
-    fn set_text(&mut self, text: String);
-}
-
-impl Node for Value {
-    fn child(&mut self, key: &str) -> Option<&mut Self> {
-        self.as_table_mut()?.get_mut(key)
-    }
-
-    fn children(&mut self) -> Box<dyn Iterator<Item = &mut Self> + '_> {
-        match self {
-            Self::Table(table) => Box::new(table.iter_mut().map(|(_, value)| value)),
-            Self::Array(items) => Box::new(items.iter_mut()),
-            _ => Box::new(std::iter::empty()),
-        }
-    }
-
-    fn text(&self) -> Option<&str> {
-        self.as_str()
-    }
-
-    fn set_text(&mut self, text: String) {
-        *self = Self::String(text);
-    }
-}
-
-impl Node for Spanned<DeValue<'_>> {
-    fn child(&mut self, key: &str) -> Option<&mut Self> {
-        match self.get_mut() {
-            DeValue::Table(table) => table.get_mut(key),
-            _ => None,
-        }
-    }
-
-    fn children(&mut self) -> Box<dyn Iterator<Item = &mut Self> + '_> {
-        match self.get_mut() {
-            DeValue::Table(table) => Box::new(table.iter_mut().map(|(_, value)| value)),
-            DeValue::Array(items) => Box::new(items.iter_mut()),
-            _ => Box::new(std::iter::empty()),
-        }
-    }
-
-    fn text(&self) -> Option<&str> {
-        self.get_ref().as_str()
-    }
-
-    fn set_text(&mut self, text: String) {
-        *self.get_mut() = DeValue::String(text.into());
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize as _;
-
     use super::*;
 
     fn check(written: &str, resolved: &str) {
@@ -165,10 +101,6 @@ mod tests {
         let mut table = written.parse().unwrap();
         base.resolve(&mut table);
         assert_eq!(table, expected);
-
-        let mut spanned = DeTable::parse(written).unwrap();
-        base.resolve_spanned(spanned.get_mut());
-        assert_eq!(Table::deserialize(toml::Deserializer::from(spanned)).unwrap(), expected);
     }
 
     #[test]

@@ -52,7 +52,11 @@ mod tests {
         assert_eq!(playing.as_ref().map(Playback::milliseconds), Some(200));
         Playback::add(&mut playing, "b", &AudioFacts { samples_per_channel: Some(240), ..audio("") });
         assert_eq!(playing.as_ref().map(|playing| (playing.item_id.as_str(), playing.milliseconds())), Some(("b", 10)));
-        Playback::add(&mut playing, "c", &AudioFacts { sample_rate: 0, samples_per_channel: Some(u32::MAX), ..audio("") });
+        Playback::add(
+            &mut playing,
+            "c",
+            &AudioFacts { sample_rate: 0, samples_per_channel: Some(u32::MAX), ..audio("") },
+        );
         assert!(playing.is_some_and(|playing| playing.milliseconds() > 0));
     }
 }

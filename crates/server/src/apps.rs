@@ -59,7 +59,11 @@ fn is_workspace(plan: &PlanType) -> bool {
 impl Backend for AppsOfAccount {
     fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<BackendResponse, String>> {
         Box::pin(async move {
-            let fetched = self.accounts.fetch_backend_path(path, PAGE).await.map_err(|error| error.to_string())?;
+            let fetched = self
+                .accounts
+                .fetch_backend_list(path.trim_start_matches('/'), PAGE)
+                .await
+                .map_err(|error| error.to_string())?;
             let (head, body) = fetched.response.into_parts();
             Ok(BackendResponse {
                 status: head.status.as_u16(),

@@ -55,10 +55,11 @@ impl World {
             base_instructions: None,
             developer_instructions: Some("be brief".into()),
             dynamic_tools: Vec::new(),
-                mcp_servers: Default::default(),
-                thread_config: Default::default(),
+            mcp_servers: Default::default(),
+            thread_config: Default::default(),
             raw_events: false,
             config_folders: Vec::new(),
+            extensions: Default::default(),
             client: "test".into(),
             identity: Identity::default(),
             config,
@@ -98,7 +99,18 @@ fn prompt_context<'a>(
     home: &'a Path,
     now: Zoned,
 ) -> PromptContext<'a> {
-    PromptContext { settings, profile, model, turn_id: "t", shell: "bash", home, subagents: &[], has_apps: false, realtime_active: false, now }
+    PromptContext {
+        settings,
+        profile,
+        model,
+        turn_id: "t",
+        shell: "bash",
+        home,
+        subagents: &[],
+        has_apps: false,
+        realtime_active: false,
+        now,
+    }
 }
 
 fn now() -> Zoned {

@@ -1,5 +1,7 @@
 //! The rules of the tools of apps: named after their app, and allowed by its settings.
 
+use std::sync::Arc;
+
 use loomd_apps::{AppRules, Connector, ToolNames, tool_names};
 use loomd_mcp::Tool;
 use loomd_protocol::{AppToolApproval, AppsConfig, JsonObject};
@@ -34,13 +36,16 @@ impl ToolRules for AppToolRules {
         Connector::of(tool).map_or(AppToolApproval::Prompt, |connector| self.0.approval_mode(&connector, tool))
     }
 
-    fn approval_subject(&self, _server: &str, tool: &Tool) -> ApprovalSubject {
+    fn approval_subject(&self, _server: &str, tool: &Tool, others: &[Arc<Tool>]) -> ApprovalSubject {
         let Some(connector) = Connector::of(tool) else { return ApprovalSubject::default() };
+        let of_others =
+            || others.iter().filter_map(|other| Connector::of(other)).filter(|other| other.id == connector.id);
+        let description = connector.description.clone().or_else(|| of_others().find_map(|other| other.description));
         let mut meta = JsonObject::new();
         meta.insert("source".into(), "connector".into());
-        meta.insert("connector_id".into(), connector.id.into());
+        meta.insert("connector_id".into(), connector.id.as_str().into());
         meta.insert("connector_name".into(), connector.name.as_str().into());
-        if let Some(description) = connector.description {
+        if let Some(description) = description {
             meta.insert("connector_description".into(), description.into());
         }
         ApprovalSubject { name: connector.name, meta }

@@ -1,5 +1,7 @@
 //! What a thread makes of the tools of a server: their names, which of them are offered, which need an approval.
 
+use std::sync::Arc;
+
 use loomd_apps::{Connector, ToolNames};
 use loomd_config::config_toml::McpServer;
 use loomd_mcp::{Origin, SetEntry, Tool};
@@ -40,7 +42,8 @@ pub(crate) trait ToolRules: Send + Sync {
 
     fn approval_mode(&self, tool: &Tool) -> AppToolApproval;
 
-    fn approval_subject(&self, server: &str, _tool: &Tool) -> ApprovalSubject {
+    /// `others` are all tools of the server.
+    fn approval_subject(&self, server: &str, _tool: &Tool, _others: &[Arc<Tool>]) -> ApprovalSubject {
         ApprovalSubject { name: format!("the {server} MCP server"), meta: JsonObject::new() }
     }
 
@@ -75,8 +78,8 @@ impl ConfiguredRules {
 impl ToolRules for ConfiguredRules {
     fn visibility(&self, tool: &Tool) -> Visibility {
         let listed = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.contains(&tool.name));
-        let offered = listed(&self.config.enabled_tools) != Some(false)
-            && listed(&self.config.disabled_tools) != Some(true);
+        let offered =
+            listed(&self.config.enabled_tools) != Some(false) && listed(&self.config.disabled_tools) != Some(true);
         if offered { Visibility::Offered } else { Visibility::Hidden }
     }
 

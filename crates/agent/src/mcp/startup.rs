@@ -59,7 +59,7 @@ async fn cached(cache: Option<Arc<ToolsCache>>) -> Option<Listing> {
 }
 
 /// Writes the tools to a cache, beside other work.
-fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
+pub(super) fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = cache.store(&listing.tools) {
             tracing::warn!(%error, "the tools of apps could not be cached");
@@ -74,7 +74,8 @@ async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, e
 
 /// The text about required servers that did not start.
 pub(super) fn required_failed(failures: &[(String, StartError)]) -> String {
-    let failures: Vec<_> = failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
+    let failures: Vec<_> =
+        failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
     format!(
         "error creating thread: Fatal error: Failed to initialize session: required MCP servers failed to initialize: {}",
         failures.join("; ")

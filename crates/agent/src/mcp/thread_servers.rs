@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loomd_apps::{Mentions, SERVER};
 use loomd_mcp::{Caller, Listing, ServerSet};
-use loomd_protocol::UserInput;
+use loomd_protocol::{AskForApproval, UserInput};
 use parking_lot::Mutex;
 
 use super::elicitation::ThreadCaller;
@@ -34,8 +34,9 @@ impl ThreadServers {
         thread_id: String,
         events: Arc<EventLog>,
         view: Arc<View>,
+        policy: AskForApproval,
     ) -> Self {
-        let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view));
+        let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view, policy));
         Self { services, events, caller, servers: Mutex::default(), mentions: Mutex::default() }
     }
 
@@ -100,6 +101,11 @@ impl ThreadServers {
     /// Whether the thread has apps.
     pub fn has_apps(&self) -> bool {
         self.servers.lock().contains_key(SERVER)
+    }
+
+    /// Whether servers may ask the user between calls follows from this.
+    pub fn set_policy(&self, policy: &AskForApproval) {
+        self.caller.set_policy(policy.clone());
     }
 
     pub fn is_empty(&self) -> bool {

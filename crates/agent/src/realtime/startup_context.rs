@@ -142,7 +142,8 @@ fn work(threads: &[StoredThread]) -> Option<String> {
         let latest = Timestamp::from_second(latest).unwrap_or_default();
         _ = write!(text, "\n\n### {name}\nThreads: {}, last used {latest:.0}\nRequests:", members.len());
         for thread in members.iter().take(MAX_REQUESTS) {
-            let request = thread.preview.as_deref().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+            let request =
+                thread.preview.as_deref().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
             _ = write!(text, "\n- {}", cut(&request, MAX_REQUEST));
         }
     }

@@ -90,13 +90,13 @@ pub(crate) enum Op {
         command: String,
         reply: Reply<()>,
     },
+    /// Reads the MCP servers of the thread again.
+    ReloadMcpServers(ReloadMcpServers),
     /// Replies at once; what becomes of it is published.
     Realtime {
         request: RealtimeRequest,
         reply: Reply<()>,
     },
-    /// Reads the MCP servers of the thread again.
-    ReloadMcpServers(ReloadMcpServers),
     /// Notifications for the model are pending.
     RecordNotifications,
     /// Unloads the thread, on the server's behalf.

@@ -29,7 +29,8 @@ impl Thread {
             RealtimeRequest::AppendText(text) => match &self.realtime {
                 Some(realtime) => {
                     if realtime.session.inputs().put(Input::Text(text)).is_err() {
-                        self.publish_realtime_error("too much text waits to be sent: the text was dropped".into()).await;
+                        self.publish_realtime_error("too much text waits to be sent: the text was dropped".into())
+                            .await;
                     }
                 }
                 None => self.publish_not_running().await,
@@ -76,9 +77,12 @@ impl Thread {
                     version: realtime.version,
                 })
             }
-            Some(Event::Audio(audio)) => ServerNotification::ThreadRealtimeOutputAudioDelta(
-                ThreadRealtimeOutputAudioDeltaNotification { thread_id, audio },
-            ),
+            Some(Event::Audio(audio)) => {
+                ServerNotification::ThreadRealtimeOutputAudioDelta(ThreadRealtimeOutputAudioDeltaNotification {
+                    thread_id,
+                    audio,
+                })
+            }
             Some(Event::Transcript { role, text }) => {
                 let role = role.into();
                 ServerNotification::ThreadRealtimeTranscriptUpdated(ThreadRealtimeTranscriptUpdatedNotification {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem, Turn as WireTurn,
-    TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
+    CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem,
+    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
+    UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
@@ -221,6 +222,7 @@ impl Thread {
             Arc::clone(&self.realtime_link),
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
+        self.tools.mcp.set_policy(&self.settings.approval_policy);
         let kind = Kind::of(&work);
         let action =
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };

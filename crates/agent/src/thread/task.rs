@@ -182,11 +182,11 @@ impl Thread {
                 reply(Ok(()));
                 self.tools.terminals.sessions.terminate_all();
             }
-            Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::ReloadMcpServers(load) => match load(&self.profile, &self.settings) {
                 Ok(servers) => self.tools.mcp.set(&servers),
                 Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
             },
+            Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,

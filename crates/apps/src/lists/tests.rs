@@ -78,11 +78,17 @@ fn ids(apps: &[AppInfo]) -> Vec<String> {
 }
 
 /// The answer, and the updates.
-async fn list(lists: &AppLists, sources: &Sources, refetch: bool) -> (Result<Vec<String>, ListError>, Vec<Vec<String>>) {
+async fn list(
+    lists: &AppLists,
+    sources: &Sources,
+    refetch: bool,
+) -> (Result<Vec<String>, ListError>, Vec<Vec<String>>) {
     let updates = Mutex::new(Vec::new());
-    let rules = AppRules::default();
+    let settings = AppSettings { plugins: BTreeMap::from([("a".into(), vec!["Plug".into()])]), ..Default::default() };
     let answer = lists
-        .list(sources, &rules, refetch, |apps| {
+        .list(sources, &settings, refetch, |apps| {
+            let named = |app: &AppInfo| app.plugin_display_names.len() == usize::from(app.id == "a");
+            assert!(apps.iter().all(named), "{apps:?}");
             updates.lock().push(ids(&apps));
             std::future::ready(())
         })

@@ -53,6 +53,20 @@ fn a_wrong_value_is_reported_with_its_location() {
 }
 
 #[test]
+fn an_error_in_an_array_is_located_at_its_element() {
+    let of_string = "invalid type: integer `5`, expected a string";
+    check("project_root_markers = ['a', 5]", of_string, (1, 30), (1, 30));
+    check("[mcp_servers.'a.b']\ncommand = 'x'\nargs = ['a', 5]", of_string, (3, 14), (3, 14));
+    let of_bool = "invalid type: string \"x\", expected a boolean";
+    check(
+        "[[skills.config]]\nname = 'a'\nenabled = true\n[[skills.config]]\nname = 'b'\nenabled = 'x'",
+        of_bool,
+        (6, 11),
+        (6, 13),
+    );
+}
+
+#[test]
 fn relative_paths_do_not_hide_the_location_of_another_error() {
     check("log_dir = 'x'\nmodel = 5", "invalid type: integer `5`, expected a string", (2, 9), (2, 9));
 }

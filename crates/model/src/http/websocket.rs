@@ -1,10 +1,10 @@
 //! Websockets, through the same proxies and with the same certificates as requests.
 
 use hyper::HeaderMap;
-use tokio_tungstenite::{WebSocketStream, tungstenite};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, tungstenite};
 
 use super::{Http, HttpError, Stream};
 

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hyper::header::{HeaderName, HeaderValue};
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use tokio_tungstenite::tungstenite::{self, Message};
 

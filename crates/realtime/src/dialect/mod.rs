@@ -187,7 +187,8 @@ impl Dialect {
                 if self.version == Version::V2
                     && let Some(item_id) = &audio.item_id
                 {
-                    let ThreadRealtimeAudioChunk { ref data, sample_rate, num_channels, samples_per_channel, .. } = audio;
+                    let ThreadRealtimeAudioChunk { ref data, sample_rate, num_channels, samples_per_channel, .. } =
+                        audio;
                     let facts = AudioFacts { data, sample_rate, num_channels, samples_per_channel };
                     Playback::add(&mut self.playing, item_id, &facts);
                 }

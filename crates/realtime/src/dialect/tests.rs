@@ -91,9 +91,13 @@ fn v1_reports_audio_transcripts_and_items() {
     let mut exchange = Exchange::new(Version::V1);
     exchange
         .receive(json!({ "type": "session.updated", "session": {} }))
-        .receive(json!({ "type": "conversation.output_audio.delta", "delta": "QQ==", "sample_rate": 24000, "channels": 1 }))
-        .receive(json!({ "type": "conversation.output_audio.delta", "data": "QQ==", "sample_rate": 1, "num_channels": 2,
-            "samples_per_channel": 3, "item_id": "x" }))
+        .receive(
+            json!({ "type": "conversation.output_audio.delta", "delta": "QQ==", "sample_rate": 24000, "channels": 1 }),
+        )
+        .receive(
+            json!({ "type": "conversation.output_audio.delta", "data": "QQ==", "sample_rate": 1, "num_channels": 2,
+            "samples_per_channel": 3, "item_id": "x" }),
+        )
         .receive(json!({ "type": "conversation.output_audio.delta", "delta": "QQ==" }))
         .receive(json!({ "type": "conversation.input_transcript.delta", "delta": "he" }))
         .receive(json!({ "type": "conversation.output_transcript.delta", "delta": "yo" }))
@@ -235,9 +239,10 @@ fn speech_of_the_user_cuts_what_the_model_is_saying() {
     let item = r#"item {"type":"input_audio_buffer.speech_started","item_id":"u"}"#;
     let mut exchange = Exchange::new(Version::V2);
     exchange.receive(audio("a", 4800)).receive(audio("b", 4800)).receive(audio("b", 4800)).log.clear();
-    exchange
-        .receive(speech.clone())
-        .check(&[item, r#"> {"type":"conversation.item.truncate","item_id":"b","content_index":0,"audio_end_ms":200}"#]);
+    exchange.receive(speech.clone()).check(&[
+        item,
+        r#"> {"type":"conversation.item.truncate","item_id":"b","content_index":0,"audio_end_ms":200}"#,
+    ]);
     exchange.receive(speech.clone()).check(&[item]);
     exchange.receive(audio("c", 4800)).receive(json!({ "type": "response.done" })).log.clear();
     exchange.receive(speech).check(&[item]);
@@ -261,19 +266,41 @@ fn an_error_ends_the_session_with_its_message() {
 
 fn any_json() -> impl Strategy<Value = Value> {
     let names = proptest::sample::select(vec![
-        "type", "item", "id", "name", "call_id", "arguments", "response", "output", "delta", "error", "message",
-        "handoff_id", "item_id", "input_transcript", "sample_rate", "channels",
+        "type",
+        "item",
+        "id",
+        "name",
+        "call_id",
+        "arguments",
+        "response",
+        "output",
+        "delta",
+        "error",
+        "message",
+        "handoff_id",
+        "item_id",
+        "input_transcript",
+        "sample_rate",
+        "channels",
     ]);
     let texts = proptest::sample::select(vec![
-        "conversation.item.done", "response.done", "response.created", "response.cancelled", "error", "function_call",
-        "codex", "conversation.handoff.requested", "conversation.output_audio.delta", "response.output_audio.delta",
-        "input_audio_buffer.speech_started", "conversation.input_transcript.delta", "", "{\"prompt\":\"x\"}", "ü",
+        "conversation.item.done",
+        "response.done",
+        "response.created",
+        "response.cancelled",
+        "error",
+        "function_call",
+        "codex",
+        "conversation.handoff.requested",
+        "conversation.output_audio.delta",
+        "response.output_audio.delta",
+        "input_audio_buffer.speech_started",
+        "conversation.input_transcript.delta",
+        "",
+        "{\"prompt\":\"x\"}",
+        "ü",
     ]);
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<i64>().prop_map(Value::from),
-        texts.prop_map(Value::from),
-    ];
+    let leaf = prop_oneof![Just(Value::Null), any::<i64>().prop_map(Value::from), texts.prop_map(Value::from),];
     leaf.prop_recursive(4, 32, 8, move |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),

@@ -18,10 +18,10 @@ pub(crate) async fn list(cx: &Context, params: AppsListParams) -> Handled<call::
     let Some(apps) = cx.app.agent.apps(thread).map_err(wire_error)? else {
         return answer(AppsListResponse { data: Vec::new(), next_cursor: None });
     };
-    let AccountApps { account, rules, tools } = apps;
+    let AccountApps { account, settings, tools } = apps;
     let sources = Sources { account, backend: Arc::clone(&cx.app.apps) as _, tools };
     let updated = |data| cx.app.broadcast(ServerNotification::AppListUpdated(AppListUpdatedNotification { data }));
-    let listed = cx.app.apps.lists.list(&sources, &rules, params.force_refetch, updated).await;
+    let listed = cx.app.apps.lists.list(&sources, &settings, params.force_refetch, updated).await;
     let apps = listed.map_err(|error: ListError| RpcError::internal(error.to_string()))?;
     let (data, next_cursor) = page(apps, params.cursor.as_deref(), params.limit)
         .map_err(|error| RpcError::invalid_request(error.to_string()))?;
