@@ -63,7 +63,8 @@ impl Conversation {
     /// Delegates a request in version 2.
     async fn delegate(&mut self, call_id: &str, prompt: &str) {
         let arguments = json!({ "prompt": prompt }).to_string();
-        let item = json!({ "id": "i", "type": "function_call", "name": "codex", "call_id": call_id, "arguments": arguments });
+        let item =
+            json!({ "id": "i", "type": "function_call", "name": "codex", "call_id": call_id, "arguments": arguments });
         self.send(json!({ "type": "conversation.item.done", "item": item })).await;
     }
 
