@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+<<<<<<< HEAD
 use loomd_mcp::{Server, StartError};
 use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+=======
+use loomd_apps::ToolsCache;
+use loomd_mcp::{Listing, Server, StartError};
+use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+>>>>>>> main
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -11,21 +17,47 @@ use super::thread_server::Startup;
 use crate::event_log::EventLog;
 
 /// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
+<<<<<<< HEAD
 /// that other threads wait for goes on.
 /// `sandbox_state` is what a server that wants to know it is told.
 pub(super) fn start(
     server: Arc<Server>,
     events: Arc<EventLog>,
     sandbox_state: JsonValue,
+=======
+/// that other threads wait for goes on. With a cache, its tools are there until the server has started.
+pub(super) fn start(
+    server: Arc<Server>,
+    events: Arc<EventLog>,
+    cache: Option<ToolsCache>,
+>>>>>>> main
 ) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
         let name = server.name();
         publish(&events, name, McpServerStartupState::Starting, None).await;
+<<<<<<< HEAD
         match server.start().await {
             Ok(_) => {
                 if let Err(error) = server.send_sandbox_state(&sandbox_state).await {
                     tracing::warn!(server = name, %error, "an MCP server did not take the sandbox state");
+=======
+        let cache = cache.map(Arc::new);
+        let starting = server.start();
+        tokio::pin!(starting);
+        let started = tokio::select! {
+            biased;
+            started = &mut starting => started,
+            Some(listing) = cached(cache.clone()) => {
+                state.send_replace(Startup::Cached(Arc::new(listing)));
+                starting.await
+            }
+        };
+        match started {
+            Ok(listing) => {
+                if let Some(cache) = cache {
+                    keep(cache, listing);
+>>>>>>> main
                 }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);
@@ -39,6 +71,21 @@ pub(super) fn start(
         }
     };
     (startup, AbortOnDropHandle::new(tokio::spawn(work)))
+}
+
+/// The tools of a cache; never resolves to a listing when there are none.
+async fn cached(cache: Option<Arc<ToolsCache>>) -> Option<Listing> {
+    let tools = tokio::task::spawn_blocking(move || cache?.load()).await.ok()??;
+    Some(Listing { tools, ..Listing::default() })
+}
+
+/// Writes the tools to a cache, beside other work.
+pub(super) fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = cache.store(&listing.tools) {
+            tracing::warn!(%error, "the tools of apps could not be cached");
+        }
+    });
 }
 
 async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, error: Option<String>) {
