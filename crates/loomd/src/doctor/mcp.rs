@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loomd_client::protocol::{
-    AskForApproval, ListMcpServerStatusParams, McpAuthStatus, McpServerStartupState,
+    AskForApproval, ListMcpServerStatusParams, McpAuthStatus, McpServerStartupState, McpServerStatusDetail,
     McpServerStatusUpdatedNotification, SandboxMode, ServerNotification, ThreadStartParams,
 };
 use loomd_client::{Client, Events};
@@ -58,7 +58,9 @@ pub async fn findings(
     };
     _ = timeout(limit, watch).await;
     drop(events);
-    let listed = client.with_timeout(limit).mcp_server_status_list(ListMcpServerStatusParams::default()).await;
+    let detail = Some(McpServerStatusDetail::ToolsAndAuthOnly);
+    let params = ListMcpServerStatusParams { detail, ..ListMcpServerStatusParams::default() };
+    let listed = client.with_timeout(limit).mcp_server_status_list(params).await;
     drop(thread);
     let listed = listed.map(|listed| listed.data).unwrap_or_default();
     let facts = servers.iter().map(|(name, server)| {

@@ -92,7 +92,7 @@ async fn each_mcp_server_is_started_and_what_is_wrong_with_it_is_named() {
         &[
             "MCP servers",
             "✓ good: 2 tools",
-            "! missing: MCP client for `missing` failed to start: MCP startup failed: No such file or directory",
+            "! missing: MCP client for `missing` failed to start: MCP startup failed: ",
             "✓ off: disabled",
             "! web: not logged in; run `loomd mcp login web`",
         ],
