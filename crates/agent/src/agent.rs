@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
+use crate::extensions::Extensions;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
 use crate::refusal::Refusal;
@@ -86,6 +87,7 @@ impl Agent {
         let AgentOptions { sources, store, event_sink, http, account, mcp, replay } = options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
+        let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
         let mut services = Services::new(home, http, Environment::of_this_process());
         if let Some(servers) = mcp {
             services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources) }));
@@ -95,7 +97,7 @@ impl Agent {
             None => services,
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
-        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement));
+        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
         Self { opener, threads: Threads::new(store, event_sink, services) }
     }
 
@@ -220,6 +222,11 @@ impl Agent {
     /// Returns the models of `file` or, without one, the bundled models.
     pub fn catalogue(&self, file: Option<&AbsolutePathBuf>) -> Result<Arc<Catalogue>, CatalogueError> {
         self.opener.models.catalogue(file)
+    }
+
+    /// The skills and plugins of working directories.
+    pub fn extensions(&self) -> &Arc<Extensions> {
+        &self.opener.extensions
     }
 
     /// The warning that a policy in use cannot be enforced on this machine, if that was found.

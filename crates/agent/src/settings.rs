@@ -15,6 +15,7 @@ use loomd_store::StoredThread;
 use loomd_store::rollout::{TruncationPolicy, TurnContext};
 
 use crate::confinement::Confinement;
+use crate::extensions::ThreadExtensions;
 use crate::refusal::Refusal;
 
 /// What a thread runs on and a turn may change.
@@ -105,6 +106,7 @@ pub struct Profile {
     pub raw_events: bool,
     /// Configuration folders whose rules and hooks count, the least important first.
     pub config_folders: Vec<PathBuf>,
+    pub extensions: ThreadExtensions,
     /// How the client that opened the thread called itself.
     pub client: String,
     /// How the model's provider is told who calls.

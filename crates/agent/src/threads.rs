@@ -18,6 +18,7 @@ use crate::conversation::Conversation;
 use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
+use crate::extensions::SkillChanges;
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
@@ -47,6 +48,8 @@ pub struct Inner {
     pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
+    /// The watched skills of loaded threads.
+    skill_changes: SkillChanges,
 }
 
 impl Deref for Threads {
@@ -125,7 +128,11 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, event_sink: Arc<dyn EventSink>, services: Arc<Services>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new_cyclic(|threads: &Weak<Inner>| Inner {
+            skill_changes: SkillChanges::new(Arc::clone(&event_sink), {
+                let threads = threads.clone();
+                Box::new(move |id| threads.upgrade().map(Threads).map_or_else(Vec::new, |all| all.subscribers(id)))
+            }),
             store,
             event_sink,
             services,
@@ -317,8 +324,13 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
-        let mcp = ThreadServers::new(self.services.mcp.clone(), id.to_string(), Arc::clone(&events), Arc::clone(&view));
-        let mcp = Arc::new(mcp);
+        let mcp = Arc::new(ThreadServers::new(
+            self.services.mcp.clone(),
+            id.to_string(),
+            Arc::clone(&events),
+            Arc::clone(&view),
+            settings.approval_policy.clone(),
+        ));
         let tool_sources: Arc<[Arc<dyn ToolSource>]> = Arc::new([
             Arc::new(BuiltInTools),
             Arc::new(McpTools::new(Arc::clone(&mcp))),
@@ -332,9 +344,12 @@ impl Threads {
             agent_tree: Arc::clone(&agent_tree),
             hooks: Arc::new(ThreadHooks::new(first.source())),
             shell_memory: Arc::default(),
+            skill_needs: Arc::default(),
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
+        let watched = (role == Role::Main && self.services.replayed.is_none())
+            .then(|| self.skill_changes.watch(id, &profile.extensions.skill_roots));
         let thread = Thread {
             id,
             settings,
@@ -355,8 +370,11 @@ impl Threads {
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),
+            realtime: None,
+            realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
+            _watched: watched,
         };
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {

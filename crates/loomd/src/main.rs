@@ -15,6 +15,7 @@ mod replay;
 mod run;
 mod setup;
 mod show;
+mod skills;
 mod threads;
 
 use std::io::{self, Write};
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
+        Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

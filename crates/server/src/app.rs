@@ -22,6 +22,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::events::Connected;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
+use crate::plugins::{Plugins, start_curated_sync};
 use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
@@ -41,8 +42,10 @@ pub struct App {
     pub(crate) watches: Watches,
     pub(crate) search: Search,
     pub(crate) agent: Agent,
+    pub(crate) plugins: Arc<Plugins>,
     store: FileStore,
-    indexed: AtomicBool,
+    started: AtomicBool,
+    is_replay: bool,
 }
 
 impl App {
@@ -84,6 +87,7 @@ impl App {
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
         let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
         let store = FileStore::new(options);
+        let is_replay = replay.is_some();
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),
             store: Arc::new(store.clone()),
@@ -97,6 +101,7 @@ impl App {
             accounts,
             mcp_oauth,
             agent,
+            plugins: Arc::default(),
             sources,
             warnings,
             identity: Identity::new(config),
@@ -106,7 +111,8 @@ impl App {
             search: Search::new(Arc::clone(&connections)),
             connections,
             store,
-            indexed: AtomicBool::new(false),
+            started: AtomicBool::new(false),
+            is_replay,
         }
     }
 
@@ -141,10 +147,17 @@ impl App {
         self.agent.threads()
     }
 
-    /// Brings the index of threads up to date, beside other work. Once is enough: from then on it is kept so.
-    pub(crate) fn start_indexing(&self) {
-        if !self.indexed.swap(true, Ordering::Relaxed) {
-            self.store.start_indexing();
+    /// Starts what is done once and beside other work: the index of threads is brought up to date and kept so from then
+    /// on, and what belongs to skills and plugins is brought into the home.
+    pub(crate) fn start_background_work(&self) {
+        if self.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.store.start_indexing();
+        let extensions = Arc::clone(self.agent.extensions());
+        tokio::task::spawn_blocking(move || extensions.prepare_bundled());
+        if !self.is_replay {
+            start_curated_sync(&self.sources, &self.accounts, &self.plugins);
         }
     }
 

@@ -59,6 +59,7 @@ impl World {
             thread_config: Default::default(),
             raw_events: false,
             config_folders: Vec::new(),
+            extensions: Default::default(),
             client: "test".into(),
             identity: Identity::default(),
             config,
@@ -98,7 +99,17 @@ fn prompt_context<'a>(
     home: &'a Path,
     now: Zoned,
 ) -> PromptContext<'a> {
-    PromptContext { settings, profile, model, turn_id: "t", shell: "bash", home, subagents: &[], now }
+    PromptContext {
+        settings,
+        profile,
+        model,
+        turn_id: "t",
+        shell: "bash",
+        home,
+        subagents: &[],
+        realtime_active: false,
+        now,
+    }
 }
 
 fn now() -> Zoned {

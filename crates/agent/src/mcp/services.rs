@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use loomd_config::ConfigSources;
 use loomd_mcp::{ServerSet, Servers, SetEntry};
+use loomd_plugins::ActivePlugin;
 
 use super::rules::{ConfiguredRules, ToolRules};
 
@@ -20,9 +21,12 @@ impl McpServices {
     }
 }
 
-/// The servers of a configuration that the administrator allows.
-pub(crate) fn allowed_servers(config: &loomd_config::Settings) -> ServerSet {
+/// The servers of a configuration and of plugins that the administrator allows.
+pub(crate) fn allowed_servers(config: &loomd_config::Settings, plugins: &[ActivePlugin]) -> ServerSet {
     let mut set = ServerSet::new(&config.config.mcp_servers);
+    for plugin in plugins {
+        set.add_plugin(&plugin.display_name, &plugin.mcp_servers);
+    }
     set.retain(|name, entry| config.requirements.allows_mcp_server(name, &entry.config));
     set
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::net_diff::NetDiff;
 use super::scope::{Role, ToolScope};
 use crate::agent_tree::AgentTree;
+use crate::extensions::SkillNeeds;
 use crate::guard::ActionCx;
 use crate::hooks::ThreadHooks;
 use crate::host::ToolHost;
@@ -34,6 +35,7 @@ pub(crate) struct ThreadTools {
     pub agent_tree: Arc<AgentTree>,
     pub hooks: Arc<ThreadHooks>,
     pub shell_memory: Arc<ShellMemory>,
+    pub skill_needs: Arc<SkillNeeds>,
     pub mcp: Arc<ThreadServers>,
 }
 

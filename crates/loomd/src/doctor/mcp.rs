@@ -36,7 +36,7 @@ pub async fn findings(
     let params = ThreadStartParams {
         cwd: Some(cwd.to_owned()),
         approval_policy: Some(AskForApproval::Never),
-        sandbox: Some(SandboxMode::ReadOnly),
+        sandbox: Some(SandboxMode::ReadOnly.into()),
         ephemeral: Some(true),
         ..ThreadStartParams::default()
     };

@@ -25,6 +25,7 @@ mod leaks;
 mod links;
 mod listeners;
 mod logging;
+mod mcp;
 mod mcp_sharing;
 mod memory;
 mod network;

@@ -88,7 +88,7 @@ impl Transport<RoleClient> for Wire {
         loop {
             if let Some(decoded) = self.decoder.next() {
                 match decoded {
-                    Decoded::Message(message) => return Some(message),
+                    Decoded::Message(message) => return Some(*message),
                     Decoded::Progress { token, progress } => self.hub.calls.progress(&token, progress),
                     Decoded::ToolsChanged => self.hub.tools_changed.notify_one(),
                 }

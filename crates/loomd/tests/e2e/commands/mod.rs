@@ -5,6 +5,8 @@ mod exec;
 mod mcp;
 mod run;
 mod sdk;
+mod sdk_python;
+mod skills;
 mod terminal;
 mod threads;
 
