@@ -26,6 +26,7 @@ mod links;
 mod listeners;
 mod logging;
 mod mcp;
+mod mcp_sharing;
 mod memory;
 mod network;
 mod ordering;
