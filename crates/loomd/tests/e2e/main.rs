@@ -34,6 +34,7 @@ mod read_only;
 mod rehearsal;
 mod replay;
 mod signals;
+mod skills;
 mod threads;
 mod two_servers;
 mod unix_socket;
