@@ -189,10 +189,13 @@ impl Agent {
     pub async fn reload_mcp_servers(&self) -> Result<(), Refusal> {
         self.opener.configured_mcp_servers()?;
         let opener = Arc::clone(&self.opener);
-        self.threads
-            .reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings)))
-            .await;
+        self.threads.reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings))).await;
         Ok(())
+    }
+
+    /// The MCP servers of the present configuration, without a thread's own.
+    pub fn configured_mcp_servers(&self) -> Result<loomd_mcp::ServerSet, Refusal> {
+        self.opener.configured_mcp_servers()
     }
 
     /// A page of the status of the configured MCP servers, and the cursor of the next.

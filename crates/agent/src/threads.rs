@@ -324,8 +324,13 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
-        let mcp = ThreadServers::new(self.services.mcp.clone(), id.to_string(), Arc::clone(&events), Arc::clone(&view));
-        let mcp = Arc::new(mcp);
+        let mcp = Arc::new(ThreadServers::new(
+            self.services.mcp.clone(),
+            id.to_string(),
+            Arc::clone(&events),
+            Arc::clone(&view),
+            settings.approval_policy.clone(),
+        ));
         let tool_sources: Arc<[Arc<dyn ToolSource>]> = Arc::new([
             Arc::new(BuiltInTools),
             Arc::new(McpTools::new(Arc::clone(&mcp))),
@@ -365,6 +370,8 @@ impl Threads {
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),
+            realtime: None,
+            realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
             _watched: watched,

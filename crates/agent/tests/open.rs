@@ -153,7 +153,7 @@ async fn overrides_count_before_the_configuration() {
     assert!(matches!(configured.sandbox, SandboxPolicy::ReadOnly { .. }), "{:?}", configured.sandbox);
     let overrides = ThreadOverrides {
         model: Some("another".into()),
-        sandbox: Some(SandboxMode::DangerFullAccess),
+        sandbox: Some(SandboxMode::DangerFullAccess.into()),
         cwd: Some(cwd.to_string_lossy().into_owned()),
         ..ThreadOverrides::default()
     };

@@ -7,6 +7,7 @@ mod exec;
 mod find;
 mod generate;
 mod logging;
+mod mcp;
 mod memory;
 mod models;
 mod recorded;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(overrides, *arguments),
         Command::Threads(arguments) => threads::run(overrides, arguments),
         Command::Replay(arguments) => replay::run(overrides, arguments),
+        Command::Mcp(arguments) => mcp::run(overrides, arguments),
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),

@@ -34,9 +34,14 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// A server that ran for this long has not failed to start.
 const PROVEN: Duration = Duration::from_secs(60);
 
+/// Tools that were listed longer ago are listed again for a new thread.
+const STALE: Duration = Duration::from_secs(60);
+
 /// A connection. It is closed when dropped.
 pub(crate) struct Connection {
     opened: Instant,
+    /// When the tools were listed.
+    listed: Mutex<Instant>,
     hub: Hub,
     listing: Mutex<Arc<Listing>>,
     /// The sandbox state that the server was sent last, if it wants to know it.
@@ -46,11 +51,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Starts or reaches a server, shakes hands and lists its tools.
-    pub async fn open(
-        config: &ServerConfig,
-        shared: &Shared,
-        users: Arc<Users>,
-    ) -> Result<Arc<Self>, StartError> {
+    pub async fn open(config: &ServerConfig, shared: &Shared, users: Arc<Users>) -> Result<Arc<Self>, StartError> {
         if !is_valid_name(&config.name) {
             return Err(StartError::InvalidName(config.name.clone()));
         }
@@ -90,7 +91,8 @@ impl Connection {
                 Link::Http(HttpWire::new(options, Arc::clone(&shared.http)))
             }
         };
-        let inbound = Inbound::new(config.name.clone(), shared.client_config(), Arc::clone(&hub.calls), users);
+        let (calls, closed) = (Arc::clone(&hub.calls), hub.closed.clone());
+        let inbound = Inbound::new(config.name.clone(), shared.client_config(), calls, users, closed);
         let service = serve_client(inbound, Wire::new(hub.clone(), link)).await.map_err(handshake_error)?;
         let info = service.peer().peer_info();
         let as_json = |value: Option<JsonValue>| value.unwrap_or_default();
@@ -102,7 +104,15 @@ impl Connection {
             instructions: info.as_ref().and_then(|info| info.instructions.clone()),
         };
         let listing = Mutex::new(Arc::new(listing));
-        Ok(Self { opened: Instant::now(), hub, listing, sandbox_state: tokio::sync::Mutex::default(), service })
+        let now = Instant::now();
+        Ok(Self {
+            opened: now,
+            listed: Mutex::new(now),
+            hub,
+            listing,
+            sandbox_state: tokio::sync::Mutex::default(),
+            service,
+        })
     }
 
     pub fn is_closed(&self) -> bool {
@@ -128,8 +138,25 @@ impl Connection {
         Arc::clone(&self.listing.lock())
     }
 
+    /// Lists the tools again when that was long ago and the server does not say when they change.
+    pub async fn refresh(&self, limit: Duration) {
+        let announced = self.listing().capabilities.get("tools").and_then(|tools| tools.get("listChanged")).cloned();
+        let stale = self.listed.lock().elapsed() > STALE;
+        if stale && announced != Some(JsonValue::Bool(true)) {
+            match self.list_tools(limit).await {
+                Ok(tools) => self.set_tools(tools),
+                Err(error) => tracing::debug!(server = %self.hub.server, %error, "the tools could not be listed again"),
+            }
+        }
+    }
+
     fn set_tools(&self, tools: Vec<Arc<Tool>>) {
+        *self.listed.lock() = Instant::now();
         let mut listing = self.listing.lock();
+        // Unchanged tools stay the same list, so that nothing is made of them anew.
+        if listing.tools == tools {
+            return;
+        }
         *listing = Arc::new(Listing { tools, ..Listing::clone(&listing) });
     }
 
@@ -306,13 +333,11 @@ impl Drop for CancelOnDrop {
 
 fn handshake_error(error: ClientInitializeError) -> StartError {
     match &error {
-        ClientInitializeError::TransportError { error: cause, .. } => {
-            match cause.error.downcast_ref::<WireError>() {
-                Some(WireError::NotLoggedIn) => StartError::NotLoggedIn,
-                Some(cause) => StartError::Handshake(cause.to_string()),
-                None => StartError::Handshake(error.to_string()),
-            }
-        }
+        ClientInitializeError::TransportError { error: cause, .. } => match cause.error.downcast_ref::<WireError>() {
+            Some(WireError::NotLoggedIn) => StartError::NotLoggedIn,
+            Some(cause) => StartError::Handshake(cause.to_string()),
+            None => StartError::Handshake(error.to_string()),
+        },
         _ => StartError::Handshake(error.to_string()),
     }
 }

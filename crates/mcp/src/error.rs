@@ -9,7 +9,7 @@ pub enum StartError {
     #[error("Invalid MCP server name '{0}': must match pattern ^[a-zA-Z0-9_-]+$")]
     InvalidName(String),
     /// The program could not be executed.
-    #[error("{0}")]
+    #[error("{}", spawn_error(.0))]
     Spawn(Arc<loomd_exec::Error>),
     #[error("handshaking with MCP server failed: {0}")]
     Handshake(String),
@@ -40,6 +40,14 @@ impl StartError {
             }
             other => format!("MCP client for `{server}` failed to start: MCP startup failed: {other}"),
         }
+    }
+}
+
+/// The system's own words, if it has some.
+fn spawn_error(error: &loomd_exec::Error) -> String {
+    match error {
+        loomd_exec::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use loomd_protocol::JsonValue;
 use parking_lot::Mutex;
 use rmcp::ErrorData;
-use rmcp::model::{
-    ClientConfig, ClientResult, CustomResult, ErrorCode, RequestId, ServerNotification, ServerRequest,
-};
+use rmcp::model::{ClientConfig, ClientResult, CustomResult, ErrorCode, RequestId, ServerNotification, ServerRequest};
 use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
 use crate::elicitation::{Elicitation, ElicitationAnswer};
@@ -40,11 +39,13 @@ impl Users {
 
 /// Serves the requests of one server.
 pub(crate) struct Inbound {
-    pub server: String,
-    pub info: ClientConfig,
-    pub calls: Arc<InFlight>,
-    pub users: Arc<Users>,
-    pub open: Semaphore,
+    server: String,
+    info: ClientConfig,
+    calls: Arc<InFlight>,
+    users: Arc<Users>,
+    open: Semaphore,
+    /// Cancelled when the connection has ended.
+    closed: CancellationToken,
 }
 
 /// The request on whose answer stream a server's request came, in its extensions.
@@ -52,8 +53,14 @@ pub(crate) struct Inbound {
 pub(crate) struct OriginOf(pub RequestId);
 
 impl Inbound {
-    pub fn new(server: String, info: ClientConfig, calls: Arc<InFlight>, users: Arc<Users>) -> Self {
-        Self { server, info, calls, users, open: Semaphore::new(MAX_SERVER_REQUESTS) }
+    pub fn new(
+        server: String,
+        info: ClientConfig,
+        calls: Arc<InFlight>,
+        users: Arc<Users>,
+        closed: CancellationToken,
+    ) -> Self {
+        Self { server, info, calls, users, open: Semaphore::new(MAX_SERVER_REQUESTS), closed }
     }
 
     async fn elicit(&self, params: Option<JsonValue>, cx: RequestContext<RoleClient>) -> Result<JsonValue, ErrorData> {
@@ -68,6 +75,7 @@ impl Inbound {
             answer = answer => answer,
             // Withdrawn: nobody reads the answer.
             () = cx.ct.cancelled() => ElicitationAnswer::cancel(),
+            () = self.closed.cancelled() => ElicitationAnswer::cancel(),
         };
         serde_json::to_value(answer).map_err(|error| ErrorData::new(ErrorCode(-32603), error.to_string(), None))
     }

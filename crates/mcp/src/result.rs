@@ -31,12 +31,12 @@ impl CallResult {
 
     /// Cuts texts and leaves other blocks out, so that the result takes no more than about `limit` bytes.
     fn within(mut self, limit: usize) -> Self {
-        let mut room = limit;
+        let (mut room, mut notes) = (limit, Vec::new());
         if let Some(size) = self.structured_content.as_ref().map(size)
             && size > room
         {
             self.structured_content = None;
-            self.content.push(omitted("structured content", size, limit));
+            notes.push(omitted("structured content", size, limit));
         } else if let Some(content) = &self.structured_content {
             room -= size(content);
         }
@@ -68,8 +68,9 @@ impl CallResult {
         if self.content.len() > MAX_BLOCKS {
             let more = self.content.len() - MAX_BLOCKS;
             self.content.truncate(MAX_BLOCKS);
-            self.content.push(json!({ "type": "text", "text": format!("[{more} more blocks were left out]") }));
+            notes.push(json!({ "type": "text", "text": format!("[{more} more blocks were left out]") }));
         }
+        self.content.extend(notes);
         self
     }
 }

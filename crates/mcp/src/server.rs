@@ -150,7 +150,9 @@ impl Server {
     /// Starts the server unless it is running, and waits until it has started or failed. One that has failed is tried
     /// again, except when it failed often and recently.
     pub async fn start(&self) -> Result<Arc<Listing>, StartError> {
-        Ok(self.connection().await?.listing())
+        let connection = self.connection().await?;
+        connection.refresh(self.config.startup_timeout).await;
+        Ok(connection.listing())
     }
 
     /// Calls a tool. The server is told when the future is dropped.
@@ -281,7 +283,11 @@ impl Server {
                 }
                 Err(error) => {
                     tracing::warn!(server = config.name, %error, "an MCP server could not be started");
-                    backoff.lock().failed(std::time::Instant::now());
+                    // A login or a variable mends the others, and they cost nothing.
+                    if !matches!(error, StartError::NotLoggedIn | StartError::Settings(_) | StartError::InvalidName(_))
+                    {
+                        backoff.lock().failed(std::time::Instant::now());
+                    }
                     state.send_replace(State::Failed(error));
                 }
             }

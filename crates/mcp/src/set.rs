@@ -27,7 +27,9 @@ pub struct SetEntry {
 pub enum Origin {
     Configuration,
     /// A plugin, under the name that users see.
-    Plugin { display_name: String },
+    Plugin {
+        display_name: String,
+    },
     /// The apps of the signed-in account.
     Apps,
 }

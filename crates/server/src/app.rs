@@ -9,6 +9,7 @@ use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
 use loomd_mcp::{ClientInfo, NoCredentials, Servers, ServersOptions};
+use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
@@ -32,6 +33,8 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
+    /// The logins to MCP servers.
+    pub(crate) mcp_oauth: McpOauth,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
     /// The file operations and watches of clients.
@@ -82,6 +85,7 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
+        let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
         let store = FileStore::new(options);
         let is_replay = replay.is_some();
         let agent = Agent::new(AgentOptions {
@@ -90,11 +94,12 @@ impl App {
             event_sink: Arc::new(event_sink(&connections, &server_requests)),
             http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
-            mcp: Some(mcp_servers(&http)),
+            mcp: Some(mcp_servers(&http, &mcp_oauth)),
             replay,
         });
         Self {
             accounts,
+            mcp_oauth,
             agent,
             plugins: Arc::default(),
             sources,
@@ -175,7 +180,7 @@ fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerReques
 }
 
 /// The connections to MCP servers, none of which is open yet.
-fn mcp_servers(http: &Arc<Http>) -> Servers {
+fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth) -> Servers {
     Servers::new(ServersOptions {
         http: Arc::clone(http),
         environment: Environment::of_this_process(),
@@ -184,7 +189,7 @@ fn mcp_servers(http: &Arc<Http>) -> Servers {
             title: "loomd".into(),
             version: env!("CARGO_PKG_VERSION").into(),
         },
-        oauth: Arc::new(NoCredentials),
+        oauth: Arc::new(oauth.clone()),
         account: Arc::new(NoCredentials),
     })
 }
@@ -213,6 +218,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
     loaded.problems.into_iter().map(warning).collect()
 }
 
+/// Returns a variable of this process.
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

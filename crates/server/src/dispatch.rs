@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mock, model, plugin, search, skills,
-    summary, thread, turn, windows,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, plugin,
+    realtime, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -67,6 +67,10 @@ handlers! {
     TurnSteer => turn::steer;
     TurnInterrupt => turn::interrupt;
     ReviewStart => turn::review;
+    ThreadRealtimeStart => realtime::start;
+    ThreadRealtimeAppendAudio => realtime::append_audio;
+    ThreadRealtimeAppendText => realtime::append_text;
+    ThreadRealtimeStop => realtime::stop;
     CommandExec => command_exec::exec;
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
@@ -88,6 +92,7 @@ handlers! {
     AccountRateLimitsRead => account::rate_limits;
     GetAuthStatus => account::auth_status;
     GetConversationSummary => summary::conversation;
+    McpServerOauthLogin => mcp_login::login;
     ConfigRead => config::read;
     McpServerStatusList => mcp::list_status;
     ConfigMcpServerReload => mcp::reload;
@@ -128,11 +133,6 @@ refused! {
     Initialize => RpcError::invalid_request("Already initialized");
     // Methods of the protocol that this release does not have.
     AppList => not_available::<Self>();
-    ThreadRealtimeStart => not_available::<Self>();
-    ThreadRealtimeAppendAudio => not_available::<Self>();
-    ThreadRealtimeAppendText => not_available::<Self>();
-    ThreadRealtimeStop => not_available::<Self>();
-    McpServerOauthLogin => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

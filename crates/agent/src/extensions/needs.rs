@@ -74,7 +74,9 @@ pub(crate) fn missing_servers<'a>(
 fn is_same(one: &McpTransport, other: &McpTransport) -> bool {
     match (one, other) {
         (McpTransport::Stdio { command: one, .. }, McpTransport::Stdio { command: other, .. }) => one == other,
-        (McpTransport::StreamableHttp { url: one, .. }, McpTransport::StreamableHttp { url: other, .. }) => one == other,
+        (McpTransport::StreamableHttp { url: one, .. }, McpTransport::StreamableHttp { url: other, .. }) => {
+            one == other
+        }
         _ => false,
     }
 }
@@ -146,7 +148,8 @@ mod tests {
 
     #[test]
     fn only_clients_that_know_the_question_are_asked() {
-        for (client, asked) in [("codex-tui", true), ("Codex Desktop", true), ("Codex", false), ("conformance", false)] {
+        for (client, asked) in [("codex-tui", true), ("Codex Desktop", true), ("Codex", false), ("conformance", false)]
+        {
             assert_eq!(installs_servers(client), asked, "{client}");
         }
     }

@@ -7,6 +7,7 @@ use loomd_protocol::{
     AskForApproval, McpServerElicitationAction, McpServerElicitationRequest, McpServerElicitationRequestParams,
     McpServerElicitationRequestResponse,
 };
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::approval::ApprovalParams;
@@ -48,11 +49,17 @@ pub(super) struct ThreadCaller {
     thread_id: String,
     events: Arc<EventLog>,
     view: Arc<View>,
+    /// The policy of the thread's last turn.
+    policy: Mutex<AskForApproval>,
 }
 
 impl ThreadCaller {
-    pub fn new(thread_id: String, events: Arc<EventLog>, view: Arc<View>) -> Self {
-        Self { thread_id, events, view }
+    pub fn new(thread_id: String, events: Arc<EventLog>, view: Arc<View>, policy: AskForApproval) -> Self {
+        Self { thread_id, events, view, policy: Mutex::new(policy) }
+    }
+
+    pub fn set_policy(&self, policy: AskForApproval) {
+        *self.policy.lock() = policy;
     }
 }
 
@@ -63,6 +70,9 @@ impl Caller for ThreadCaller {
 
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async {
+            if !asks(&self.policy.lock()) {
+                return ElicitationAnswer::decline();
+            }
             let params = params(self.thread_id.clone(), self.view.running_turn(), elicitation);
             self.view.change(&self.events, |status| status.approvals += 1).await;
             let mut open = self.events.request(params.into_request()).await;

@@ -69,8 +69,8 @@ impl ConfiguredRules {
 impl ToolRules for ConfiguredRules {
     fn visibility(&self, tool: &Tool) -> Visibility {
         let listed = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.contains(&tool.name));
-        let offered = listed(&self.config.enabled_tools) != Some(false)
-            && listed(&self.config.disabled_tools) != Some(true);
+        let offered =
+            listed(&self.config.enabled_tools) != Some(false) && listed(&self.config.disabled_tools) != Some(true);
         if offered { Visibility::Offered } else { Visibility::Hidden }
     }
 

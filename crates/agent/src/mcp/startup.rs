@@ -40,7 +40,8 @@ async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, e
 
 /// The text about required servers that did not start.
 pub(super) fn required_failed(failures: &[(String, StartError)]) -> String {
-    let failures: Vec<_> = failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
+    let failures: Vec<_> =
+        failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
     format!(
         "error creating thread: Fatal error: Failed to initialize session: required MCP servers failed to initialize: {}",
         failures.join("; ")

@@ -51,8 +51,7 @@ pub(crate) async fn statuses(services: &McpServices, set: &ServerSet, detail: St
         let server = services.servers.get(&entry.reached);
         let (name, entry, rules) = (name.to_owned(), entry.clone(), services.rules(entry));
         asked.spawn(async move {
-            let (auth_status, offered) =
-                tokio::join!(server.auth_status(), offered(&server, &entry, &*rules, detail));
+            let (auth_status, offered) = tokio::join!(server.auth_status(), offered(&server, &entry, &*rules, detail));
             let Offered { tools, resources, resource_templates } = offered;
             McpServerStatus { name, tools, resources, resource_templates, auth_status }
         });
@@ -70,12 +69,7 @@ struct Offered {
 }
 
 /// What a server offers: nothing when it is disabled or does not start.
-async fn offered(
-    server: &loomd_mcp::Server,
-    entry: &SetEntry,
-    rules: &dyn ToolRules,
-    detail: StatusDetail,
-) -> Offered {
+async fn offered(server: &loomd_mcp::Server, entry: &SetEntry, rules: &dyn ToolRules, detail: StatusDetail) -> Offered {
     if !entry.config.enabled {
         return Offered::default();
     }

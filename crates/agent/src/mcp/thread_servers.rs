@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loomd_mcp::{Caller, Listing, ServerSet};
+use loomd_protocol::AskForApproval;
 use parking_lot::Mutex;
 
 use super::elicitation::ThreadCaller;
@@ -30,8 +31,9 @@ impl ThreadServers {
         thread_id: String,
         events: Arc<EventLog>,
         view: Arc<View>,
+        policy: AskForApproval,
     ) -> Self {
-        let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view));
+        let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view, policy));
         Self { services, events, caller, servers: Mutex::default() }
     }
 
@@ -78,6 +80,11 @@ impl ThreadServers {
         }
         // What was there before is dropped after the lock is released.
         let _replaced = std::mem::replace(&mut *self.servers.lock(), servers);
+    }
+
+    /// Whether servers may ask the user between calls follows from this.
+    pub fn set_policy(&self, policy: &AskForApproval) {
+        self.caller.set_policy(policy.clone());
     }
 
     pub fn is_empty(&self) -> bool {

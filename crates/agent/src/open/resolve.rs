@@ -8,7 +8,10 @@ use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
 use loomd_mcp::ServerSet;
 use loomd_model::Identity;
-use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
+use loomd_protocol::{
+    AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement, SandboxMode,
+    SandboxPolicy, SandboxSetting,
+};
 
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
@@ -61,9 +64,9 @@ fn resolve(
         || overrides.config.contains_key("model")
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
-    if let Some(mode) = overrides.sandbox {
+    if let Some(sandbox) = &overrides.sandbox {
         // So that it counts more than a permission profile.
-        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
+        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode_of(sandbox)));
     }
     if let Some(provider) = overrides.model_provider {
         thread_config.insert("model_provider".into(), provider.into());
@@ -89,7 +92,14 @@ fn resolve(
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
     let confined = match overrides.sandbox {
-        Some(mode) => CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home),
+        Some(SandboxSetting::Mode(mode)) => {
+            CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home)
+        }
+        Some(SandboxSetting::Policy(policy)) => {
+            let checked = requirements.check_sandbox_policy(&policy);
+            checked.map_err(|error| Refusal::invalid(format!("invalid sandbox policy: {error}")))?;
+            CommandPolicy::of_policy(policy)
+        }
         None => CommandPolicy::of_folder(&resolved, trust, &opener.sources.home, &cwd).map_err(config_refusal)?,
     };
     if !opener.enforcement.is_complete() {
@@ -133,7 +143,12 @@ fn resolve(
             config_folders: config_folders(&loaded),
             mcp_servers: allowed_servers(&resolved, &plugins),
             extensions: ThreadExtensions {
-                skill_roots: opener.extensions.roots(&loaded, &plugins, &[]).into_iter().map(|root| root.folder).collect(),
+                skill_roots: opener
+                    .extensions
+                    .roots(&loaded, &plugins, &[])
+                    .into_iter()
+                    .map(|root| root.folder)
+                    .collect(),
                 finder: Some(Arc::clone(&opener.extensions)),
                 plugins,
             },
@@ -153,12 +168,23 @@ fn resolve(
     })
 }
 
+/// The preset that is closest to a sandbox setting.
+fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+    match sandbox {
+        SandboxSetting::Mode(mode) => *mode,
+        SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,
+        SandboxSetting::Policy(SandboxPolicy::WorkspaceWrite { .. }) => SandboxMode::WorkspaceWrite,
+        SandboxSetting::Policy(SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. }) => {
+            SandboxMode::DangerFullAccess
+        }
+    }
+}
+
 impl Opener {
     /// The MCP servers that a thread would have if it were opened now.
     pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
         let cwd = absolute(&settings.cwd)?;
-        let request =
-            LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
+        let request = LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
         self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)
     }
 

@@ -77,7 +77,10 @@ impl TurnTask {
         let question = ToolRequestUserInputQuestion {
             id: INSTALL.into(),
             header: "Install MCP servers?".into(),
-            question: format!("The skill needs MCP servers that are not configured: {}. Install them?", names.join(", ")),
+            question: format!(
+                "The skill needs MCP servers that are not configured: {}. Install them?",
+                names.join(", ")
+            ),
             is_other: false,
             is_secret: false,
             options: Some(vec![
@@ -92,7 +95,8 @@ impl TurnTask {
     async fn ask_for_variables(&self, needs: &[&SkillToolDependency]) {
         let thread = Arc::clone(&self.toolbox.cx().thread);
         let mut missing = variables(needs.iter().copied());
-        missing.retain(|name, _| self.services.environment.get(name).is_none() && !thread.skill_needs.has_variable(name));
+        missing
+            .retain(|name, _| self.services.environment.get(name).is_none() && !thread.skill_needs.has_variable(name));
         missing.retain(|name, _| thread.skill_needs.ask_for(name));
         if missing.is_empty() {
             return;

@@ -18,8 +18,7 @@ use loomd_model::{Http, HttpResponse, ResponseBody};
 use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_line_beyond_the_limit_is_skipped_and_its_id_found() {
-        let pieces: [&[u8]; 5] = [b"a\n{\"id\":5,", b"\"result\":\"xxxxxxxxx", b"xxxxxxxxxxxxxxxxxxxx", b"\"}\nb", b"\n"];
+        let pieces: [&[u8]; 5] =
+            [b"a\n{\"id\":5,", b"\"result\":\"xxxxxxxxx", b"xxxxxxxxxxxxxxxxxxxx", b"\"}\nb", b"\n"];
         let found = cut(&pieces, 16);
         let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
         assert_eq!(found, [whole("a"), Line::TooLong(Some(RequestId::Number(5))), whole("b")]);

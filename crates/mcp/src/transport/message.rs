@@ -19,7 +19,7 @@ pub(crate) const OVERSIZED: i32 = -32099;
 /// A message, or what is made of one here.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    Message(ServerJsonRpcMessage),
+    Message(Box<ServerJsonRpcMessage>),
     Progress { token: RequestId, progress: Progress },
     ToolsChanged,
 }
@@ -80,7 +80,7 @@ impl Decoder {
 
     /// Adds a message that was made here.
     pub fn put(&mut self, message: ServerJsonRpcMessage) {
-        self.queue.push_back(Decoded::Message(message));
+        self.queue.push_back(Decoded::Message(Box::new(message)));
     }
 
     /// Decodes a message. `origin` is the request on whose answer stream it came. What is no message is counted and
@@ -113,7 +113,7 @@ impl Decoder {
         tracing::warn!(server, "an MCP server sent a message beyond the limit");
         if let Some(id) = id {
             let error = ErrorData::new(ErrorCode(OVERSIZED), "the message is larger than the limit", None);
-            self.queue.push_back(Decoded::Message(ServerJsonRpcMessage::error(error, Some(id))));
+            self.queue.push_back(Decoded::Message(Box::new(ServerJsonRpcMessage::error(error, Some(id)))));
         }
     }
 
@@ -121,15 +121,15 @@ impl Decoder {
         let Envelope { id, method, params, result, error } = envelope;
         let id = id.as_ref().and_then(request_id);
         let decoded = match (method, id) {
-            (Some(method), Some(id)) => Some(Decoded::Message(request(method, params, id, origin))),
+            (Some(method), Some(id)) => Some(Decoded::Message(Box::new(request(method, params, id, origin)))),
             (Some(method), None) => notification(&method, params),
-            (None, Some(id)) => Some(Decoded::Message(match error {
+            (None, Some(id)) => Some(Decoded::Message(Box::new(match error {
                 Some(error) => {
                     let code = ErrorCode(error.code.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
                     ServerJsonRpcMessage::error(ErrorData::new(code, error.message, None), Some(id))
                 }
                 None => self.response(result.unwrap_or_default(), id),
-            })),
+            }))),
             (None, None) => None,
         };
         self.queue.extend(decoded);
@@ -190,7 +190,7 @@ fn notification(method: &str, params: Option<JsonValue>) -> Option<Decoded> {
             let id = request_id(params?.get("requestId")?)?;
             let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), None));
             let cancelled = ServerNotification::CancelledNotification(cancelled);
-            Some(Decoded::Message(ServerJsonRpcMessage::notification(cancelled)))
+            Some(Decoded::Message(Box::new(ServerJsonRpcMessage::notification(cancelled))))
         }
         _ => None,
     }
@@ -207,10 +207,12 @@ mod tests {
         messages.iter().for_each(|message| decoder.decode(message.as_bytes(), None, "srv"));
         std::iter::from_fn(|| decoder.next())
             .map(|decoded| match decoded {
-                Decoded::Message(ServerJsonRpcMessage::Response(response)) => format!("response {}", response.id),
-                Decoded::Message(ServerJsonRpcMessage::Error(error)) => format!("error {}", error.error.message),
-                Decoded::Message(ServerJsonRpcMessage::Request(request)) => format!("request {}", request.id),
-                Decoded::Message(ServerJsonRpcMessage::Notification(_)) => "notification".into(),
+                Decoded::Message(message) => match *message {
+                    ServerJsonRpcMessage::Response(response) => format!("response {}", response.id),
+                    ServerJsonRpcMessage::Error(error) => format!("error {}", error.error.message),
+                    ServerJsonRpcMessage::Request(request) => format!("request {}", request.id),
+                    ServerJsonRpcMessage::Notification(_) => "notification".into(),
+                },
                 Decoded::Progress { token, progress } => format!("progress {token} {}", progress.progress),
                 Decoded::ToolsChanged => "tools".into(),
             })
@@ -235,8 +237,7 @@ mod tests {
             r#"{"method":"notifications/cancelled","params":{"requestId":"x"}}"#,
             r#"[{"id":2,"error":{"code":-1,"message":"no"}},{"id":3}]"#,
         ]);
-        let expected =
-            ["response 1", "request x", "tools", "progress 4 0.5", "notification", "error no", "response 3"];
+        let expected = ["response 1", "request x", "tools", "progress 4 0.5", "notification", "error no", "response 3"];
         assert_eq!(decoded, expected);
     }
 
@@ -244,7 +245,8 @@ mod tests {
     fn an_invalid_result_of_initialize_is_an_error_that_says_so() {
         let mut decoder = Decoder::default();
         decoder.decode(br#"{"id":0,"result":{"capabilities":{}}}"#, None, "srv");
-        let Some(Decoded::Message(ServerJsonRpcMessage::Error(error))) = decoder.next() else { panic!("no error") };
+        let Some(Decoded::Message(message)) = decoder.next() else { panic!("no message") };
+        let ServerJsonRpcMessage::Error(error) = *message else { panic!("no error") };
         assert!(error.error.message.starts_with("invalid result of initialize: missing field"), "{:?}", error.error);
     }
 

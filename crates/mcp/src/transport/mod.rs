@@ -75,10 +75,7 @@ impl Drop for Wire {
 impl Transport<RoleClient> for Wire {
     type Error = WireError;
 
-    fn send(
-        &mut self,
-        message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), WireError>> + Send + 'static {
+    fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), WireError>> + Send + 'static {
         note_call(&message);
         let sent: BoxFuture<'static, _> = match &mut self.link {
             Link::Stdio(stdio) => Box::pin(std::future::ready(stdio.send(&message))),
@@ -91,7 +88,7 @@ impl Transport<RoleClient> for Wire {
         loop {
             if let Some(decoded) = self.decoder.next() {
                 match decoded {
-                    Decoded::Message(message) => return Some(message),
+                    Decoded::Message(message) => return Some(*message),
                     Decoded::Progress { token, progress } => self.hub.calls.progress(&token, progress),
                     Decoded::ToolsChanged => self.hub.tools_changed.notify_one(),
                 }

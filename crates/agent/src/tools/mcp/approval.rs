@@ -154,7 +154,8 @@ fn meta(subject: &Subject<'_>, more: JsonObject, mode: AppToolApproval) -> JsonO
     if let Some(arguments) = subject.arguments {
         meta.insert("tool_params".into(), arguments.clone().into());
         let sorted: BTreeMap<_, _> = arguments.iter().collect();
-        let shown = sorted.into_iter().map(|(name, value)| json!({ "name": name, "value": value, "display_name": name }));
+        let shown =
+            sorted.into_iter().map(|(name, value)| json!({ "name": name, "value": value, "display_name": name }));
         meta.insert("tool_params_display".into(), shown.collect());
     }
     meta

@@ -20,14 +20,8 @@ pub(super) struct CallItem<'a> {
 
 impl<'a> CallItem<'a> {
     pub async fn start(turn: &'a TurnCx, id: &str, server: &str, tool: &str, arguments: Option<JsonValue>) -> Self {
-        let item = Self {
-            turn,
-            id: id.into(),
-            server: server.into(),
-            tool: tool.into(),
-            arguments,
-            begun: Instant::now(),
-        };
+        let item =
+            Self { turn, id: id.into(), server: server.into(), tool: tool.into(), arguments, begun: Instant::now() };
         turn.started(item.item(McpToolCallStatus::InProgress, None, None, None)).await;
         item
     }

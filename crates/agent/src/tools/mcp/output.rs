@@ -69,7 +69,8 @@ mod tests {
         let texts = result(json!([{ "type": "text", "text": "hey" }, { "type": "audio", "data": "AA" }]));
         let expected = r#"[{"type":"text","text":"hey"},{"type":"audio","data":"AA"}]"#;
         assert_eq!(body(&texts), FunctionCallOutputBody::Text(expected.into()));
-        let image = json!([{ "type": "text", "text": "t" }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
+        let image =
+            json!([{ "type": "text", "text": "t" }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
         let parts = vec![
             Part::InputText { text: "t".into() },
             Part::InputImage { image_url: "data:image/png;base64,AAAA".into(), detail: None },

@@ -1,7 +1,8 @@
-//! The commands `run`, `exec`, `threads` and `doctor`.
+//! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
 mod doctor;
 mod exec;
+mod mcp;
 mod run;
 mod sdk;
 mod sdk_python;

@@ -83,7 +83,12 @@ async fn the_documented_plugin_is_installed_and_brings_its_skill_to_a_thread() {
     server.notification("turn/completed").await;
     let call = model.call(0).await;
     let body = call.body.to_string();
-    for part in ["- team-tools:release-notes: Draft", "`Team tools`: How our team", "<name>team-tools:release-notes</name>", "`team-tools:`"] {
+    for part in [
+        "- team-tools:release-notes: Draft",
+        "`Team tools`: How our team",
+        "<name>team-tools:release-notes</name>",
+        "`team-tools:`",
+    ] {
         assert!(body.contains(part), "{part} in {body}");
     }
 }

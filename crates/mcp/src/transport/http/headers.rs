@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper::Uri;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use loomd_exec::Environment;
 
 use super::WireError;
@@ -51,8 +51,9 @@ impl HttpOptions {
             headers.push((HeaderName::try_from(header).map_err(|_| what())?, value));
         }
         if let Some(variable) = &server.bearer_token_env_var {
-            let problem =
-                |what: &str| StartError::Settings(format!("Environment variable {variable} for MCP server '{name}' is {what}"));
+            let problem = |what: &str| {
+                StartError::Settings(format!("Environment variable {variable} for MCP server '{name}' is {what}"))
+            };
             let token = environment.get(variable).ok_or_else(|| problem("not set"))?;
             if token.is_empty() {
                 return Err(problem("empty"));
