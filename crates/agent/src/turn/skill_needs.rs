@@ -57,7 +57,7 @@ impl TurnTask {
             Ok(Err(error)) => return tracing::warn!(%error, "cannot install the MCP servers of a skill"),
             Err(error) => return tracing::error!(%error, "the installation of MCP servers failed"),
         }
-        for NeededServer { name, config } in missing {
+        for NeededServer { name, config, .. } in missing {
             set.add(&name, config, Origin::Configuration);
         }
         thread.mcp.set(&set);
