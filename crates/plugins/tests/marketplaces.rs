@@ -37,14 +37,16 @@ impl World {
 
     /// A marketplace with plugins in `plugins/<name>`.
     fn marketplace(&self, root: &str, name: &str, plugins: &[&str]) -> AbsolutePathBuf {
-        let plugin = |name: &&str| json!({ "name": name, "source": { "source": "local", "path": format!("./plugins/{name}") } });
+        let plugin =
+            |name: &&str| json!({ "name": name, "source": { "source": "local", "path": format!("./plugins/{name}") } });
         let plugins: Vec<_> = plugins.iter().map(plugin).collect();
         self.put(&format!("{root}/.agents/plugins/marketplace.json"), json!({ "name": name, "plugins": plugins }))
     }
 
     fn plugin(&self, root: &str, name: &str) {
         let folder = format!("{root}/plugins/{name}");
-        let manifest = json!({ "name": name, "description": "d\n d", "interface": { "displayName": name.to_uppercase() } });
+        let manifest =
+            json!({ "name": name, "description": "d\n d", "interface": { "displayName": name.to_uppercase() } });
         self.put(&format!("{folder}/.codex-plugin/plugin.json"), manifest);
         self.put(&format!("{folder}/skills/sk/SKILL.md"), "---\ndescription: d\n---\n");
         self.put(&format!("{folder}/.mcp.json"), json!({ "mcpServers": { "helper": { "command": "x" } } }));

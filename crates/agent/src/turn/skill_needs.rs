@@ -25,7 +25,7 @@ impl TurnTask {
     pub(super) async fn meet_needs(&mut self, skills: &[NamedSkill]) {
         let needs: Vec<&SkillToolDependency> = skills.iter().flat_map(|skill| &skill.dependencies).collect();
         let is_main = self.toolbox.cx().thread.role == Role::Main;
-        if needs.is_empty() || !is_main || self.services.replayed.is_some() {
+        if needs.is_empty() || !is_main {
             return;
         }
         let features = self.cx.profile.config.features;

@@ -54,8 +54,7 @@ impl SkillFixture {
 }
 
 const INSTALL: &str = "skill_mcp_dependency_install";
-const NEEDS_SERVER: &str =
-    "dependencies:\n  tools:\n    - {type: mcp, value: tracker, command: /no/such/program}\n";
+const NEEDS_SERVER: &str = "dependencies:\n  tools:\n    - {type: mcp, value: tracker, command: /no/such/program}\n";
 
 #[tokio::test]
 async fn a_server_that_a_skill_needs_is_installed_when_the_user_agrees_and_asked_for_once() {
@@ -101,7 +100,8 @@ async fn clients_that_do_not_know_the_question_are_not_asked_for_servers() {
 #[tokio::test]
 async fn a_variable_that_a_skill_needs_is_asked_for_and_given_to_commands() {
     let fixture = SkillFixture::new("test", "features.skill_env_var_dependency_prompt = true").await;
-    fixture.skill("needy", "dependencies:\n  tools:\n    - {type: env_var, value: SKILL_TOKEN, description: a token}\n");
+    fixture
+        .skill("needy", "dependencies:\n  tools:\n    - {type: env_var, value: SKILL_TOKEN, description: a token}\n");
     let thread = fixture.start("never", "danger-full-access").await;
     let arguments = json!({ "command": ["sh", "-c", "echo token=$SKILL_TOKEN"] });
     fixture.model.reply(function_call("shell", arguments, "c1")).reply(message("done"));
