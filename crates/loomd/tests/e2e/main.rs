@@ -38,6 +38,7 @@ mod realtime;
 mod rehearsal;
 mod replay;
 mod signals;
+mod skills;
 mod threads;
 mod two_servers;
 mod unix_socket;
