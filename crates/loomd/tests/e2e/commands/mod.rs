@@ -6,6 +6,7 @@ mod run;
 mod sdk;
 mod terminal;
 mod threads;
+mod wink;
 
 use loomd_testkit::{Home, ScriptedModel};
 use tokio::process::Command;
