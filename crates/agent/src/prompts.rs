@@ -3,6 +3,7 @@
 //! are fixed, because other programs look for them. When a text is sent is decided elsewhere.
 
 mod environment;
+mod extensions;
 mod permissions;
 mod review;
 
@@ -10,6 +11,7 @@ use loomd_protocol::{ModeKind, Personality};
 use serde::Serialize;
 
 pub use environment::{Environment, ManagedNetwork};
+pub use extensions::{ListedSkill, MentionedPlugin, plugin_message, plugins_section, skill_message, skills_section};
 pub use permissions::Permissions;
 pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
 
@@ -29,11 +31,16 @@ pub const TURN_ABORTED: &str = "<turn_aborted>\n\
     still be running.\n\
     </turn_aborted>";
 
+/// Tells the model what apps are.
+pub const APPS: &str = trimmed(include_str!("../prompts/apps.md"));
+
 const BASE: &str = trimmed(include_str!("../prompts/base.md"));
 const FRIENDLY: &str = trimmed(include_str!("../prompts/personality_friendly.md"));
 const PRAGMATIC: &str = trimmed(include_str!("../prompts/personality_pragmatic.md"));
 const PLAN: &str = trimmed(include_str!("../prompts/mode_plan.md"));
 const DEFAULT: &str = trimmed(include_str!("../prompts/mode_default.md"));
+const REALTIME_STARTED: &str = trimmed(include_str!("../prompts/realtime_started.md"));
+const REALTIME_ENDED: &str = trimmed(include_str!("../prompts/realtime_ended.md"));
 
 /// The `instructions` of a model that brings none of its own.
 pub fn base_instructions(personality: Personality) -> String {
@@ -75,6 +82,17 @@ pub fn collaboration_section(mode: ModeKind, given: Option<&str>, may_ask: bool)
         }
     };
     (!text.is_empty()).then(|| format!("<collaboration_mode>{text}</collaboration_mode>"))
+}
+
+/// The developer section when a realtime session is open. `own` are configured instructions instead of the built-in
+/// ones.
+pub fn realtime_started(own: Option<&str>) -> String {
+    format!("<realtime_conversation>\n{}\n</realtime_conversation>", own.unwrap_or(REALTIME_STARTED))
+}
+
+/// The developer section when the realtime session has ended.
+pub fn realtime_ended() -> String {
+    format!("<realtime_conversation>\n{REALTIME_ENDED}\n</realtime_conversation>")
 }
 
 /// A summary as it stands in the history.

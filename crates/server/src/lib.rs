@@ -6,6 +6,7 @@
 
 mod answer;
 mod app;
+mod apps;
 pub mod auth;
 mod clients;
 mod cloud;
@@ -22,6 +23,7 @@ mod in_flight;
 mod limits;
 pub mod listen;
 mod outbound;
+mod plugins;
 mod processes;
 mod refusals;
 mod search;

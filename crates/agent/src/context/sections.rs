@@ -10,7 +10,7 @@ use loomd_store::rollout::TurnContext;
 use super::prompt_context::{PromptContext, personality};
 use super::section::{Role, Section, SectionFuture};
 use crate::project_doc::{self, ProjectDocs};
-use crate::prompts::{self, Environment, Permissions};
+use crate::prompts::{self, Environment, ListedSkill, Permissions};
 
 /// The most bytes of `AGENTS.md` files that are sent when nothing is configured.
 const PROJECT_DOC_BYTES: usize = 32 * 1024;
@@ -20,7 +20,11 @@ pub(super) const SECTIONS: &[&dyn Section] = &[
     &PermissionsSection,
     &DeveloperInstructions,
     &CollaborationMode,
+    &RealtimeSection,
     &PersonalitySection,
+    &AppsSection,
+    &SkillsSection,
+    &PluginsSection,
     &ProjectDocSection,
     &EnvironmentSection,
 ];
@@ -116,6 +120,29 @@ impl Section for CollaborationMode {
     }
 }
 
+/// Whether the user speaks through a realtime session.
+struct RealtimeSection;
+
+impl Section for RealtimeSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        let own = cx.profile.config.config.experimental_realtime_start_instructions.as_deref();
+        ready(cx.realtime_active.then(|| prompts::realtime_started(own)))
+    }
+
+    fn changed(&self, cx: &PromptContext<'_>, before: &TurnContext, after: &TurnContext) -> Option<String> {
+        let own = cx.profile.config.config.experimental_realtime_start_instructions.as_deref();
+        match (before.realtime_active.unwrap_or(false), after.realtime_active.unwrap_or(false)) {
+            (false, true) => Some(prompts::realtime_started(own)),
+            (true, false) => Some(prompts::realtime_ended()),
+            _ => None,
+        }
+    }
+}
+
 /// A change of personality. The initial one is part of the instructions, which stay the same for a whole thread.
 struct PersonalitySection;
 
@@ -136,6 +163,69 @@ impl Section for PersonalitySection {
             return None;
         }
         personality(cx.settings, cx.profile).and_then(prompts::personality_section)
+    }
+}
+
+/// How the apps of the account are used.
+struct AppsSection;
+
+impl Section for AppsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        ready(cx.has_apps.then(|| prompts::APPS.to_owned()))
+    }
+
+    /// A thread has apps from its start, or not.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
+    }
+}
+
+/// The skills that the model may use by itself.
+struct SkillsSection;
+
+impl Section for SkillsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        Box::pin(async {
+            let set = cx.profile.extensions.skills(&cx.settings.cwd, &cx.profile.thread_config).await;
+            let implicit = set.enabled().filter(|skill| skill.allow_implicit_invocation);
+            prompts::skills_section(implicit.map(|skill| ListedSkill {
+                name: &skill.name,
+                description: &skill.description,
+                path: &skill.path,
+            }))
+        })
+    }
+
+    /// They are listed once per conversation.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
+    }
+}
+
+/// The active plugins.
+struct PluginsSection;
+
+impl Section for PluginsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        let plugins = cx.profile.extensions.plugins.iter();
+        ready(prompts::plugins_section(plugins.map(|plugin| (&*plugin.display_name, plugin.description.as_deref()))))
+    }
+
+    /// They are fixed when the thread is loaded.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
     }
 }
 

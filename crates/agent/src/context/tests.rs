@@ -55,8 +55,11 @@ impl World {
             base_instructions: None,
             developer_instructions: Some("be brief".into()),
             dynamic_tools: Vec::new(),
+            mcp_servers: Default::default(),
+            thread_config: Default::default(),
             raw_events: false,
             config_folders: Vec::new(),
+            extensions: Default::default(),
             client: "test".into(),
             identity: Identity::default(),
             config,
@@ -96,7 +99,18 @@ fn prompt_context<'a>(
     home: &'a Path,
     now: Zoned,
 ) -> PromptContext<'a> {
-    PromptContext { settings, profile, model, turn_id: "t", shell: "bash", home, subagents: &[], now }
+    PromptContext {
+        settings,
+        profile,
+        model,
+        turn_id: "t",
+        shell: "bash",
+        home,
+        subagents: &[],
+        has_apps: false,
+        realtime_active: false,
+        now,
+    }
 }
 
 fn now() -> Zoned {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
 use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
@@ -13,6 +14,7 @@ use crate::busy::Busy;
 use crate::event_log::EventLog;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
+use crate::realtime::{RealtimeLink, RealtimeSession};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::tools::{ThreadTools, ToolSource};
@@ -45,9 +47,14 @@ pub(crate) struct Thread {
     pub unwritten: Vec<Unwritten>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<Queued>,
+    pub realtime: Option<RealtimeSession>,
+    /// What the turns know of the realtime session.
+    pub realtime_link: Arc<RealtimeLink>,
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
+    /// Its skills are watched as long as it is loaded.
+    pub _watched: Option<WatchGuard<ThreadId>>,
 }

@@ -18,6 +18,7 @@ use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
+use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
 use crate::turns::interrupt_open;
@@ -52,12 +53,23 @@ impl Thread {
         mut ops: mpsc::Receiver<Op>,
         registration: impl Drop,
     ) {
+        let required = self.tools.mcp.start_required(&self.profile.mcp_servers).await;
+        if let Err(refusal) = required {
+            ops.close();
+            drop(registration);
+            return reply(Err(refusal));
+        }
         self.begin(first, reply).await;
+        self.tools.mcp.set(&self.profile.mcp_servers);
         let mut closed = None;
         loop {
             let op = tokio::select! {
                 ended = RunningTurn::ended(&mut self.running) => {
                     self.turn_ended(ended).await;
+                    continue;
+                }
+                event = RealtimeSession::next(&mut self.realtime) => {
+                    self.realtime_event(event).await;
                     continue;
                 }
                 op = ops.recv() => op,
@@ -84,6 +96,7 @@ impl Thread {
                 }
             }
         }
+        self.end_realtime().await;
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
         if self.can_retry_writes() {
@@ -169,6 +182,11 @@ impl Thread {
                 reply(Ok(()));
                 self.tools.terminals.sessions.terminate_all();
             }
+            Op::ReloadMcpServers(load) => match load(&self.profile, &self.settings) {
+                Ok(servers) => self.tools.mcp.set(&servers),
+                Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
+            },
+            Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,

@@ -16,7 +16,7 @@ use super::cx::ToolCx;
 use super::tool::Tool;
 use super::toolbox::Toolbox;
 use crate::settings::truncation;
-use crate::tool_call::{Call, Output, ToolResult};
+use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::truncate::{truncate, widened};
 use crate::turn_cx::{GRACE, TurnCx};
 
@@ -143,6 +143,8 @@ impl Outputs {
         let policy = widened(truncation(&turn.model));
         let Output { body, notes } = match self.wait_for(turn, task).await {
             Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
+            // A list of tools is bounded by their number, and of no use if it is cut.
+            Done::Answered(Ok(output)) if matches!(call.input, CallInput::Search(_)) => output,
             Done::Answered(Ok(output)) => fit(output, policy),
             Done::Answered(Err(text)) => fit(text.into(), policy),
             // Truncated when it was recorded.
@@ -176,10 +178,12 @@ impl Outputs {
 /// The output of a call that was interrupted.
 fn aborted(name: &str, after: Duration) -> String {
     let seconds = after.as_secs_f64().max(0.1);
-    if SHELLS.contains(&name) {
-        format!("Wall time: {seconds:.1} seconds\naborted by user")
-    } else {
-        format!("aborted by user after {seconds:.1}s")
+    let text = format!("aborted by user after {seconds:.1}s");
+    match name {
+        _ if SHELLS.contains(&name) => format!("Wall time: {seconds:.1} seconds\naborted by user"),
+        // Outputs of MCP tools are lists of blocks.
+        _ if name.starts_with("mcp__") => serde_json::json!([{ "type": "text", "text": text }]).to_string(),
+        _ => text,
     }
 }
 

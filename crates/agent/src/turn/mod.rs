@@ -5,6 +5,7 @@
 mod answer;
 mod compaction;
 mod counting;
+mod extensions;
 mod hooks;
 mod hosted;
 mod metadata;
@@ -15,8 +16,9 @@ mod reroute;
 mod review;
 mod run;
 pub(crate) mod shell_command;
+mod skill_needs;
 mod task;
 pub(crate) mod usage;
 mod workspaces;
 
-pub(crate) use task::{Ended, ModelScope, Outcome, Progress, TurnTask, Work};
+pub(crate) use task::{Ended, INTERRUPTED, ModelScope, Outcome, Progress, TurnTask, Work};

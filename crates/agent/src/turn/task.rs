@@ -1,5 +1,7 @@
 //! The state of a turn.
 
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -32,7 +34,19 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
+/// The error text of a turn that was interrupted.
+pub(crate) const INTERRUPTED: &str = "the turn was interrupted";
+
 impl Outcome {
+    /// Why the turn did not complete; `None` when it did.
+    pub fn error_text(&self) -> Option<String> {
+        match self {
+            Self::Completed { .. } => None,
+            Self::Failed(error) => Some(error.message.clone()),
+            Self::Interrupted => Some(INTERRUPTED.into()),
+        }
+    }
+
     /// The name for traces.
     pub(super) fn name(&self) -> &'static str {
         match self {
@@ -108,6 +122,8 @@ pub(crate) struct Progress {
     pub(super) workspaces: Option<Workspaces>,
     /// The model has been called.
     pub(super) asked: bool,
+    /// The files of skills that were added to the conversation.
+    pub(super) skills: HashSet<PathBuf>,
     /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
 }

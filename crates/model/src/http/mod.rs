@@ -5,6 +5,7 @@ mod connect;
 mod pool;
 mod response;
 mod stream;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,9 @@ use hyper::{Request, Response, Uri};
 
 use connect::Connector;
 use pool::{Connection, ExchangeError, Pool};
-pub(crate) use response::{HttpResponse, ResponseBody};
-pub(crate) use stream::Stream;
+pub use response::{HttpResponse, ResponseBody};
+pub use stream::Stream;
+pub use websocket::{WebSocket, WebSocketError};
 
 /// The connections to providers, shared by all sessions of a process. Set up lazily: certificates are read when the
 /// first `https` URL is called.
@@ -68,7 +70,7 @@ impl Http {
     }
 
     /// Sends a request and returns once the response head has arrived, within `limit`.
-    pub(crate) async fn send(
+    pub async fn send(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
         limit: Duration,
@@ -80,7 +82,7 @@ impl Http {
     }
 
     /// Opens a connection for a protocol other than HTTP.
-    pub(crate) async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
+    async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
         Ok(self.connector.connect(uri, true).await?.stream)
     }
 

@@ -1,0 +1,83 @@
+//! The start of a server, as the subscribers of a thread see it.
+
+use std::sync::Arc;
+
+use loomd_apps::ToolsCache;
+use loomd_mcp::{Listing, Server, StartError};
+use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::thread_server::Startup;
+use crate::event_log::EventLog;
+
+/// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
+/// that other threads wait for goes on. With a cache, its tools are there until the server has started.
+pub(super) fn start(
+    server: Arc<Server>,
+    events: Arc<EventLog>,
+    cache: Option<ToolsCache>,
+) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
+    let (state, startup) = watch::channel(Startup::Starting);
+    let work = async move {
+        let name = server.name();
+        publish(&events, name, McpServerStartupState::Starting, None).await;
+        let cache = cache.map(Arc::new);
+        let starting = server.start();
+        tokio::pin!(starting);
+        let started = tokio::select! {
+            biased;
+            started = &mut starting => started,
+            Some(listing) = cached(cache.clone()) => {
+                state.send_replace(Startup::Cached(Arc::new(listing)));
+                starting.await
+            }
+        };
+        match started {
+            Ok(listing) => {
+                if let Some(cache) = cache {
+                    keep(cache, listing);
+                }
+                // Before it is published: a turn that follows the notification finds the tools.
+                state.send_replace(Startup::Ready);
+                publish(&events, name, McpServerStartupState::Ready, None).await;
+            }
+            Err(error) => {
+                let message = error.message(name);
+                state.send_replace(Startup::Failed);
+                publish(&events, name, McpServerStartupState::Failed, Some(message)).await;
+            }
+        }
+    };
+    (startup, AbortOnDropHandle::new(tokio::spawn(work)))
+}
+
+/// The tools of a cache; never resolves to a listing when there are none.
+async fn cached(cache: Option<Arc<ToolsCache>>) -> Option<Listing> {
+    let tools = tokio::task::spawn_blocking(move || cache?.load()).await.ok()??;
+    Some(Listing { tools, ..Listing::default() })
+}
+
+/// Writes the tools to a cache, beside other work.
+pub(super) fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = cache.store(&listing.tools) {
+            tracing::warn!(%error, "the tools of apps could not be cached");
+        }
+    });
+}
+
+async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, error: Option<String>) {
+    let updated = McpServerStatusUpdatedNotification { name: name.into(), status, error };
+    events.publish(ServerNotification::McpServerStartupStatusUpdated(updated)).await;
+}
+
+/// The text about required servers that did not start.
+pub(super) fn required_failed(failures: &[(String, StartError)]) -> String {
+    let failures: Vec<_> =
+        failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
+    format!(
+        "error creating thread: Fatal error: Failed to initialize session: required MCP servers failed to initialize: {}",
+        failures.join("; ")
+    )
+}
