@@ -38,7 +38,7 @@ impl Threads {
         }
     }
 
-    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -65,7 +65,7 @@ impl Threads {
         source: &dyn Reader,
         ephemeral: bool,
         resolve: Resolve,
-    ) -> Result<Copied, Refusal> {
+    ) -> Result<ForkedThread, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let Resolved { settings, profile, .. } = resolved;
@@ -137,4 +137,4 @@ async fn turns_for(id: ThreadId, source: &dyn Reader) -> Result<Vec<Turn>, Refus
     Ok(turns)
 }
 
-type Copied = (Loading, Vec<Turn>);
+type ForkedThread = (Loading, Vec<Turn>);

@@ -9,7 +9,7 @@ use loomd_model::Http;
 
 use crate::event_log::EventBudget;
 use crate::images::Images;
-use crate::replay::Replayed;
+use crate::replay::ReplaySession;
 
 pub struct Services {
     /// The home directory of the server.
@@ -21,7 +21,7 @@ pub struct Services {
     /// The memory for the recent events of all threads.
     pub(crate) event_budget: Arc<EventBudget>,
     /// The recording of a replay, which takes the place of tools and clients.
-    pub(crate) replayed: Option<Arc<Replayed>>,
+    pub(crate) replayed: Option<Arc<ReplaySession>>,
     shell: OnceLock<Shell>,
 }
 
@@ -39,7 +39,7 @@ impl Services {
     }
 
     /// The services of a replay.
-    pub fn replaying(self, replayed: Arc<Replayed>) -> Self {
+    pub fn replaying(self, replayed: Arc<ReplaySession>) -> Self {
         Self { replayed: Some(replayed), ..self }
     }
 

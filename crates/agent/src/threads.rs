@@ -42,7 +42,7 @@ pub struct Inner {
     pub(crate) event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
     loaded: Mutex<BTreeMap<ThreadId, Loaded>>,
-    /// Entered by every request about a thread, so that they take effect in the order they came.
+    /// Entered by every request about a thread, so that requests take effect in the order in which they came.
     pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
     pub(crate) outlines: Outlines,

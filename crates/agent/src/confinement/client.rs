@@ -16,7 +16,7 @@ use super::launch::{LaunchError, VariableRequest};
 use super::policy::CommandPolicy;
 use crate::refusal::Refusal;
 
-/// A command as a client asks for it.
+/// The params of a client's command.
 pub struct ClientCommand {
     pub argv: Vec<String>,
     /// `None`: the server's working directory.

@@ -19,7 +19,7 @@ use crate::working_directory::absolute;
 /// The model of a thread when neither the client nor the configuration names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
 
-/// Whether a stored thread's last model and effort count.
+/// Whether the model and effort of a stored thread's last turn are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restore {
     Model,
@@ -27,7 +27,7 @@ pub(crate) enum Restore {
 }
 
 impl Opener {
-    /// Returns what works out the settings once the stored thread, if there is one, has been found.
+    /// Returns the function that resolves the settings once the stored thread, if there is one, has been found.
     pub fn resolver(
         self: &Arc<Self>,
         overrides: ThreadOverrides,
@@ -38,7 +38,7 @@ impl Opener {
         Box::new(move |basis: Option<Basis<'_>>| resolve(&opener, overrides, restore, &client, basis))
     }
 
-    /// Returns the settings of a thread that has no past.
+    /// Returns the settings of a thread without history.
     pub fn resolve_new(&self, overrides: ThreadOverrides, client: &ClientIdentity) -> Result<Resolved, Refusal> {
         resolve(self, overrides, Restore::Nothing, client, None)
     }
@@ -59,7 +59,7 @@ fn resolve(
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
     if let Some(mode) = overrides.sandbox {
-        // So that it counts more than a permission profile.
+        // Set as configuration, because it takes precedence over a permission profile there.
         thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
     }
     if let Some(provider) = overrides.model_provider {
@@ -146,7 +146,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
     stored.or_else(|| config.model_reasoning_effort.clone())
 }
 
-/// The configuration folders that count: of the system, the user and the project.
+/// The configuration folders in effect: of the system, the user and the project.
 fn config_folders(loaded: &LoadedConfig) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }
