@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use loomd_model::{Bearer, BearerKind, Credentials as _, HttpError, ModelError};
 
 use crate::Accounts;
@@ -36,11 +36,33 @@ impl Accounts {
     /// Gets a route of the backend, such as `usage`. `limit` applies to each attempt. The response may have an error
     /// status.
     pub async fn fetch_backend(&self, route: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
-        let url = backend_url(&self.0.options.backend, route);
+        self.exchange(Method::GET, backend_url(&self.0.options.backend, route), limit).await
+    }
+
+    /// Sends a request without a body to a path below the backend's URL as it is configured, such as `plugins/list`.
+    pub async fn request_backend(
+        &self,
+        method: Method,
+        path: &str,
+        limit: Duration,
+    ) -> Result<BackendResponse, BackendError> {
+        let url = format!("{}/{path}", self.0.options.backend.trim_end_matches('/'));
+        self.exchange(method, url, limit).await
+    }
+
+    /// Whether the backend is the official one, not one that the user has configured.
+    pub fn is_official_backend(&self) -> bool {
+        let backend = &self.0.options.backend;
+        let is_host =
+            |host: &str| backend.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        CHATGPT_HOSTS.iter().any(|host| is_host(host))
+    }
+
+    async fn exchange(&self, method: Method, url: String, limit: Duration) -> Result<BackendResponse, BackendError> {
         let mut refusals = 0;
         loop {
             let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
-            let request = request(&url, &bearer).ok_or_else(|| BackendError::Address(url.clone()))?;
+            let request = request(&method, &url, &bearer).ok_or_else(|| BackendError::Address(url.clone()))?;
             let response = self.0.http.fetch(request, limit).await?;
             if response.status() == StatusCode::UNAUTHORIZED {
                 refusals += 1;
@@ -53,13 +75,14 @@ impl Accounts {
     }
 }
 
-fn request(url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
+fn request(method: &Method, url: &str, bearer: &Bearer) -> Option<Request<Full<Bytes>>> {
     let secret = |value: &str| {
         let mut value = HeaderValue::from_str(value).ok()?;
         value.set_sensitive(true);
         Some(value)
     };
     let mut request = Request::new(Full::default());
+    *request.method_mut() = method.clone();
     *request.uri_mut() = url.parse().ok()?;
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));

@@ -9,8 +9,8 @@ use http_body_util::Full;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
 use loomd_model::Http;
+use loomd_oauth::encoded;
 use loomd_protocol::{JsonValue, Secret};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -208,14 +208,6 @@ impl Issuer {
         let failed = |error: &dyn Display| format!("error sending request for url ({url}): {error}");
         self.http.fetch(request, TIMEOUT).await.map_err(|error| failed(&error))
     }
-}
-
-/// Encodes the fields of a query or form.
-pub(crate) fn encoded<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    /// All but the unreserved characters.
-    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    let field = |(name, value)| format!("{name}={}", utf8_percent_encode(value, RESERVED));
-    fields.into_iter().map(field).collect::<Vec<_>>().join("&")
 }
 
 /// The message for a refresh token that the issuer no longer accepts.

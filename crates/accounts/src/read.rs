@@ -23,6 +23,11 @@ impl Accounts {
         self.current().identity.is_some()
     }
 
+    /// How the user is signed in; `None` without an account.
+    pub fn auth_mode(&self) -> Option<AuthMode> {
+        self.current().identity.as_ref().map(Identity::mode)
+    }
+
     /// `getAuthStatus`. Unusable credentials count as none.
     pub async fn auth_status(&self, params: &GetAuthStatusParams) -> GetAuthStatusResponse {
         let requires_openai_auth = self.0.options.requires_openai_auth;

@@ -2,7 +2,7 @@
 //! store, `auto` uses the file.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use crate::auth_json::AuthJson;
 /// Longer than a refresh may take.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(40);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The largest file of credentials that is read.
+const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) struct Storage {
     path: PathBuf,
@@ -31,7 +34,7 @@ impl Storage {
     pub fn load(&self) -> AuthJson {
         let stored = match self.kind {
             CliCredentialsStore::File | CliCredentialsStore::Auto => {
-                fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+                loomd_regular::read(&self.path, MAX_BYTES).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
             }
             CliCredentialsStore::Ephemeral => self.memory().clone(),
             CliCredentialsStore::Keyring => None,
@@ -90,22 +93,7 @@ impl Storage {
 
 /// Replaces the file atomically, through symlinks, readable by the owner only.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidFilename)?;
-    loomd_private::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".auth.json.{}", uuid::Uuid::now_v7().simple()));
-    let written = loomd_private::options().write(true).create_new(true).open(&temporary).and_then(|mut file| {
-        file.write_all(text)?;
-        file.sync_all()
-    });
-    let replaced = written.and_then(|()| fs::rename(&temporary, &path));
-    if replaced.is_err() {
-        _ = fs::remove_file(&temporary);
-    } else {
-        // Without this, a crash could restore the old credentials.
-        _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    replaced
+    loomd_private::replace(fs::canonicalize(path).unwrap_or_else(|_| path.into()), text)
 }
 
 #[cfg(test)]

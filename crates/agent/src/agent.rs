@@ -7,13 +7,15 @@ use loomd_config::ConfigSources;
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
+use crate::extensions::Extensions;
+use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
 use crate::refusal::Refusal;
 use crate::services::Services;
@@ -29,6 +31,8 @@ pub struct AgentOptions {
     pub http: Arc<Http>,
     /// The credentials of the user's account, for providers that ask for them.
     pub account: Option<Arc<dyn Credentials>>,
+    /// The connections to MCP servers.
+    pub mcp: Option<loomd_mcp::Servers>,
     /// Runs one stored thread again and changes nothing.
     pub replay: Option<Replay>,
 }
@@ -80,16 +84,20 @@ pub struct ForkThread {
 
 impl Agent {
     pub fn new(options: AgentOptions) -> Self {
-        let AgentOptions { sources, store, event_sink, http, account, replay } = options;
+        let AgentOptions { sources, store, event_sink, http, account, mcp, replay } = options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
-        let services = Services::new(home, http, Environment::of_this_process());
+        let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
+        let mut services = Services::new(home, http, Environment::of_this_process());
+        if let Some(servers) = mcp {
+            services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources) }));
+        }
         let services = Arc::new(match replay {
             Some(replay) => services.replaying(replay.replayed),
             None => services,
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
-        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement));
+        let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
         Self { opener, threads: Threads::new(store, event_sink, services) }
     }
 
@@ -176,6 +184,36 @@ impl Agent {
         self.opener.client_command(command)
     }
 
+    /// Reads the configuration again and gives every loaded thread the MCP servers that it would have if it were opened
+    /// now. Unchanged servers keep their connections.
+    pub async fn reload_mcp_servers(&self) -> Result<(), Refusal> {
+        self.opener.configured_mcp_servers()?;
+        let opener = Arc::clone(&self.opener);
+        self.threads.reload_mcp_servers(Arc::new(move |profile, settings| opener.mcp_servers(profile, settings))).await;
+        Ok(())
+    }
+
+    /// The MCP servers of the present configuration, without a thread's own.
+    pub fn configured_mcp_servers(&self) -> Result<loomd_mcp::ServerSet, Refusal> {
+        self.opener.configured_mcp_servers()
+    }
+
+    /// A page of the status of the configured MCP servers, and the cursor of the next.
+    pub async fn mcp_server_status(
+        &self,
+        cursor: Option<&str>,
+        limit: Option<u32>,
+        detail: StatusDetail,
+    ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
+        let mut set = self.opener.configured_mcp_servers()?;
+        let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
+        let (range, next) =
+            mcp::page(names.len(), cursor, limit).map_err(|error| Refusal::invalid(error.to_string()))?;
+        set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+        let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
+        Ok((mcp::statuses(services, &set, detail).await, next))
+    }
+
     /// The provider of stored threads that recorded none: the configured one.
     pub fn default_provider(&self) -> String {
         self.opener.default_provider()
@@ -184,6 +222,11 @@ impl Agent {
     /// Returns the models of `file` or, without one, the bundled models.
     pub fn catalogue(&self, file: Option<&AbsolutePathBuf>) -> Result<Arc<Catalogue>, CatalogueError> {
         self.opener.models.catalogue(file)
+    }
+
+    /// The skills and plugins of working directories.
+    pub fn extensions(&self) -> &Arc<Extensions> {
+        &self.opener.extensions
     }
 
     /// The warning that a policy in use cannot be enforced on this machine, if that was found.

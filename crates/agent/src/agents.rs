@@ -310,7 +310,7 @@ mod tests {
     use super::*;
     use crate::approval::Approval;
     use crate::event::Event;
-    use crate::event_sink::{Audience, EventSink, SendFuture};
+    use crate::event_sink::{Audience, EventSink, SendFuture, Subscriber};
     use crate::services::Services;
 
     struct NoSubscribers;
@@ -321,6 +321,10 @@ mod tests {
         }
 
         fn broadcast(&self, _: ServerNotification) -> SendFuture<'_> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn notify<'a>(&'a self, _: &'a [Subscriber], _: ServerNotification) -> SendFuture<'a> {
             Box::pin(std::future::ready(()))
         }
 

@@ -31,6 +31,9 @@ pub trait EventSink: Send + Sync {
     /// Sends a notification that is in no thread's event log to every client.
     fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_>;
 
+    /// Sends a notification that is in no thread's event log to some clients.
+    fn notify<'a>(&'a self, to: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a>;
+
     /// Forgets an approval that was requested and is no longer open.
     fn withdraw(&self, approval: &Approval);
 }

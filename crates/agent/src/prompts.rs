@@ -3,6 +3,7 @@
 //! decide when a text is sent.
 
 mod environment;
+mod extensions;
 mod permissions;
 mod review;
 
@@ -10,6 +11,7 @@ use loomd_protocol::{ModeKind, Personality};
 use serde::Serialize;
 
 pub use environment::{Environment, ManagedNetwork};
+pub use extensions::{ListedSkill, MentionedPlugin, plugin_message, plugins_section, skill_message, skills_section};
 pub use permissions::Permissions;
 pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
 

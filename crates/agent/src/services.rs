@@ -9,6 +9,7 @@ use loomd_model::Http;
 
 use crate::event_log::EventBudget;
 use crate::images::Images;
+use crate::mcp::McpServices;
 use crate::replay::ReplaySession;
 
 pub struct Services {
@@ -20,6 +21,8 @@ pub struct Services {
     pub(crate) images: Arc<Images>,
     /// The memory for the recent events of all threads.
     pub(crate) event_budget: Arc<EventBudget>,
+    /// The MCP servers; `None` where there are none, as in a replay.
+    pub(crate) mcp: Option<Arc<McpServices>>,
     /// The recording of a replay, which takes the place of tools and clients.
     pub(crate) replayed: Option<Arc<ReplaySession>>,
     shell: OnceLock<Shell>,
@@ -33,6 +36,7 @@ impl Services {
             environment,
             images: Arc::default(),
             event_budget: Arc::default(),
+            mcp: None,
             replayed: None,
             shell: OnceLock::new(),
         }
@@ -40,7 +44,12 @@ impl Services {
 
     /// The services of a replay.
     pub fn replaying(self, replayed: Arc<ReplaySession>) -> Self {
-        Self { replayed: Some(replayed), ..self }
+        Self { replayed: Some(replayed), mcp: None, ..self }
+    }
+
+    /// With MCP servers.
+    pub fn with_mcp(self, mcp: Arc<McpServices>) -> Self {
+        Self { mcp: Some(mcp), ..self }
     }
 
     /// The current time; in a replay that of the recording.

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loomd_config::permissions::Permissions;
+use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, ModeKind,
-    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
+    ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
     TurnStartParams,
 };
 use loomd_store::StoredThread;
 use loomd_store::rollout::{TruncationPolicy, TurnContext};
 
 use crate::confinement::Confinement;
+use crate::extensions::ThreadExtensions;
 use crate::refusal::Refusal;
 
 /// The settings of a thread that a turn may change.
@@ -96,10 +98,15 @@ pub struct Profile {
     pub base_instructions: Option<String>,
     pub developer_instructions: Option<String>,
     pub dynamic_tools: Vec<DynamicToolSpec>,
+    /// The MCP servers at the time when the thread was opened.
+    pub mcp_servers: ServerSet,
+    /// The values of the configuration that the client stated for the thread.
+    pub thread_config: JsonObject,
     /// Whether items of the conversation are also published as raw events.
     pub raw_events: bool,
     /// The configuration folders whose rules and hooks apply, lowest precedence first.
     pub config_folders: Vec<PathBuf>,
+    pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
     /// The identity in the headers of model calls.
@@ -120,6 +127,16 @@ impl Profile {
             info.supports_reasoning_summaries = true;
         }
         info
+    }
+}
+
+/// The name of the sandbox for providers and MCP servers.
+pub(crate) fn sandbox_name(policy: &SandboxPolicy) -> &'static str {
+    match policy {
+        SandboxPolicy::DangerFullAccess => "none",
+        SandboxPolicy::ExternalSandbox { .. } => "external",
+        _ if cfg!(target_os = "macos") => "seatbelt",
+        _ => "seccomp",
     }
 }
 

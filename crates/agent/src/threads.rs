@@ -18,16 +18,18 @@ use crate::conversation::Conversation;
 use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
+use crate::extensions::SkillChanges;
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::lanes::Lanes;
+use crate::mcp::ThreadServers;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::{Profile, Resolved, Settings};
-use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, Reply, Thread};
-use crate::tools::{BuiltInTools, ClientTools, Role, ThreadTools, ToolSource};
+use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Reply, Thread};
+use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
 use crate::view::{Persistence, View};
 
 /// The size of a thread's request queue. Senders wait when it is full.
@@ -46,6 +48,8 @@ pub struct Inner {
     pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
+    /// The watched skills of loaded threads.
+    skill_changes: SkillChanges,
 }
 
 impl Deref for Threads {
@@ -124,7 +128,11 @@ pub enum Source {
 
 impl Threads {
     pub fn new(store: Arc<dyn Store>, event_sink: Arc<dyn EventSink>, services: Arc<Services>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new_cyclic(|threads: &Weak<Inner>| Inner {
+            skill_changes: SkillChanges::new(Arc::clone(&event_sink), {
+                let threads = threads.clone();
+                Box::new(move |id| threads.upgrade().map(Threads).map_or_else(Vec::new, |all| all.subscribers(id)))
+            }),
             store,
             event_sink,
             services,
@@ -236,6 +244,14 @@ impl Threads {
         .await;
     }
 
+    /// Has every loaded thread read its MCP servers again.
+    pub(crate) async fn reload_mcp_servers(&self, load: ReloadMcpServers) {
+        let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
+        for thread in loaded {
+            _ = thread.ops.send(Op::ReloadMcpServers(Arc::clone(&load))).await;
+        }
+    }
+
     /// Increments the count of open elicitations; the new count.
     pub async fn begin_elicitation(&self, id: ThreadId) -> Result<u64, Refusal> {
         self.elicit(id, Elicit::Begin).await
@@ -308,8 +324,18 @@ impl Threads {
         let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
         let host = Arc::new(self.downgrade());
-        let tool_sources: Arc<[Arc<dyn ToolSource>]> =
-            Arc::new([Arc::new(BuiltInTools), Arc::new(ClientTools::new(&profile.dynamic_tools))]);
+        let mcp = Arc::new(ThreadServers::new(
+            self.services.mcp.clone(),
+            id.to_string(),
+            Arc::clone(&events),
+            Arc::clone(&view),
+            settings.approval_policy.clone(),
+        ));
+        let tool_sources: Arc<[Arc<dyn ToolSource>]> = Arc::new([
+            Arc::new(BuiltInTools),
+            Arc::new(McpTools::new(Arc::clone(&mcp))),
+            Arc::new(ClientTools::new(&profile.dynamic_tools)),
+        ]);
         let tools = ThreadTools {
             role,
             depth,
@@ -318,8 +344,12 @@ impl Threads {
             agent_tree: Arc::clone(&agent_tree),
             hooks: Arc::new(ThreadHooks::new(first.source())),
             shell_memory: Arc::default(),
+            skill_needs: Arc::default(),
+            mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
+        let watched = (role == Role::Main && self.services.replayed.is_none())
+            .then(|| self.skill_changes.watch(id, &profile.extensions.skill_roots));
         let thread = Thread {
             id,
             settings,
@@ -342,6 +372,7 @@ impl Threads {
             queued: VecDeque::new(),
             elicitations: 0,
             left: None,
+            _watched: watched,
         };
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {

@@ -37,6 +37,11 @@ impl EventSink for Recorded {
         Box::pin(async {})
     }
 
+    fn notify<'a>(&'a self, _: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
+        _ = self.0.send(notification);
+        Box::pin(async {})
+    }
+
     fn withdraw(&self, _: &Approval) {}
 }
 
@@ -63,6 +68,7 @@ impl FrontEnd {
             event_sink: Arc::new(Recorded(sender)),
             http: Http::new(&|_| None),
             account: None,
+            mcp: None,
             replay: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }
@@ -147,7 +153,7 @@ async fn overrides_take_precedence_over_the_configuration() {
     assert!(matches!(configured.sandbox, SandboxPolicy::ReadOnly { .. }), "{:?}", configured.sandbox);
     let overrides = ThreadOverrides {
         model: Some("another".into()),
-        sandbox: Some(SandboxMode::DangerFullAccess),
+        sandbox: Some(SandboxMode::DangerFullAccess.into()),
         cwd: Some(cwd.to_string_lossy().into_owned()),
         ..ThreadOverrides::default()
     };

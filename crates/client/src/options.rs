@@ -126,7 +126,7 @@ impl ThreadDefaults {
             model: params.model.or_else(|| self.model.clone()),
             cwd: params.cwd.or_else(|| self.cwd.clone()),
             approval_policy: params.approval_policy.or_else(|| self.approval_policy.clone()),
-            sandbox: params.sandbox.or(self.sandbox),
+            sandbox: params.sandbox.or(self.sandbox.map(Into::into)),
             ..params
         }
     }

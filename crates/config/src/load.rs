@@ -70,6 +70,8 @@ pub struct LoadedConfig {
     pub requirements: Requirements,
     /// The user's trust in the project of the working directory.
     pub trust: Option<TrustLevel>,
+    /// The folders of the project, from its root to the working directory. Empty without a working directory.
+    pub project_folders: Vec<AbsolutePathBuf>,
     /// The features before the layers are applied.
     base_features: FeatureSet,
     /// `$HOME`, for `~`.
@@ -193,11 +195,12 @@ fn assemble(request: &LoadRequest<'_>, files: SourceFiles) -> Result<LoadedConfi
     let mut sources = vec![user];
     sources.extend(system);
 
-    let mut trust = None;
+    let (mut trust, mut project_folders) = (None, Vec::new());
     if let Some(cwd) = request.cwd {
         let settings = LayerStack::new(layers.clone()).merged();
         let project = ProjectTree::find(cwd, &settings);
         trust = project.trust(&settings);
+        project_folders = project.folders();
         if others {
             for found in project.layers(request.home, request.user_home, &settings)? {
                 // The nearest first.
@@ -228,7 +231,7 @@ fn assemble(request: &LoadRequest<'_>, files: SourceFiles) -> Result<LoadedConfi
         base_features.set_named(|name| enablement.get(name).copied());
     }
     let user_home = request.user_home.map(Path::to_path_buf);
-    Ok(LoadedConfig { stack, config, requirements, trust, base_features, user_home })
+    Ok(LoadedConfig { stack, config, requirements, trust, project_folders, base_features, user_home })
 }
 
 /// Loads the organisation's requirements, then those of the machine's administrator.

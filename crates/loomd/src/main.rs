@@ -7,6 +7,7 @@ mod exec;
 mod find;
 mod generate;
 mod logging;
+mod mcp;
 mod memory;
 mod models;
 mod recorded;
@@ -14,6 +15,7 @@ mod replay;
 mod run;
 mod setup;
 mod show;
+mod skills;
 mod threads;
 
 use std::io::{self, Write};
@@ -35,9 +37,11 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(overrides, *arguments),
         Command::Threads(arguments) => threads::run(overrides, arguments),
         Command::Replay(arguments) => replay::run(overrides, arguments),
+        Command::Mcp(arguments) => mcp::run(overrides, arguments),
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
+        Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

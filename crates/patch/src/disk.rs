@@ -124,7 +124,7 @@ impl<'a> TempFile<'a> {
         loop {
             let name = format!(".loomd-{:016x}.tmp", fastrand::u64(..));
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-            match place.sibling(&name).open(flags, Mode::from_raw_mode(NEW_FILE)) {
+            match place.sibling(&name).open(flags, NEW_FILE) {
                 Ok(file) => return Ok((file, Self { place, name: Some(name) })),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < ATTEMPTS => attempts += 1,
                 Err(error) => return Err(error),
@@ -154,7 +154,7 @@ impl Drop for TempFile<'_> {
 const ATTEMPTS: usize = 16;
 
 /// The usual mode for a new file, from which the umask takes bits.
-const NEW_FILE: u32 = 0o666;
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 
 fn mode(metadata: &fs::Metadata) -> u32 {
     metadata.permissions().mode() & 0o7777

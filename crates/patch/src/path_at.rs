@@ -22,7 +22,7 @@ impl PathAt {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::IsADirectory.into());
         };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut folder = openat(CWD, c"/", flags, Mode::empty())?;
         for component in parent.components() {
             match component {
@@ -47,7 +47,7 @@ impl PathAt {
 
     /// The metadata of the entry, not following a link; `None` if there is none.
     pub fn existing(&self) -> io::Result<Option<fs::Metadata>> {
-        match self.name().open(OFlags::PATH, Mode::empty()) {
+        match self.name().open(LOOK, Mode::empty()) {
             Ok(file) => Ok(Some(file.metadata()?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -64,7 +64,7 @@ impl PathAt {
     }
 
     pub fn create_dir(&self) -> io::Result<()> {
-        Ok(mkdirat(&self.folder, &self.name, Mode::from_raw_mode(NEW_FOLDER))?)
+        Ok(mkdirat(&self.folder, &self.name, NEW_FOLDER)?)
     }
 
     /// Renames `sibling` to this name, replacing the entry.
@@ -94,4 +94,11 @@ impl NameAt<'_> {
 }
 
 /// The usual mode for a new directory, from which the umask takes bits.
-const NEW_FOLDER: u32 = 0o777;
+const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
+
+/// Opens an entry without access to its content: a directory to go on from, or anything, a link too, for its metadata.
+#[cfg(target_os = "linux")]
+const LOOK: OFlags = OFlags::PATH;
+/// `O_SYMLINK`, which opens a link itself, and `O_NONBLOCK`, because a FIFO is opened, too.
+#[cfg(not(target_os = "linux"))]
+const LOOK: OFlags = OFlags::from_bits_retain(0x20_0000).union(OFlags::NONBLOCK);

@@ -32,6 +32,18 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
+/// Returns the content of a regular file of at most `limit` bytes. Fails with `ELOOP` when the path itself is a symlink.
+pub fn read_without_link(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NXIO | Errno::NODEV) => return Err(not_regular()),
+        Err(error) => return Err(error.into()),
+    };
+    let metadata = check(&file)?;
+    read_file(file, &metadata, limit)
+}
+
 /// Opens a regular file for writing and creates it when it is missing. Does not truncate. Follows symlinks; never
 /// blocks.
 pub fn open_to_write(path: &Path) -> io::Result<File> {
@@ -93,6 +105,11 @@ fn regular(metadata: &Metadata) -> io::Result<()> {
 /// when the file is larger than `limit` bytes or grows beyond it while it is read.
 pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, metadata) = open(path)?;
+    let bytes = read_file(file, &metadata, limit)?;
+    Ok((bytes, metadata))
+}
+
+fn read_file(file: File, metadata: &Metadata, limit: u64) -> io::Result<Vec<u8>> {
     if metadata.len() > limit {
         return Err(too_large(limit));
     }
@@ -102,7 +119,7 @@ pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metad
     if bytes.len() as u64 > limit {
         return Err(too_large(limit));
     }
-    Ok((bytes, metadata))
+    Ok(bytes)
 }
 
 /// Returns the content of a regular file of at most `limit` bytes.
@@ -159,6 +176,19 @@ mod tests {
         }
         assert_eq!(read(dir.path(), 10).unwrap_err().to_string(), "Is a directory (os error 21)");
         assert_eq!(read(&at("none"), 10).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_link_is_not_followed_where_none_may_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("f"), "12345").unwrap();
+        symlink("f", at("link")).unwrap();
+        fifo(&at("fifo"));
+        assert_eq!(read_without_link(&at("f"), 5).unwrap(), b"12345");
+        assert_eq!(read_without_link(&at("f"), 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_without_link(&at("link"), 5).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+        assert_eq!(read_without_link(&at("fifo"), 5).unwrap_err().to_string(), "is not a regular file");
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
+use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
+use loomd_mcp::{ClientInfo, NoCredentials, Servers, ServersOptions};
+use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
@@ -19,6 +22,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::events::Connected;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
+use crate::plugins::{Plugins, start_curated_sync};
 use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
@@ -29,6 +33,8 @@ pub struct App {
     pub(crate) warnings: Vec<ConfigWarningNotification>,
     pub(crate) identity: Identity,
     pub(crate) accounts: Accounts,
+    /// The logins to MCP servers.
+    pub(crate) mcp_oauth: McpOauth,
     pub(crate) connections: Arc<Connections>,
     pub(crate) server_requests: Arc<ServerRequests>,
     /// The file operations and watches of clients.
@@ -36,8 +42,10 @@ pub struct App {
     pub(crate) watches: Watches,
     pub(crate) search: Search,
     pub(crate) agent: Agent,
+    pub(crate) plugins: Arc<Plugins>,
     store: FileStore,
-    indexed: AtomicBool,
+    started: AtomicBool,
+    is_replay: bool,
 }
 
 impl App {
@@ -77,18 +85,23 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
+        let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
         let store = FileStore::new(options);
+        let is_replay = replay.is_some();
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),
             store: Arc::new(store.clone()),
             event_sink: Arc::new(event_sink(&connections, &server_requests)),
-            http,
+            http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
+            mcp: Some(mcp_servers(&http, &mcp_oauth)),
             replay,
         });
         Self {
             accounts,
+            mcp_oauth,
             agent,
+            plugins: Arc::default(),
             sources,
             warnings,
             identity: Identity::new(config),
@@ -98,7 +111,8 @@ impl App {
             search: Search::new(Arc::clone(&connections)),
             connections,
             store,
-            indexed: AtomicBool::new(false),
+            started: AtomicBool::new(false),
+            is_replay,
         }
     }
 
@@ -133,10 +147,17 @@ impl App {
         self.agent.threads()
     }
 
-    /// Brings the index of threads up to date, beside other work. Once is enough: from then on it is kept so.
-    pub(crate) fn start_indexing(&self) {
-        if !self.indexed.swap(true, Ordering::Relaxed) {
-            self.store.start_indexing();
+    /// Starts what is done once and beside other work: the index of threads is brought up to date and kept so from then
+    /// on, and what belongs to skills and plugins is brought into the home.
+    pub(crate) fn start_background_work(&self) {
+        if self.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.store.start_indexing();
+        let extensions = Arc::clone(self.agent.extensions());
+        tokio::task::spawn_blocking(move || extensions.prepare_bundled());
+        if !self.is_replay {
+            start_curated_sync(&self.sources, &self.accounts, &self.plugins);
         }
     }
 
@@ -156,6 +177,21 @@ impl App {
 
 fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> Connected {
     Connected { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
+}
+
+/// The connections to MCP servers, none of which is open yet.
+fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth) -> Servers {
+    Servers::new(ServersOptions {
+        http: Arc::clone(http),
+        environment: Environment::of_this_process(),
+        client: ClientInfo {
+            name: "codex-mcp-client".into(),
+            title: "loomd".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        },
+        oauth: Arc::new(oauth.clone()),
+        account: Arc::new(NoCredentials),
+    })
 }
 
 /// What is wrong with the user's rules. Threads read them again when they need them.
@@ -182,6 +218,7 @@ fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
     loaded.problems.into_iter().map(warning).collect()
 }
 
+/// Returns a variable of this process.
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

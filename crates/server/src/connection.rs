@@ -217,7 +217,7 @@ impl Connection {
             }
         }
         self.app.connections.join(self.id, recipient);
-        self.app.start_indexing();
+        self.app.start_background_work();
         self.client = Some(client);
     }
 

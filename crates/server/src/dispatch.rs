@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mock, model, search, summary, thread,
-    turn, windows,
+    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, plugin,
+    search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -88,7 +88,10 @@ handlers! {
     AccountRateLimitsRead => account::rate_limits;
     GetAuthStatus => account::auth_status;
     GetConversationSummary => summary::conversation;
+    McpServerOauthLogin => mcp_login::login;
     ConfigRead => config::read;
+    McpServerStatusList => mcp::list_status;
+    ConfigMcpServerReload => mcp::reload;
     ConfigRequirementsRead => config::requirements;
     FsReadFile => fs::read_file;
     FsWriteFile => fs::write_file;
@@ -112,6 +115,12 @@ handlers! {
     FuzzyFileSearchSessionStart => search::start;
     FuzzyFileSearchSessionUpdate => search::update;
     FuzzyFileSearchSessionStop => search::stop;
+    SkillsList => skills::list;
+    SkillsConfigWrite => skills::write_config;
+    PluginList => plugin::list;
+    PluginRead => plugin::read;
+    PluginInstall => plugin::install;
+    PluginUninstall => plugin::uninstall;
     MockExperimentalMethod => mock::experimental;
 }
 
@@ -119,20 +128,11 @@ refused! {
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
     // Methods of the protocol that this release does not have.
-    SkillsList => not_available::<Self>();
-    SkillsConfigWrite => not_available::<Self>();
-    PluginList => not_available::<Self>();
-    PluginRead => not_available::<Self>();
-    PluginInstall => not_available::<Self>();
-    PluginUninstall => not_available::<Self>();
     AppList => not_available::<Self>();
     ThreadRealtimeStart => not_available::<Self>();
     ThreadRealtimeAppendAudio => not_available::<Self>();
     ThreadRealtimeAppendText => not_available::<Self>();
     ThreadRealtimeStop => not_available::<Self>();
-    McpServerOauthLogin => not_available::<Self>();
-    McpServerStatusList => not_available::<Self>();
-    ConfigMcpServerReload => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

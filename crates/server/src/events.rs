@@ -73,6 +73,10 @@ impl EventSink for Connected {
         Box::pin(self.notify(Audience::EveryoneBut(&[]), Arc::new(notification)))
     }
 
+    fn notify<'a>(&'a self, to: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
+        Box::pin(self.notify(Audience::Only(to), Arc::new(notification)))
+    }
+
     fn withdraw(&self, approval: &Approval) {
         self.server_requests.withdraw(approval);
     }

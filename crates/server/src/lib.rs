@@ -22,6 +22,7 @@ mod in_flight;
 mod limits;
 pub mod listen;
 mod outbound;
+mod plugins;
 mod processes;
 mod refusals;
 mod search;

@@ -5,16 +5,14 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loomd_oauth::{LoginSecrets, encoded};
 use loomd_protocol::LoginAccountResponse;
-use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::callback::Callback;
 use super::{LoginKind, NOT_COMPLETED};
-use crate::issuer::{CLIENT_ID, encoded};
+use crate::issuer::CLIENT_ID;
 use crate::{AccountError, Accounts};
 
 /// The only ports that the issuer redirects to. The second is for when another program's login uses the first.
@@ -27,25 +25,6 @@ const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const PORT_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const SCOPE: &str = "openid profile email offline_access api.connectors.read api.connectors.invoke";
-
-/// The secrets that tie a code to this login.
-pub(super) struct LoginSecrets {
-    pub state: String,
-    pub verifier: String,
-}
-
-impl LoginSecrets {
-    fn new() -> Result<Self, getrandom::Error> {
-        let (mut state, mut verifier) = ([0; 32], [0; 64]);
-        getrandom::fill(&mut state)?;
-        getrandom::fill(&mut verifier)?;
-        Ok(Self { state: URL_SAFE_NO_PAD.encode(state), verifier: URL_SAFE_NO_PAD.encode(verifier) })
-    }
-
-    fn challenge(&self) -> String {
-        URL_SAFE_NO_PAD.encode(Sha256::digest(&self.verifier))
-    }
-}
 
 impl Accounts {
     /// `account/login/start` with a browser, which the client opens.

@@ -1,42 +1,25 @@
 //! The callback server of one browser login, on the loopback interface. Only requests with the login's state affect it,
 //! except that a local program (not a web page) may cancel it to free the port.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, ORIGIN};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{HeaderMap, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use percent_encoding::percent_decode_str;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN};
+use hyper::{HeaderMap, Request, StatusCode};
+use loomd_oauth::callback::{Page, html, plain};
+use loomd_oauth::{LoginSecrets, field};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::browser::LoginSecrets;
 use super::{Failure, credentials, page, success};
 use crate::Accounts;
 use crate::auth_json::AuthJson;
 
-/// A browser opens only a few.
-const MAX_CONNECTIONS: usize = 16;
-/// The limit for reading a request head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// The limit for a whole request, which may wait for two requests to the issuer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long the server keeps serving `/success`, for a slow browser.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long open requests may take after the login has ended.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
-/// The delay before accepting again after an error.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 pub(super) struct Callback {
     accounts: Accounts,
@@ -57,32 +40,15 @@ impl Callback {
 
     /// Serves until the login has ended.
     pub async fn serve(self: Arc<Self>, listener: &TcpListener) {
-        let mut connections = JoinSet::new();
-        loop {
-            tokio::select! {
-                () = self.finished.cancelled() => break,
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                    Ok((stream, _)) => _ = connections.spawn(Arc::clone(&self).connection(stream)),
-                    Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
-                },
-            }
-        }
-        _ = timeout(SHUTDOWN_GRACE, async { while connections.join_next().await.is_some() {} }).await;
-    }
-
-    async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let service = service_fn(|request| {
+        let stop = self.finished.clone();
+        let answer = move |request: Request<Incoming>| {
             let callback = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(callback.answer(&request).await) }
-        });
-        let mut server = http1::Builder::new();
-        server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-        // Connection errors are ignored: there is no client left to report them to.
-        _ = timeout(REQUEST_TIMEOUT, server.serve_connection(TokioIo::new(stream), service)).await;
+            async move { callback.answer(&request).await }
+        };
+        loomd_oauth::callback::serve(listener, &stop, answer).await;
     }
 
-    async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(self: &Arc<Self>, request: &Request<Incoming>) -> Page {
         match request.uri().path() {
             "/auth/callback" => self.callback(request.uri().query().unwrap_or_default()).await,
             "/success" if self.signed_in.load(Ordering::Acquire) => {
@@ -97,7 +63,7 @@ impl Callback {
         }
     }
 
-    async fn callback(self: &Arc<Self>, query: &str) -> Response<Full<Bytes>> {
+    async fn callback(self: &Arc<Self>, query: &str) -> Page {
         let field = |name: &str| field(query, name);
         if field("state").as_deref() != Some(&self.secrets.state) {
             return plain(StatusCode::BAD_REQUEST, "State mismatch");
@@ -169,29 +135,7 @@ fn is_from_web_page(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN) || headers.contains_key(HeaderName::from_static("sec-fetch-site"))
 }
 
-/// Returns a decoded field of a query.
-fn field(query: &str, name: &str) -> Option<String> {
-    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
-    let mut fields = query.split('&').map(|field| field.split_once('=').unwrap_or((field, "")));
-    fields.find(|(key, _)| decoded(key) == name).map(|(_, value)| decoded(value))
-}
-
-fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    response(status, "text/plain; charset=utf-8", text.into())
-}
-
-fn html(page: String) -> Response<Full<Bytes>> {
-    response(StatusCode::OK, "text/html; charset=utf-8", page)
-}
-
-fn redirect(to: &str) -> Response<Full<Bytes>> {
+fn redirect(to: &str) -> Page {
     let mut response = plain(StatusCode::FOUND, "");
     if let Ok(to) = HeaderValue::from_str(to) {
         response.headers_mut().insert(LOCATION, to);
@@ -202,20 +146,6 @@ fn redirect(to: &str) -> Response<Full<Bytes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn query_fields_are_decoded() {
-        for (query, expected) in [
-            ("state=1&code=a+b%2Fc%2b", Some("a b/c+")),
-            ("code=&code=2", Some("")),
-            ("code", Some("")),
-            ("%63ode=x", Some("x")),
-            ("codes=x", None),
-            ("", None),
-        ] {
-            assert_eq!(field(query, "code").as_deref(), expected, "{query}");
-        }
-    }
 
     #[test]
     fn the_issuers_error_is_reported() {

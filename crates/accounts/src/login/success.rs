@@ -1,11 +1,12 @@
 //! The query of the success page, which describes the account. Omits the id token, because URLs end up in histories and
 //! extensions.
 
+use loomd_oauth::encoded;
 use loomd_protocol::JsonValue;
 
 use crate::auth_json::AuthJson;
 use crate::claims::Claims;
-use crate::issuer::{ISSUER, encoded};
+use crate::issuer::ISSUER;
 
 /// Returns the query of the success page.
 pub(super) fn query(file: &AuthJson, issuer: &str) -> String {

@@ -10,7 +10,7 @@ use loomd_store::rollout::TurnContext;
 use super::prompt_context::{PromptContext, personality};
 use super::section::{Role, Section, SectionFuture};
 use crate::project_doc::{self, ProjectDocs};
-use crate::prompts::{self, Environment, Permissions};
+use crate::prompts::{self, Environment, ListedSkill, Permissions};
 
 /// The most bytes of `AGENTS.md` files that are sent when nothing is configured.
 const PROJECT_DOC_BYTES: usize = 32 * 1024;
@@ -21,6 +21,8 @@ pub(super) const SECTIONS: &[&dyn Section] = &[
     &DeveloperInstructions,
     &CollaborationMode,
     &PersonalitySection,
+    &SkillsSection,
+    &PluginsSection,
     &ProjectDocSection,
     &EnvironmentSection,
 ];
@@ -136,6 +138,51 @@ impl Section for PersonalitySection {
             return None;
         }
         personality(cx.settings, cx.profile).and_then(prompts::personality_section)
+    }
+}
+
+/// The skills that the model may use by itself.
+struct SkillsSection;
+
+impl Section for SkillsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        Box::pin(async {
+            let set = cx.profile.extensions.skills(&cx.settings.cwd, &cx.profile.thread_config).await;
+            let implicit = set.enabled().filter(|skill| skill.allow_implicit_invocation);
+            prompts::skills_section(implicit.map(|skill| ListedSkill {
+                name: &skill.name,
+                description: &skill.description,
+                path: &skill.path,
+            }))
+        })
+    }
+
+    /// They are listed once per conversation.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
+    }
+}
+
+/// The active plugins.
+struct PluginsSection;
+
+impl Section for PluginsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        let plugins = cx.profile.extensions.plugins.iter();
+        ready(prompts::plugins_section(plugins.map(|plugin| (&*plugin.display_name, plugin.description.as_deref()))))
+    }
+
+    /// They are fixed when the thread is loaded.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
     }
 }
 

@@ -54,6 +54,10 @@ impl EventSink for Received {
         unreachable!("an event log numbers what it sends")
     }
 
+    fn notify<'a>(&'a self, _: &'a [Subscriber], _: ServerNotification) -> SendFuture<'a> {
+        unreachable!("an event log numbers what it sends")
+    }
+
     fn withdraw(&self, approval: &Approval) {
         self.withdrawn.lock().push(approval.id);
     }

@@ -21,6 +21,7 @@ pub(crate) use cx::ActionCx;
 pub(crate) use denial::{DECLINED, Denial};
 pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchPermit, clear_patch, request_patch_approval};
+pub(crate) use reviewer::judge;
 
 use crate::grants::Grants;
 use crate::services::Services;

@@ -7,6 +7,7 @@ use loomd_config::{ConfigError, ConfigSources};
 use super::default_provider::DefaultProvider;
 use super::enforcement::Enforcement;
 use super::models::Models;
+use crate::extensions::Extensions;
 use crate::refusal::Refusal;
 use crate::services::Services;
 
@@ -16,6 +17,7 @@ pub(crate) struct Opener {
     pub services: Arc<Services>,
     pub models: Models,
     pub enforcement: Arc<Enforcement>,
+    pub extensions: Arc<Extensions>,
     default_provider: DefaultProvider,
 }
 
@@ -25,8 +27,9 @@ impl Opener {
         services: Arc<Services>,
         models: Models,
         enforcement: Arc<Enforcement>,
+        extensions: Arc<Extensions>,
     ) -> Self {
-        Self { sources, services, models, enforcement, default_provider: DefaultProvider::default() }
+        Self { sources, services, models, enforcement, extensions, default_provider: DefaultProvider::default() }
     }
 
     /// Refuses to open a thread while the organisation's requirements are not known. Other errors of the

@@ -1,7 +1,7 @@
 //! The client that opens a thread, and the settings that it names.
 
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxMode, ServiceTier,
+    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxSetting, ServiceTier,
     ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
@@ -28,7 +28,7 @@ pub struct ThreadOverrides {
     pub cwd: Option<String>,
     pub approval_policy: Option<AskForApproval>,
     pub approvals_reviewer: Option<ApprovalsReviewer>,
-    pub sandbox: Option<SandboxMode>,
+    pub sandbox: Option<SandboxSetting>,
     /// Values of the configuration for this thread, by key.
     pub config: JsonObject,
     pub base_instructions: Option<String>,
@@ -50,7 +50,7 @@ macro_rules! overrides_from {
                     cwd: params.cwd.take(),
                     approval_policy: params.approval_policy.take(),
                     approvals_reviewer: params.approvals_reviewer,
-                    sandbox: params.sandbox,
+                    sandbox: params.sandbox.take(),
                     config: params.config.take().unwrap_or_default(),
                     base_instructions: params.base_instructions.take(),
                     developer_instructions: params.developer_instructions.take(),

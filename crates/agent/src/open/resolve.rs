@@ -6,12 +6,18 @@ use std::sync::Arc;
 use loomd_config::config_toml::{ConfigToml, TrustLevel};
 use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
+use loomd_mcp::ServerSet;
 use loomd_model::Identity;
-use loomd_protocol::{AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement};
+use loomd_protocol::{
+    AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement, SandboxMode,
+    SandboxPolicy, SandboxSetting,
+};
 
 use super::opener::{Opener, config_refusal};
 use super::overrides::{ClientIdentity, ThreadOverrides};
 use crate::confinement::{CommandPolicy, check_network};
+use crate::extensions::ThreadExtensions;
+use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
 use crate::working_directory::absolute;
@@ -58,9 +64,9 @@ fn resolve(
         || overrides.config.contains_key("model")
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
-    if let Some(mode) = overrides.sandbox {
+    if let Some(sandbox) = &overrides.sandbox {
         // Set as configuration, because it takes precedence over a permission profile there.
-        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode));
+        thread_config.insert("sandbox_mode".into(), serde_json::json!(mode_of(sandbox)));
     }
     if let Some(provider) = overrides.model_provider {
         thread_config.insert("model_provider".into(), provider.into());
@@ -69,6 +75,7 @@ fn resolve(
     let request = LoadRequest { cwd: Some(&cwd), thread: Some(&thread_config), ..sources };
     let loaded = loomd_config::load(&request).map_err(config_refusal)?;
     let resolved = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+    let plugins = opener.extensions.plugins(&loaded);
     let (config, requirements) = (&resolved.config, &resolved.requirements);
     let catalogue = opener
         .models
@@ -85,7 +92,14 @@ fn resolve(
     let stored_instructions = || basis.and_then(|basis| basis.thread.meta.base_instructions.clone());
     let stored_tools = || basis.and_then(|basis| basis.thread.meta.dynamic_tools.clone());
     let confined = match overrides.sandbox {
-        Some(mode) => CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home),
+        Some(SandboxSetting::Mode(mode)) => {
+            CommandPolicy::of_mode(requirements.sandbox_mode(mode), config, &opener.sources.home)
+        }
+        Some(SandboxSetting::Policy(policy)) => {
+            let checked = requirements.check_sandbox_policy(&policy);
+            checked.map_err(|error| Refusal::invalid(format!("invalid sandbox policy: {error}")))?;
+            CommandPolicy::of_policy(policy)
+        }
         None => CommandPolicy::of_folder(&resolved, trust, &opener.sources.home, &cwd).map_err(config_refusal)?,
     };
     if !opener.enforcement.is_complete() {
@@ -127,6 +141,18 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
+            mcp_servers: allowed_servers(&resolved, &plugins),
+            extensions: ThreadExtensions {
+                skill_roots: opener
+                    .extensions
+                    .roots(&loaded, &plugins, &[])
+                    .into_iter()
+                    .map(|root| root.folder)
+                    .collect(),
+                finder: Some(Arc::clone(&opener.extensions)),
+                plugins,
+            },
+            thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
             identity: Identity {
@@ -140,6 +166,37 @@ fn resolve(
             config: resolved,
         }),
     })
+}
+
+/// The preset that is closest to a sandbox setting.
+fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+    match sandbox {
+        SandboxSetting::Mode(mode) => *mode,
+        SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,
+        SandboxSetting::Policy(SandboxPolicy::WorkspaceWrite { .. }) => SandboxMode::WorkspaceWrite,
+        SandboxSetting::Policy(SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. }) => {
+            SandboxMode::DangerFullAccess
+        }
+    }
+}
+
+impl Opener {
+    /// The MCP servers that a thread would have if it were opened now.
+    pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
+        let cwd = absolute(&settings.cwd)?;
+        let request = LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
+        self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)
+    }
+
+    /// The MCP servers of the configuration and of plugins, without those of a project or a thread.
+    pub fn configured_mcp_servers(&self) -> Result<ServerSet, Refusal> {
+        self.servers_of(&loomd_config::load(&self.sources.request()).map_err(config_refusal)?)
+    }
+
+    fn servers_of(&self, loaded: &LoadedConfig) -> Result<ServerSet, Refusal> {
+        let resolved = loomd_config::resolve(loaded).map_err(config_refusal)?;
+        Ok(allowed_servers(&resolved, &self.extensions.plugins(loaded)))
+    }
 }
 
 fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<ReasoningEffort> {

@@ -10,7 +10,7 @@ mod state;
 mod task;
 
 pub(crate) use memory::Memory;
-pub(crate) use op::{Elicit, LoadReason, Op};
+pub(crate) use op::{Elicit, LoadReason, Op, ReloadMcpServers};
 pub use op::{Opened, Reply};
 pub(crate) use state::Thread;
 pub(crate) use task::{add_side_facts, name_updated};

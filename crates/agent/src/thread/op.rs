@@ -1,6 +1,9 @@
 //! The requests that a loaded thread serves.
 
+use std::sync::Arc;
+
 use loomd_hooks::SessionSource;
+use loomd_mcp::ServerSet;
 use loomd_protocol::{
     DeprecationNoticeNotification, Thread as WireThread, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams,
     UserInput,
@@ -10,11 +13,14 @@ use tokio::sync::oneshot;
 use crate::event_sink::Subscriber;
 use crate::host::ItemEnded;
 use crate::refusal::Refusal;
-use crate::settings::Settings;
+use crate::settings::{Profile, Settings};
 use crate::turn::Work;
 
 /// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
+
+/// Reads the MCP servers of a thread from the configuration.
+pub(crate) type ReloadMcpServers = Arc<dyn Fn(&Profile, &Settings) -> Result<ServerSet, Refusal> + Send + Sync>;
 
 /// A thread that was opened, with its settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +90,8 @@ pub(crate) enum Op {
         command: String,
         reply: Reply<()>,
     },
+    /// Reads the MCP servers of the thread again.
+    ReloadMcpServers(ReloadMcpServers),
     /// Notifications for the model are pending.
     RecordNotifications,
     /// Unloads the thread, on the server's behalf.

@@ -206,6 +206,7 @@ impl Thread {
             recorder,
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
+        self.tools.mcp.set_policy(&self.settings.approval_policy);
         let kind = TurnKind::of(&work);
         let action =
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };

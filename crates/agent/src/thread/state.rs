@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
 use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
@@ -50,4 +51,6 @@ pub(crate) struct Thread {
     pub elicitations: u64,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
+    /// Its skills are watched as long as it is loaded.
+    pub _watched: Option<WatchGuard<ThreadId>>,
 }

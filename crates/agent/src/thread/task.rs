@@ -52,7 +52,14 @@ impl Thread {
         mut ops: mpsc::Receiver<Op>,
         registration: impl Drop,
     ) {
+        let required = self.tools.mcp.start_required(&self.profile.mcp_servers).await;
+        if let Err(refusal) = required {
+            ops.close();
+            drop(registration);
+            return reply(Err(refusal));
+        }
         self.begin(first, reply).await;
+        self.tools.mcp.set(&self.profile.mcp_servers);
         let mut closed = None;
         loop {
             let op = tokio::select! {
@@ -169,6 +176,10 @@ impl Thread {
                 reply(Ok(()));
                 self.tools.terminals.sessions.terminate_all();
             }
+            Op::ReloadMcpServers(load) => match load(&self.profile, &self.settings) {
+                Ok(servers) => self.tools.mcp.set(&servers),
+                Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
+            },
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,

@@ -176,10 +176,12 @@ impl Outputs {
 /// The output of a call that was interrupted.
 fn aborted(name: &str, after: Duration) -> String {
     let seconds = after.as_secs_f64().max(0.1);
-    if SHELLS.contains(&name) {
-        format!("Wall time: {seconds:.1} seconds\naborted by user")
-    } else {
-        format!("aborted by user after {seconds:.1}s")
+    let text = format!("aborted by user after {seconds:.1}s");
+    match name {
+        _ if SHELLS.contains(&name) => format!("Wall time: {seconds:.1} seconds\naborted by user"),
+        // Outputs of MCP tools are lists of blocks.
+        _ if name.starts_with("mcp__") => serde_json::json!([{ "type": "text", "text": text }]).to_string(),
+        _ => text,
     }
 }
 

@@ -279,6 +279,9 @@ pub(super) fn environment(cx: &ToolCx, launch: &Launch, session: bool, known_saf
     let turn = &cx.action.turn;
     let request = VariableRequest { thread_id: Some(&turn.thread_id), session };
     let mut env = launch.environment(&cx.action.services.environment, &turn.profile.config.config, request);
+    for (name, value) in cx.thread.skill_needs.variables() {
+        env.set(&name, value);
+    }
     if known_safe {
         loomd_policy::restrain_git(&mut env.0);
     }

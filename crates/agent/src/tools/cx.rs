@@ -7,9 +7,11 @@ use parking_lot::Mutex;
 use super::net_diff::NetDiff;
 use super::scope::{Role, ToolScope};
 use crate::agent_tree::AgentTree;
+use crate::extensions::SkillNeeds;
 use crate::guard::ActionCx;
 use crate::hooks::ThreadHooks;
 use crate::host::ToolHost;
+use crate::mcp::ThreadServers;
 use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
 
@@ -33,6 +35,8 @@ pub(crate) struct ThreadTools {
     pub agent_tree: Arc<AgentTree>,
     pub hooks: Arc<ThreadHooks>,
     pub shell_memory: Arc<ShellMemory>,
+    pub skill_needs: Arc<SkillNeeds>,
+    pub mcp: Arc<ThreadServers>,
 }
 
 impl ToolCx {

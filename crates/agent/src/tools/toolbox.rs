@@ -26,6 +26,12 @@ impl Toolbox {
         Self { cx, sources, lists, offered: Arc::new(Tools::new(specs)) }
     }
 
+    /// The toolbox with the tools that there are now; `None` when they are the same.
+    pub fn refreshed(&self) -> Option<Self> {
+        let same = self.sources.iter().zip(&self.lists).all(|(source, list)| Arc::ptr_eq(&source.snapshot(), list));
+        (!same).then(|| Self::new(Arc::clone(&self.cx), Arc::clone(&self.sources)))
+    }
+
     /// The tools of a review inside of this turn, whose own context is `action`.
     pub fn for_review(&self, action: ActionCx) -> Self {
         Self::new(Arc::new(self.cx.for_review(action)), Arc::clone(&self.sources))

@@ -21,7 +21,11 @@ impl TurnTask {
         let cx = self.toolbox.cx();
         let outcome = cx.thread.hooks.user_prompt_submit(&cx.action, &input).await?;
         if !outcome.refused {
+            let mentioned = self.mentioned(&input).await;
             self.take_input(input).await;
+            for item in &mentioned {
+                self.append(item).await;
+            }
         }
         Ok(self.add_hook_context(outcome).await)
     }

@@ -2,11 +2,12 @@
 
 use loomd_config::Feature;
 use loomd_model::CallHeaders;
-use loomd_protocol::{ExperimentalFeatureStage, SandboxPolicy};
+use loomd_protocol::ExperimentalFeatureStage;
 use serde::Serialize;
 
 use super::task::TurnTask;
 use super::workspaces::Workspaces;
+use crate::settings::sandbox_name;
 
 #[derive(Serialize)]
 struct Metadata<'a> {
@@ -21,7 +22,7 @@ pub(super) fn headers(turn: &TurnTask) -> CallHeaders {
     let metadata = Metadata {
         session_id: &turn.scope.session_id,
         turn_id: &turn.cx.turn_id,
-        sandbox: sandbox(&turn.cx.settings.sandbox),
+        sandbox: sandbox_name(&turn.cx.settings.sandbox),
         workspaces: turn.progress.workspaces.as_ref(),
     };
     CallHeaders {
@@ -30,15 +31,6 @@ pub(super) fn headers(turn: &TurnTask) -> CallHeaders {
         turn_state: turn.progress.turn_state.clone(),
         subagent: turn.scope.subagent.clone(),
         beta_features: beta_features(turn),
-    }
-}
-
-fn sandbox(policy: &SandboxPolicy) -> &'static str {
-    match policy {
-        SandboxPolicy::DangerFullAccess => "none",
-        SandboxPolicy::ExternalSandbox { .. } => "external",
-        _ if cfg!(target_os = "macos") => "seatbelt",
-        _ => "seccomp",
     }
 }
 

@@ -5,6 +5,7 @@
 mod answer;
 mod compaction;
 mod counting;
+mod extensions;
 mod hooks;
 mod hosted;
 mod metadata;
@@ -15,6 +16,7 @@ mod reroute;
 mod review;
 mod run;
 pub(crate) mod shell_command;
+mod skill_needs;
 mod task;
 pub(crate) mod usage;
 mod workspaces;

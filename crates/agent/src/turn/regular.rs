@@ -1,5 +1,7 @@
 //! A turn that answers input of the user, and what it adds to the conversation.
 
+use std::sync::Arc;
+
 use loomd_protocol::{RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, UserInput};
 use loomd_store::rollout::Record;
 use uuid::Uuid;
@@ -40,6 +42,7 @@ impl TurnTask {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
+            self.update_tools().await?;
             self.replay_model_call(CallPurpose::Answer);
             open = self.step().await?;
             self.replay_gap().await?;
@@ -54,6 +57,19 @@ impl TurnTask {
                 self.compact_midway().await?;
             }
         }
+    }
+
+    /// Waits until the MCP servers have started or failed, and takes the tools that there are now.
+    async fn update_tools(&mut self) -> Result<(), Failure> {
+        let servers = Arc::clone(&self.toolbox.cx().thread.mcp);
+        tokio::select! {
+            () = servers.started() => {}
+            () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
+        }
+        if let Some(toolbox) = self.toolbox.refreshed() {
+            self.toolbox = Arc::new(toolbox);
+        }
+        Ok(())
     }
 
     /// Waits until all holds of the inbox are released.

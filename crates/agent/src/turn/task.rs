@@ -1,5 +1,7 @@
 //! The state of a turn.
 
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -108,6 +110,8 @@ pub(crate) struct Progress {
     pub(super) workspaces: Option<Workspaces>,
     /// The model has been called.
     pub(super) asked: bool,
+    /// The files of skills that were added to the conversation.
+    pub(super) skills: HashSet<PathBuf>,
     /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
 }

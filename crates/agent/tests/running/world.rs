@@ -93,8 +93,11 @@ impl World {
                 base_instructions: None,
                 developer_instructions: None,
                 dynamic_tools: Vec::new(),
+                mcp_servers: Default::default(),
+                thread_config: Default::default(),
                 raw_events: false,
                 config_folders: vec![self.home.path()],
+                extensions: Default::default(),
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
@@ -258,6 +261,11 @@ impl EventSink for ReceivedEvents {
     }
 
     fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
+        self.note(&notification);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn notify<'a>(&'a self, _: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
         self.note(&notification);
         Box::pin(std::future::ready(()))
     }

@@ -1,10 +1,11 @@
-//! `config/value/write` and `config/batchWrite`: edits of the user's file. They preserve everything else in it, apply
+//! `config/value/write`, `config/batchWrite` and `skills/config/write`: edits of the user's file. They preserve everything else in it, apply
 //! as a whole or not at all, and do not lose concurrent changes.
 
 mod document;
 mod key_path;
 mod overridden;
 mod save;
+mod skill_rules;
 
 use std::io;
 use std::path::Path;
@@ -18,8 +19,9 @@ use toml_edit::DocumentMut;
 
 use crate::file::SourceFile;
 use crate::load::{load_with, user_layer};
-use crate::{ConfigError, ConfigToml, LoadRequest, resolve};
+use crate::{ConfigError, ConfigToml, LayerStack, LoadRequest, resolve};
 use save::{Lock, SaveOutcome, replace};
+pub use skill_rules::SkillRuleTarget;
 
 /// How often an edit is repeated because another program wrote the file meanwhile.
 const MAX_ATTEMPTS: usize = 100;
@@ -83,7 +85,7 @@ pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<Conf
         if write.expected_version.is_some_and(|expected| expected != version) {
             return Err(WriteError::Conflict { version });
         }
-        let text = edit(&file, write.edits)?;
+        let text = edit(&file, |document| apply(document, write.edits))?;
         let new = SourceFile::with_text(file.path.clone(), text);
         let after = user_layer(request, &new).map_err(invalid)?;
         let loaded = validate(request, &file, &new, &after.table)?;
@@ -98,6 +100,39 @@ pub fn write(request: &LoadRequest<'_>, write: &WriteRequest<'_>) -> Result<Conf
             file_path,
             overridden_metadata: overridden,
         });
+    }
+    Err(io::Error::other("another program keeps changing the file").into())
+}
+
+/// Enables or disables skills in the user's file. Rules about the same target are removed; one is added if the target
+/// would not be in the wanted state without it. `is_enabled` decides that from the changed configuration.
+pub fn write_skill_rule(
+    request: &LoadRequest<'_>,
+    target: &SkillRuleTarget,
+    enabled: bool,
+    is_enabled: &dyn Fn(&LayerStack) -> bool,
+) -> Result<(), WriteError> {
+    let _lock = Lock::take(request.home)?;
+    for _ in 0..MAX_ATTEMPTS {
+        let file = SourceFile::read(request.user_file()).map_err(WriteError::Load)?;
+        let before = user_layer(request, &file).map_err(WriteError::Load)?;
+        let changed = |adds: bool| {
+            let text = edit(&file, |document| {
+                skill_rules::remove(document, target);
+                if adds { skill_rules::append(document, target, enabled) } else { Ok(()) }
+            })?;
+            let new = SourceFile::with_text(file.path.clone(), text);
+            let table = user_layer(request, &new).map_err(invalid)?.table;
+            let loaded = validate(request, &file, &new, &table)?;
+            Ok::<_, WriteError>((new, table, loaded))
+        };
+        let (mut new, mut table, loaded) = changed(!enabled)?;
+        if enabled && !is_enabled(&loaded.stack) {
+            (new, table, _) = changed(true)?;
+        }
+        if table == before.table || replace(&file.path, file.as_read(), new.text())? == SaveOutcome::Saved {
+            return Ok(());
+        }
     }
     Err(io::Error::other("another program keeps changing the file").into())
 }
@@ -125,6 +160,29 @@ pub fn import_missing(
         }
         if replace(path, file.as_read(), &document.to_string())? == SaveOutcome::Saved {
             return Ok(true);
+        }
+    }
+    Err(io::Error::other("another program keeps changing the file").into())
+}
+
+/// Sets one value in a configuration file: the user's or that of a project. The result must be a valid file by itself.
+pub fn set_value(
+    home: &AbsolutePathBuf,
+    path: &AbsolutePathBuf,
+    key: &[String],
+    value: &JsonValue,
+) -> Result<(), WriteError> {
+    let _lock = Lock::take(home)?;
+    for _ in 0..MAX_ATTEMPTS {
+        let file = SourceFile::read(path.clone()).map_err(WriteError::Load)?;
+        let mut document = parse(&file)?;
+        document::set(&mut document, key, value, MergeStrategy::Upsert)?;
+        let text = document.to_string();
+        let table = SourceFile::with_text(path.clone(), text.clone()).table().map_err(invalid)?;
+        let alone: Result<ConfigToml, _> = table.try_into();
+        alone.map_err(|error| WriteError::Validation(format!("Invalid configuration: {error}")))?;
+        if replace(path, file.as_read(), &text)? == SaveOutcome::Saved {
+            return Ok(());
         }
     }
     Err(io::Error::other("another program keeps changing the file").into())
@@ -164,26 +222,40 @@ fn parse(file: &SourceFile) -> Result<DocumentMut, WriteError> {
     file.text().parse().map_err(|error: toml_edit::TomlError| WriteError::Validation(error.to_string()))
 }
 
-/// Returns the text of the file after all edits, in order.
-fn edit(file: &SourceFile, edits: &[Edit]) -> Result<String, WriteError> {
+/// Returns the text of the file after a change.
+fn edit(
+    file: &SourceFile,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), WriteError>,
+) -> Result<String, WriteError> {
     let mut document = parse(file)?;
+    let was_empty = document.is_empty();
     // Comments in a file without values would otherwise end up behind what is added.
-    let mut head = String::new();
-    if document.is_empty() && !edits.is_empty() {
-        head = file.text().trim_end().to_owned() + "\n";
+    let (mut head, trailing) = (String::new(), document.trailing().clone());
+    if was_empty {
         document.set_trailing("");
     }
+    change(&mut document)?;
+    if was_empty && document.is_empty() {
+        document.set_trailing(trailing);
+    } else if was_empty {
+        head = file.text().trim_end().to_owned() + "\n";
+    }
+    Ok(head.trim_start().to_owned() + &document.to_string())
+}
+
+/// Applies edits in order.
+fn apply(document: &mut DocumentMut, edits: &[Edit]) -> Result<(), WriteError> {
     for edit in edits {
         if edit.key_path.trim().is_empty() {
             return Err(WriteError::Validation("keyPath must not be empty".into()));
         }
         let path = key_path::parse(&edit.key_path);
         match &edit.value {
-            JsonValue::Null => document::remove(&mut document, &path)?,
-            value => document::set(&mut document, &path, value, edit.merge_strategy)?,
+            JsonValue::Null => document::remove(document, &path)?,
+            value => document::set(document, &path, value, edit.merge_strategy)?,
         }
     }
-    Ok(head.trim_start().to_owned() + &document.to_string())
+    Ok(())
 }
 
 /// Checks the new file by itself and with the other layers. It must not break a configuration that worked.

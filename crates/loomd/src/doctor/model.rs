@@ -17,7 +17,7 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
     let params = ThreadStartParams {
         cwd: Some(cwd.to_owned()),
         approval_policy: Some(AskForApproval::Never),
-        sandbox: Some(SandboxMode::ReadOnly),
+        sandbox: Some(SandboxMode::ReadOnly.into()),
         ephemeral: Some(true),
         ..ThreadStartParams::default()
     };

@@ -35,7 +35,7 @@ impl TurnRequest {
                 model_provider: self.provider.clone(),
                 cwd: Some(self.cwd.clone()),
                 approval_policy: self.ask.clone(),
-                sandbox: self.sandbox,
+                sandbox: self.sandbox.map(Into::into),
                 ephemeral: self.ephemeral.then_some(true),
                 ..ThreadStartParams::default()
             };
@@ -46,7 +46,7 @@ impl TurnRequest {
             model_provider: self.provider.clone(),
             cwd: Some(self.cwd.clone()),
             approval_policy: self.ask.clone(),
-            sandbox: self.sandbox,
+            sandbox: self.sandbox.map(Into::into),
             // The turns are not shown.
             exclude_turns: true,
             ..resume(find(client, name, Some(&self.cwd)).await?)

@@ -3,7 +3,6 @@
 use std::fs;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use loomd_tls::{Roots, ServerName, TlsConnector};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 
 use super::{HttpError, Stream};
 
@@ -30,7 +30,7 @@ pub(super) struct Connector {
     proxies: Option<Matcher>,
     /// The path of additional root certificates.
     ca_bundle: Option<String>,
-    tls: OnceLock<Result<TlsConnector, String>>,
+    tls: OnceCell<Result<TlsConnector, String>>,
 }
 
 /// An open connection, and the proxy that it leads to.
@@ -43,7 +43,7 @@ pub(super) struct RawConnection {
 impl Connector {
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
         let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| non_blank(env, &[name]));
-        Self { proxies: proxies(env), ca_bundle, tls: OnceLock::new() }
+        Self { proxies: proxies(env), ca_bundle, tls: OnceCell::new() }
     }
 
     /// Connects to the host of `uri`. `tunnel` requires a `CONNECT` tunnel through a proxy even for plain text, for
@@ -69,7 +69,7 @@ impl Connector {
             return Ok(RawConnection { stream: Stream::Plain(tcp), proxy });
         }
         let name = ServerName::try_from(host.to_owned()).map_err(unreachable)?;
-        let stream = self.tls()?.connect(name, tcp).await.map_err(|error| match error.kind() {
+        let stream = self.tls().await?.connect(name, tcp).await.map_err(|error| match error.kind() {
             // The certificate or the protocol version is not accepted, which a retry does not change.
             ErrorKind::InvalidData => unreachable(error),
             _ => failed(error),
@@ -90,9 +90,14 @@ impl Connector {
     }
 
     /// Loads the root certificates on first use: it takes milliseconds that plain HTTP need not spend.
-    fn tls(&self) -> Result<&TlsConnector, HttpError> {
-        let tls = self.tls.get_or_init(|| tls(self.ca_bundle.as_deref()).map_err(|error| error.to_string()));
-        tls.as_ref().map_err(|error| HttpError::Unreachable(error.clone()))
+    async fn tls(&self) -> Result<&TlsConnector, HttpError> {
+        let load = async || {
+            let ca_bundle = self.ca_bundle.clone();
+            let loaded =
+                tokio::task::spawn_blocking(move || tls(ca_bundle.as_deref()).map_err(|error| error.to_string()));
+            loaded.await.unwrap_or_else(|error| Err(error.to_string()))
+        };
+        self.tls.get_or_init(load).await.as_ref().map_err(|error| HttpError::Unreachable(error.clone()))
     }
 }
 

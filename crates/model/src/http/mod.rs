@@ -15,7 +15,7 @@ use hyper::{Request, Response, Uri};
 
 use connect::Connector;
 use pool::{Connection, ExchangeError, Pool};
-pub(crate) use response::{HttpResponse, ResponseBody};
+pub use response::{HttpResponse, ResponseBody};
 pub(crate) use stream::Stream;
 
 /// The connections to providers, shared by all sessions of a process. Set up lazily: certificates are read when the
@@ -68,7 +68,7 @@ impl Http {
     }
 
     /// Sends a request and returns once the response head has arrived, within `limit`.
-    pub(crate) async fn send(
+    pub async fn send(
         self: &Arc<Self>,
         request: Request<Full<Bytes>>,
         limit: Duration,

@@ -20,7 +20,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// How many bytes of it are read.
 const DRAIN_BYTES: usize = 64 * 1024;
 
-pub(crate) struct HttpResponse {
+/// The head of a response, and its body to be read.
+pub struct HttpResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: ResponseBody,
@@ -37,7 +38,8 @@ impl HttpResponse {
     }
 }
 
-pub(crate) struct ResponseBody {
+/// A body that is read by its consumer. Dropped before its end, it closes the connection.
+pub struct ResponseBody {
     incoming: Incoming,
     /// `None` once the body has ended.
     connection: Option<Connection>,

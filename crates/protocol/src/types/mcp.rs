@@ -25,6 +25,17 @@ pub struct ListMcpServerStatusParams {
     pub cursor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// How much of each server is listed; everything by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<McpServerStatusDetail>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpServerStatusDetail {
+    Full,
+    /// Without resources and templates.
+    ToolsAndAuthOnly,
 }
 
 /// Result of `mcpServer/oauth/login`.

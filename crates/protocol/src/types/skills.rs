@@ -48,17 +48,11 @@ pub struct SkillErrorInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillInterface {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub short_description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub icon_small: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub icon_large: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub brand_color: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_prompt: Option<String>,
 }
 

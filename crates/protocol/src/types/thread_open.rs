@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, ReasoningEffort, ResponseItem,
-    SandboxMode, SandboxPolicy, ServiceTier, Thread,
+    SandboxPolicy, SandboxSetting, ServiceTier, Thread,
 };
 
 /// Params of `thread/start`.
@@ -20,12 +20,12 @@ pub struct ThreadStartParams {
     pub service_tier: Option<Option<ServiceTier>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::spelling::approval_policy", skip_serializing_if = "Option::is_none")]
     pub approval_policy: Option<AskForApproval>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxMode>,
+    pub sandbox: Option<SandboxSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,12 +65,12 @@ pub struct ThreadResumeParams {
     pub service_tier: Option<Option<ServiceTier>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::spelling::approval_policy", skip_serializing_if = "Option::is_none")]
     pub approval_policy: Option<AskForApproval>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxMode>,
+    pub sandbox: Option<SandboxSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,12 +101,12 @@ pub struct ThreadForkParams {
     pub service_tier: Option<Option<ServiceTier>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::spelling::approval_policy", skip_serializing_if = "Option::is_none")]
     pub approval_policy: Option<AskForApproval>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxMode>,
+    pub sandbox: Option<SandboxSetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -33,9 +33,12 @@ struct Payload {
     contents: Option<String>,
 }
 
+/// The largest cache file that is read.
+const MAX_BYTES: u64 = 4 << 20;
+
 /// Outer `None`: nothing that can be used.
 pub(super) fn read(home: &Path, member: &Member) -> Option<Option<String>> {
-    let cached: Cached = serde_json::from_slice(&fs::read(file(home)).ok()?).ok()?;
+    let cached: Cached = serde_json::from_slice(&loomd_regular::read(&file(home), MAX_BYTES).ok()?).ok()?;
     let signature = STANDARD.decode(&cached.signature).ok()?;
     signer(&cached.signed_payload)?.verify_slice(&signature).ok()?;
     let Payload { cached_at, expires_at, chatgpt_user_id, account_id, contents } = cached.signed_payload;

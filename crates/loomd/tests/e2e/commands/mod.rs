@@ -1,9 +1,12 @@
-//! The commands `run`, `exec`, `threads` and `doctor`.
+//! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
 mod doctor;
 mod exec;
+mod mcp;
 mod run;
 mod sdk;
+mod sdk_python;
+mod skills;
 mod terminal;
 mod threads;
 

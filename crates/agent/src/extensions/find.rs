@@ -1,0 +1,97 @@
+//! The skills and plugins of a working directory.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use loomd_config::{ConfigError, ConfigSources, Feature, LoadRequest, LoadedConfig, WriteError};
+use loomd_plugins::ActivePlugin;
+use loomd_protocol::{AbsolutePathBuf, JsonObject};
+use loomd_skills::{RootsRequest, SkillRoot, SkillRules, SkillSet};
+
+use super::needs::NeededServer;
+
+/// Finds skills and plugins. Its functions block.
+pub struct Extensions {
+    sources: Arc<ConfigSources>,
+    /// Set when the bundled skills have been written or removed.
+    bundled: OnceLock<()>,
+    /// A replay writes nothing.
+    read_only: bool,
+}
+
+impl Extensions {
+    pub fn new(sources: Arc<ConfigSources>, read_only: bool) -> Self {
+        Self { sources, bundled: OnceLock::new(), read_only }
+    }
+
+    /// Returns the skills of a working directory. `thread` is the configuration of a thread, `extra` are further
+    /// folders.
+    pub fn skills(
+        &self,
+        cwd: &AbsolutePathBuf,
+        thread: Option<&JsonObject>,
+        extra: &[PathBuf],
+    ) -> Result<SkillSet, ConfigError> {
+        let loaded = loomd_config::load(&LoadRequest { cwd: Some(cwd), thread, ..self.sources.request() })?;
+        self.prepare(&loaded);
+        let roots = self.roots(&loaded, &self.plugins(&loaded), extra);
+        Ok(loomd_skills::find(&roots, &SkillRules::of(&loaded.stack)))
+    }
+
+    /// Returns the active plugins; none without the feature.
+    pub fn plugins(&self, loaded: &LoadedConfig) -> Vec<ActivePlugin> {
+        if loaded.config.plugins.is_empty() || !loaded.features().is_ok_and(|on| on.enabled(Feature::Plugins)) {
+            return Vec::new();
+        }
+        loomd_plugins::active(&self.sources.home, &loaded.stack)
+    }
+
+    /// Returns the folders that are searched for skills.
+    pub fn roots(&self, loaded: &LoadedConfig, plugins: &[ActivePlugin], extra: &[PathBuf]) -> Vec<SkillRoot> {
+        let plugin_folders: Vec<PathBuf> = plugins.iter().flat_map(|plugin| plugin.skill_folders.clone()).collect();
+        loomd_skills::roots(&RootsRequest {
+            config: loaded,
+            home: &self.sources.home,
+            user_home: self.sources.user_home.as_deref(),
+            system_folder: self.sources.system_file.as_ref().and_then(|file| file.parent()),
+            plugin_folders: &plugin_folders,
+            extra,
+        })
+    }
+
+    /// Adds MCP servers to the user's file, unless it has servers of these names.
+    pub(crate) fn install_servers(&self, servers: &[NeededServer]) -> Result<(), WriteError> {
+        let tables = servers.iter().map(|server| Ok((server.name.clone(), serde_json::to_value(&server.config)?)));
+        let tables: JsonObject = tables.collect::<Result<_, serde_json::Error>>().map_err(std::io::Error::other)?;
+        let wanted = JsonObject::from_iter([("mcp_servers".to_owned(), tables.into())]);
+        let file = self.sources.request().user_file();
+        loomd_config::import_missing(&self.sources.home, &file, &wanted, false).map(|_| ())
+    }
+
+    /// Writes the bundled skills, or removes them, as the user's configuration says. Done once.
+    pub fn prepare_bundled(&self) {
+        if self.bundled.get().is_none()
+            && let Ok(loaded) = loomd_config::load(&self.sources.request())
+        {
+            self.prepare(&loaded);
+        }
+    }
+
+    fn prepare(&self, loaded: &LoadedConfig) {
+        if self.read_only {
+            return;
+        }
+        self.bundled.get_or_init(|| {
+            let bundled = loaded.config.skills.as_ref().and_then(|skills| skills.bundled.as_ref());
+            let home: &Path = &self.sources.home;
+            let done = if bundled.is_none_or(|bundled| bundled.enabled) {
+                loomd_skills::install_bundled(home)
+            } else {
+                loomd_skills::remove_bundled(home)
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "cannot update the bundled skills");
+            }
+        });
+    }
+}

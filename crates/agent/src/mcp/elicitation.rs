@@ -1,0 +1,111 @@
+//! Elicitations of servers, as requests to the subscribers of the thread that they belong to.
+
+use std::sync::Arc;
+
+use loomd_mcp::{BoxFuture, Caller, Elicitation, ElicitationAnswer, ElicitationMode, Progress};
+use loomd_protocol::{
+    AskForApproval, McpServerElicitationAction, McpServerElicitationRequest, McpServerElicitationRequestParams,
+    McpServerElicitationRequestResponse,
+};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::approval::ApprovalParams;
+use crate::event_log::EventLog;
+use crate::turn_cx::TurnCx;
+use crate::view::View;
+
+/// A call of a turn.
+pub(crate) struct TurnCaller {
+    pub turn: Arc<TurnCx>,
+    /// Progress notifications wait here to be published; more than fit are dropped.
+    pub progress: mpsc::Sender<Progress>,
+}
+
+impl Caller for TurnCaller {
+    fn thread(&self) -> &str {
+        &self.turn.thread_id
+    }
+
+    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async {
+            let turn = &self.turn;
+            if !asks(&turn.settings.approval_policy) {
+                return ElicitationAnswer::decline();
+            }
+            let params = params(turn.thread_id.clone(), Some(turn.turn_id.clone()), elicitation);
+            turn.request(params).await.map_or_else(ElicitationAnswer::cancel, answer)
+        })
+    }
+
+    fn progress(&self, progress: Progress) {
+        // A flood of notifications must not delay the call.
+        let _ = self.progress.try_send(progress);
+    }
+}
+
+/// A thread between calls.
+pub(super) struct ThreadCaller {
+    thread_id: String,
+    events: Arc<EventLog>,
+    view: Arc<View>,
+    /// The policy of the thread's last turn.
+    policy: Mutex<AskForApproval>,
+}
+
+impl ThreadCaller {
+    pub fn new(thread_id: String, events: Arc<EventLog>, view: Arc<View>, policy: AskForApproval) -> Self {
+        Self { thread_id, events, view, policy: Mutex::new(policy) }
+    }
+
+    pub fn set_policy(&self, policy: AskForApproval) {
+        *self.policy.lock() = policy;
+    }
+}
+
+impl Caller for ThreadCaller {
+    fn thread(&self) -> &str {
+        &self.thread_id
+    }
+
+    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async {
+            if !asks(&self.policy.lock()) {
+                return ElicitationAnswer::decline();
+            }
+            let params = params(self.thread_id.clone(), self.view.running_turn(), elicitation);
+            self.view.change(&self.events, |status| status.approvals += 1).await;
+            let mut open = self.events.request(params.into_request()).await;
+            let decided = open.decision().await.and_then(McpServerElicitationRequestParams::decision);
+            open.resolve().await;
+            self.view.change(&self.events, |status| status.approvals = status.approvals.saturating_sub(1)).await;
+            decided.map_or_else(ElicitationAnswer::cancel, answer)
+        })
+    }
+}
+
+/// Whether the policy lets servers ask the user.
+fn asks(policy: &AskForApproval) -> bool {
+    !matches!(policy, AskForApproval::Never | AskForApproval::Granular { mcp_elicitations: false, .. })
+}
+
+fn params(thread_id: String, turn_id: Option<String>, elicitation: Elicitation) -> McpServerElicitationRequestParams {
+    let Elicitation { server, message, mode, meta } = elicitation;
+    let request = match mode {
+        ElicitationMode::Form { requested_schema } => {
+            McpServerElicitationRequest::Form { meta, message, requested_schema }
+        }
+        ElicitationMode::Url { url, elicitation_id } => {
+            McpServerElicitationRequest::Url { meta, message, url, elicitation_id }
+        }
+    };
+    McpServerElicitationRequestParams { thread_id, turn_id, server_name: server, request }
+}
+
+fn answer(response: McpServerElicitationRequestResponse) -> ElicitationAnswer {
+    match response.action {
+        McpServerElicitationAction::Accept => ElicitationAnswer::accept(response.content, response.meta),
+        McpServerElicitationAction::Decline => ElicitationAnswer::decline(),
+        McpServerElicitationAction::Cancel => ElicitationAnswer::cancel(),
+    }
+}

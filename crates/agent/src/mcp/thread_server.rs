@@ -1,0 +1,50 @@
+//! One server of a thread.
+
+use std::sync::Arc;
+
+use loomd_mcp::{Attached, Listing, Server, SetEntry};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::rules::ToolRules;
+
+/// How far a server has started for a thread.
+#[derive(Clone, Debug)]
+pub(crate) enum Startup {
+    Starting,
+    Ready,
+    Failed,
+}
+
+/// A server, with what the thread makes of its tools.
+pub(crate) struct ThreadServer {
+    pub name: String,
+    pub entry: SetEntry,
+    pub server: Arc<Server>,
+    pub rules: Arc<dyn ToolRules>,
+    pub(super) startup: watch::Receiver<Startup>,
+    /// Starts it and publishes how that goes.
+    pub(super) _starting: AbortOnDropHandle<()>,
+    pub(super) _attached: Attached,
+}
+
+impl ThreadServer {
+    /// The tools, once it has started.
+    pub fn listing(&self) -> Option<Arc<Listing>> {
+        match *self.startup.borrow() {
+            Startup::Ready => self.server.listing(),
+            Startup::Starting | Startup::Failed => None,
+        }
+    }
+
+    /// Resolves when it has started or failed.
+    pub async fn started(&self) {
+        let mut startup = self.startup.clone();
+        // An error means that the task that starts it is gone.
+        let _ = startup.wait_for(|startup| !matches!(startup, Startup::Starting)).await;
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(*self.startup.borrow(), Startup::Failed)
+    }
+}

@@ -1,0 +1,174 @@
+//! A tool of an MCP server.
+
+use std::sync::Arc;
+
+use loomd_mcp::{CallError, CallResult, Progress, Tool as ServerTool, ToolCall};
+use loomd_model::ToolSpec;
+use loomd_protocol::{InputModality, JsonObject, JsonValue, McpToolCallProgressNotification, ServerNotification};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::approval::{Subject, approve};
+use super::item::CallItem;
+use super::output;
+use crate::mcp::{ThreadServer, TurnCaller};
+use crate::settings::sandbox_name;
+use crate::tool_call::{Call, CallInput, Output, ToolResult};
+use crate::tools::cx::ToolCx;
+use crate::tools::scope::ToolScope;
+use crate::tools::tool::{Tool, ToolFuture, ToolName};
+use crate::turn_cx::TurnCx;
+
+/// Progress notifications that wait to be published.
+const UNPUBLISHED: usize = 64;
+
+/// The longest text of a progress notification.
+const MAX_PROGRESS: usize = 4096;
+
+pub(super) struct McpTool {
+    /// The model's name for it.
+    pub name: String,
+    pub parameters: JsonValue,
+    pub server: Arc<ThreadServer>,
+    pub tool: Arc<ServerTool>,
+    /// Why it must not be called, and is not offered.
+    pub blocked: Option<String>,
+}
+
+impl Tool for McpTool {
+    fn name(&self) -> ToolName<'_> {
+        ToolName::plain(&self.name)
+    }
+
+    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
+        self.blocked.is_none().then(|| ToolSpec::Function {
+            name: self.name.clone(),
+            description: self.server.rules.description(&self.tool),
+            strict: false,
+            parameters: self.parameters.clone(),
+        })
+    }
+
+    fn parallel(&self) -> bool {
+        self.tool.annotations.is_read_only()
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
+        Box::pin(self.call(cx, call))
+    }
+}
+
+impl McpTool {
+    async fn call(&self, cx: &ToolCx, call: &Call) -> ToolResult {
+        let turn = &cx.action.turn;
+        let arguments = arguments(call).map_err(|problem| output::error(&format!("err: {problem}")))?;
+        let item = CallItem::start(turn, &call.id, &self.server.name, &self.tool.name, arguments.clone()).await;
+        let result = tokio::select! {
+            biased;
+            result = self.result(cx, &item, arguments) => result,
+            // The server is told as the future is dropped.
+            () = turn.cancel.cancelled() => Err("aborted".into()),
+        };
+        let sees_images = turn.model.input_modalities.contains(&InputModality::Image);
+        let result = result.map(|result| output::visible(result, sees_images));
+        item.complete(result.as_ref().map_err(String::as_str)).await;
+        match result {
+            Ok(result) => Ok(Output { body: output::body(&result), notes: Vec::new() }),
+            Err(message) => Err(output::error(&message)),
+        }
+    }
+
+    async fn result(
+        &self,
+        cx: &ToolCx,
+        item: &CallItem<'_>,
+        arguments: Option<JsonValue>,
+    ) -> Result<CallResult, String> {
+        if let Some(reason) = &self.blocked {
+            return Err(reason.clone());
+        }
+        let arguments = match arguments {
+            None => None,
+            Some(JsonValue::Object(arguments)) => Some(arguments),
+            Some(other) => return Err(self.failed(format!("MCP tool arguments must be a JSON object, got {other}"))),
+        };
+        let subject =
+            Subject { call_id: item.id(), server: &self.server, tool: &self.tool, arguments: arguments.as_ref() };
+        approve(cx, &subject).await?;
+        let turn = &cx.action.turn;
+        let (progress, mut published) = mpsc::channel(UNPUBLISHED);
+        let caller = Arc::new(TurnCaller { turn: Arc::clone(turn), progress });
+        let request = ToolCall {
+            tool: self.tool.name.clone(),
+            arguments,
+            meta: meta(turn),
+            timeout: self.server.entry.config.tool_timeout(),
+            sandbox_state: Some(sandbox_state(turn)),
+        };
+        let mut called = std::pin::pin!(self.server.server.call_tool(request, caller));
+        let result = loop {
+            tokio::select! {
+                biased;
+                Some(progress) = published.recv() => publish(turn, item.id(), progress).await,
+                result = &mut called => break result,
+            }
+        };
+        while let Ok(progress) = published.try_recv() {
+            publish(turn, item.id(), progress).await;
+        }
+        result.map_err(|error| self.failed(cause(error)))
+    }
+
+    /// The text about a call that failed, for clients and the model.
+    fn failed(&self, cause: String) -> String {
+        let (server, tool) = (&self.server.name, &self.tool.name);
+        format!("tool call error: tool call failed for `{server}/{tool}`\n\nCaused by:\n    {cause}")
+    }
+}
+
+fn cause(error: CallError) -> String {
+    error.to_string()
+}
+
+/// The arguments of a call; `None` when it has none.
+fn arguments(call: &Call) -> Result<Option<JsonValue>, String> {
+    let (CallInput::Arguments(text) | CallInput::Text(text)) = &call.input;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_str(text).map(Some).map_err(|error| error.to_string())
+}
+
+/// What the server is told of the turn that calls it.
+fn meta(turn: &TurnCx) -> JsonObject {
+    let about = json!({
+        "session_id": turn.thread_id, "turn_id": turn.turn_id, "sandbox": sandbox_name(&turn.settings.sandbox),
+    });
+    JsonObject::from_iter([("x-codex-turn-metadata".to_owned(), about)])
+}
+
+/// What a server that asks for it is told of the sandbox of commands.
+fn sandbox_state(turn: &TurnCx) -> JsonValue {
+    json!({
+        "sandboxPolicy": turn.settings.sandbox,
+        "codexLinuxSandboxExe": null,
+        "sandboxCwd": turn.settings.cwd,
+        "useLegacyLandlock": false,
+    })
+}
+
+async fn publish(turn: &TurnCx, item_id: &str, progress: Progress) {
+    let mut message = match (progress.message, progress.total) {
+        (Some(message), _) => message,
+        (None, Some(total)) => format!("{} of {total}", progress.progress),
+        (None, None) => progress.progress.to_string(),
+    };
+    message.truncate(message.floor_char_boundary(MAX_PROGRESS));
+    turn.publish(ServerNotification::McpToolCallProgress(McpToolCallProgressNotification {
+        thread_id: turn.thread_id.clone(),
+        turn_id: turn.turn_id.clone(),
+        item_id: item_id.into(),
+        message,
+    }))
+    .await;
+}

@@ -1,0 +1,387 @@
+//! Changes below skill roots. One task watches each root once, however many subscribers it has, and notifies them of
+//! the first change at once and of further ones at most every [`PAUSE`].
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use loomd_files::{Owner, Watches};
+use loomd_protocol::AbsolutePathBuf;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+
+use crate::walk::walk;
+
+/// The shortest time between two notifications of a subscriber.
+pub const PAUSE: Duration = Duration::from_secs(10);
+
+/// Called with the subscribers whose skills have changed.
+pub type OnChange<K> = Box<dyn Fn(Vec<K>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// The watched roots of all subscribers. Dropping it ends its task.
+pub struct Watch<K: Copy + Eq + Hash + Send + 'static> {
+    shared: Arc<Shared<K>>,
+    on_change: Mutex<Option<OnChange<K>>>,
+}
+
+/// A subscription. It ends when this is dropped.
+pub struct WatchGuard<K: Copy + Eq + Hash + Send + 'static> {
+    key: K,
+    shared: Weak<Shared<K>>,
+}
+
+struct Shared<K> {
+    requests: Mutex<Requests<K>>,
+    wake: Notify,
+}
+
+/// What the task has not seen yet.
+struct Requests<K> {
+    added: Vec<Subscription<K>>,
+    removed: Vec<K>,
+    /// Roots with a change, by the owner of their watches.
+    changed: HashSet<Owner>,
+    /// Roots whose watches are in place.
+    live: HashSet<PathBuf>,
+    closed: bool,
+}
+
+struct Subscription<K> {
+    key: K,
+    /// The roots, with what was below those that were not watched yet.
+    roots: Vec<(PathBuf, Option<Snapshot>)>,
+}
+
+/// What is below a root: paths with their times of change and their sizes.
+type Snapshot = Vec<(PathBuf, (i64, i64), u64)>;
+
+impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
+    /// Nothing is started before the first subscription.
+    pub fn new(on_change: OnChange<K>) -> Self {
+        let requests = Requests {
+            added: Vec::new(),
+            removed: Vec::new(),
+            changed: HashSet::new(),
+            live: HashSet::new(),
+            closed: false,
+        };
+        let shared = Shared { requests: Mutex::new(requests), wake: Notify::new() };
+        Self { shared: Arc::new(shared), on_change: Mutex::new(Some(on_change)) }
+    }
+
+    /// Subscribes to roots, which need not exist. Every change after this returns is reported. Blocks for as long as it
+    /// takes to look at roots that nobody watches yet; to be called in a runtime.
+    pub fn subscribe(&self, key: K, roots: impl IntoIterator<Item = PathBuf>) -> WatchGuard<K> {
+        if let Some(on_change) = self.on_change.lock().take() {
+            let watches = {
+                let shared = Arc::downgrade(&self.shared);
+                Watches::new(Box::new(move |owner, _| {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.requests.lock().changed.insert(owner);
+                        shared.wake.notify_one();
+                    }
+                    Box::pin(std::future::ready(()))
+                }))
+            };
+            let shared = Arc::clone(&self.shared);
+            let task = Task { shared, watches, on_change, subscribers: HashMap::new(), roots: Vec::new(), owners: 0 };
+            tokio::spawn(task.run());
+        }
+        let live: HashSet<PathBuf> = self.shared.requests.lock().live.clone();
+        let look = |root: PathBuf| {
+            let snapshot = (!live.contains(&root)).then(|| snapshot(&root).0);
+            (root, snapshot)
+        };
+        let roots = roots.into_iter().map(look).collect();
+        self.shared.requests.lock().added.push(Subscription { key, roots });
+        self.shared.wake.notify_one();
+        WatchGuard { key, shared: Arc::downgrade(&self.shared) }
+    }
+}
+
+impl<K: Copy + Eq + Hash + Send + 'static> Drop for Watch<K> {
+    fn drop(&mut self) {
+        self.shared.requests.lock().closed = true;
+        self.shared.wake.notify_one();
+    }
+}
+
+impl<K: Copy + Eq + Hash + Send + 'static> Drop for WatchGuard<K> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.requests.lock().removed.push(self.key);
+            shared.wake.notify_one();
+        }
+    }
+}
+
+fn snapshot(root: &Path) -> (Snapshot, Vec<PathBuf>) {
+    let walked = walk(root, true);
+    let state = |path: &PathBuf| {
+        let metadata = path.symlink_metadata().ok()?;
+        Some((path.clone(), (metadata.ctime(), metadata.ctime_nsec()), metadata.len()))
+    };
+    let paths = walked.folders.iter().chain(&walked.skill_files);
+    (paths.filter_map(state).collect(), walked.folders)
+}
+
+/// A root that is watched.
+struct WatchedRoot {
+    path: PathBuf,
+    /// The owner of its watches.
+    owner: Owner,
+    users: usize,
+    folders: HashSet<PathBuf>,
+}
+
+struct Subscriber {
+    roots: Vec<PathBuf>,
+    notified: Option<Instant>,
+    /// A change has not been reported.
+    pending: bool,
+}
+
+struct Task<K> {
+    shared: Arc<Shared<K>>,
+    watches: Watches,
+    on_change: OnChange<K>,
+    subscribers: HashMap<K, Subscriber>,
+    roots: Vec<WatchedRoot>,
+    /// The number of owners that were given out.
+    owners: u64,
+}
+
+impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
+    async fn run(mut self) {
+        loop {
+            let due =
+                self.subscribers.values().filter(|subscriber| subscriber.pending).filter_map(Subscriber::due).min();
+            tokio::select! {
+                () = self.shared.wake.notified() => {}
+                () = until(due) => {}
+            }
+            let (added, removed, changed) = {
+                let mut requests = self.shared.requests.lock();
+                if requests.closed {
+                    return;
+                }
+                let Requests { added, removed, changed, .. } = &mut *requests;
+                (std::mem::take(added), std::mem::take(removed), std::mem::take(changed))
+            };
+            for subscription in added {
+                self.add(subscription).await;
+            }
+            for owner in changed {
+                if let Some(at) = self.roots.iter().position(|root| root.owner == owner) {
+                    self.watch_folders(at).await;
+                    let path = self.roots[at].path.clone();
+                    self.mark(&path);
+                }
+            }
+            for key in removed {
+                self.remove(key);
+            }
+            self.notify().await;
+        }
+    }
+
+    async fn add(&mut self, subscription: Subscription<K>) {
+        let Subscription { key, roots } = subscription;
+        // A subscriber that subscribes again has new roots.
+        self.remove(key);
+        let paths = roots.iter().map(|(path, _)| path.clone()).collect();
+        self.subscribers.insert(key, Subscriber { roots: paths, notified: None, pending: false });
+        for (path, before) in roots {
+            let known = self.roots.iter().position(|root| root.path == path);
+            // It was watched when the subscriber came, and no longer.
+            let is_unknown = known.is_none() && before.is_none();
+            let at = match known {
+                Some(at) => at,
+                None => {
+                    self.owners += 1;
+                    let owner = Owner(self.owners);
+                    let folders = HashSet::new();
+                    self.roots.push(WatchedRoot { path: path.clone(), owner, users: 0, folders });
+                    let at = self.roots.len() - 1;
+                    self.watch_folders(at).await;
+                    self.shared.requests.lock().live.insert(path.clone());
+                    at
+                }
+            };
+            self.roots[at].users += 1;
+            let has_changed = match before {
+                Some(before) => spawn_blocking(move || snapshot(&path).0 != before).await.unwrap_or(true),
+                None => is_unknown,
+            };
+            if let Some(subscriber) = self.subscribers.get_mut(&key) {
+                subscriber.pending |= has_changed;
+            }
+        }
+    }
+
+    fn remove(&mut self, key: K) {
+        let Some(subscriber) = self.subscribers.remove(&key) else { return };
+        for path in subscriber.roots {
+            let Some(at) = self.roots.iter().position(|root| root.path == path) else { continue };
+            self.roots[at].users -= 1;
+            if self.roots[at].users == 0 {
+                let root = self.roots.swap_remove(at);
+                self.shared.requests.lock().live.remove(&root.path);
+                self.watches.disconnect(root.owner);
+            }
+        }
+    }
+
+    /// Watches the root and the folders below it. New ones are looked at again once they are watched, as folders may
+    /// have been created in them meanwhile.
+    async fn watch_folders(&mut self, at: usize) {
+        /// Folders that keep appearing are found with the next change.
+        const MAX_LOOKS: usize = 4;
+        for _ in 0..MAX_LOOKS {
+            let path = self.roots[at].path.clone();
+            let Ok(mut found) = spawn_blocking(move || snapshot(&path).1).await else { return };
+            let root = &mut self.roots[at];
+            found.push(root.path.clone());
+            let found: HashSet<PathBuf> = found.into_iter().collect();
+            for gone in root.folders.difference(&found) {
+                self.watches.unwatch(root.owner, gone.to_string_lossy().into_owned()).await;
+            }
+            let mut is_new = false;
+            for folder in found.difference(&root.folders) {
+                is_new = true;
+                let id = folder.to_string_lossy().into_owned();
+                let Some(path) = AbsolutePathBuf::new(folder) else { continue };
+                if let Err(error) = self.watches.watch(root.owner, path, Some(id)).await {
+                    tracing::debug!(%error, folder = %folder.display(), "cannot watch a folder of skills");
+                }
+            }
+            root.folders = found;
+            if !is_new {
+                return;
+            }
+        }
+    }
+
+    /// Marks the subscribers of a root as not notified yet.
+    fn mark(&mut self, root: &Path) {
+        for subscriber in self.subscribers.values_mut() {
+            subscriber.pending |= subscriber.roots.iter().any(|path| path == root);
+        }
+    }
+
+    /// Notifies the subscribers that are due.
+    async fn notify(&mut self) {
+        let now = Instant::now();
+        let mut due = Vec::new();
+        for (key, subscriber) in &mut self.subscribers {
+            if subscriber.pending && subscriber.due().is_none_or(|due| due <= now) {
+                (subscriber.pending, subscriber.notified) = (false, Some(now));
+                due.push(*key);
+            }
+        }
+        if !due.is_empty() {
+            (self.on_change)(due).await;
+        }
+    }
+}
+
+impl Subscriber {
+    /// When it may be notified again; `None` if it has not been.
+    fn due(&self) -> Option<Instant> {
+        self.notified.map(|notified| notified + PAUSE)
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    struct Fixture {
+        dir: tempfile::TempDir,
+        watch: Watch<u32>,
+        changes: UnboundedReceiver<Vec<u32>>,
+    }
+
+    fn fixture() -> Fixture {
+        let (sender, changes) = unbounded_channel();
+        let watch = Watch::new(Box::new(move |mut keys: Vec<u32>| {
+            keys.sort_unstable();
+            _ = sender.send(keys);
+            Box::pin(std::future::ready(())) as Pin<Box<dyn Future<Output = ()> + Send>>
+        }));
+        Fixture { dir: tempfile::tempdir().unwrap(), watch, changes }
+    }
+
+    impl Fixture {
+        fn root(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn put(&self, folder: &str, text: &str) {
+            fs::create_dir_all(self.root(folder)).unwrap();
+            fs::write(self.root(folder).join("SKILL.md"), text).unwrap();
+        }
+
+        async fn changed(&mut self) -> Vec<u32> {
+            timeout(Duration::from_secs(60), self.changes.recv()).await.expect("no notification").unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_right_after_the_subscription_is_reported() {
+        let mut fixture = fixture();
+        fixture.put("a/one", "1");
+        let _guard = fixture.watch.subscribe(1, [fixture.root("a"), fixture.root("missing")]);
+        fixture.put("a/two", "2");
+        assert_eq!(fixture.changed().await, [1]);
+    }
+
+    #[tokio::test]
+    async fn only_subscribers_of_the_changed_root_are_notified() {
+        let mut fixture = fixture();
+        fixture.put("a/one", "1");
+        fixture.put("b/one", "1");
+        let _guards = [
+            fixture.watch.subscribe(1, [fixture.root("a")]),
+            fixture.watch.subscribe(2, [fixture.root("b")]),
+            fixture.watch.subscribe(3, [fixture.root("b"), fixture.root("a")]),
+        ];
+        fixture.put("b/one", "other");
+        let mut notified = fixture.changed().await;
+        while notified.len() < 2 {
+            notified.extend(fixture.changed().await);
+        }
+        assert_eq!(notified, [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_root_that_is_created_later_is_watched_to_its_depth() {
+        let mut fixture = fixture();
+        let first = fixture.watch.subscribe(1, [fixture.root("x/skills")]);
+        fixture.put("x/skills/deep/er/one", "1");
+        assert_eq!(fixture.changed().await, [1]);
+        drop(first);
+        // A new subscriber has no pause.
+        let _second = fixture.watch.subscribe(2, [fixture.root("x/skills")]);
+        fixture.put("x/skills/deep/er/one", "more");
+        assert_eq!(fixture.changed().await, [2]);
+    }
+}
