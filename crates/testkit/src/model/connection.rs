@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::items::{Usage, completed_event, created_event};
 use super::reply::{Body, Step};
-use super::{RecordedRequest, Reply, ModelState};
+use super::{ModelState, RecordedRequest, Reply};
 use crate::http;
 use crate::watched_value::WatchedValue;
 
