@@ -111,7 +111,7 @@ impl EventLog {
         }
     }
 
-    /// Publishes a notification to the subscribers. An item ends only once, by the first notification that says so.
+    /// Publishes a notification to the subscribers. `item/completed` of an item that is not open is dropped.
     pub async fn publish(&self, notification: ServerNotification) {
         let _order = self.ordered().await;
         let (event, to) = {

@@ -23,7 +23,7 @@ pub struct ClientCommand {
     pub cwd: Option<PathBuf>,
     /// Variables that are added or, when `None`, removed.
     pub env: BTreeMap<String, Option<String>>,
-    /// `None`: what the configuration says.
+    /// `None`: as configured.
     pub sandbox_policy: Option<SandboxPolicy>,
 }
 

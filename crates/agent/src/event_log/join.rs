@@ -82,8 +82,8 @@ impl Drop for Join<'_> {
 }
 
 impl HeldJoin<'_> {
-    /// Brings the running turn of the snapshot to where it was when the join began. The rollout may be ahead of the
-    /// events: what it says of items that were open then, or were started since, comes as events.
+    /// Resets the running turn of the snapshot to its state when the join began. The rollout may be ahead of the events:
+    /// records of items that were open then, or were started since, are replaced by events.
     pub fn show(&self, turn: &mut Turn) {
         let started = self.tail.iter().filter_map(|event| match &event.kind {
             EventKind::Notification(notification) => match &**notification {

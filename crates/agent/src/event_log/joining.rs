@@ -6,7 +6,7 @@ use crate::event_sink::Subscriber;
 /// A client that has no snapshot yet.
 pub(super) struct JoiningClient {
     pub subscriber: Subscriber,
-    /// It was subscribed before and asks for another snapshot.
+    /// It was subscribed before, and requested another snapshot.
     pub was_subscribed: bool,
     pub tail: Vec<Event>,
     pub bytes: usize,

@@ -65,7 +65,7 @@ impl World {
         }
         fs::write(outside.join("victim"), "keep\n").unwrap();
         fs::write(outside.join("secret"), "escaped\n").unwrap();
-        somebody_elses(&outside);
+        files_of_another_user(&outside);
         let home = if policy == Policy::HomeInside { workspace.join("home") } else { base.join("home") };
         fs::create_dir_all(home.join("memories")).unwrap();
         fs::write(home.join("config.toml"), "keep\n").unwrap();
@@ -246,7 +246,7 @@ fn sh(script: &str, cwd: &Path, outside: &Path) {
 }
 
 /// Files of another user, where we can make such.
-fn somebody_elses(outside: &Path) {
+fn files_of_another_user(outside: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;
     }

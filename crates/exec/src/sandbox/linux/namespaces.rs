@@ -1,6 +1,6 @@
-//! Confinement by namespaces: files as [`mounts`](super::mounts) arranges them, processes out of sight, and no
-//! network unless it is granted. Three processes take part: the helper outside, an init inside that owns
-//! everything started there, and the command.
+//! Confinement by namespaces: the file system of [`mounts`](super::mounts), hidden processes, and no network unless it is
+//! granted. Three processes are involved: the helper outside, an init inside that is the parent of all processes there,
+//! and the command.
 
 use std::ffi::OsString;
 use std::fs;
