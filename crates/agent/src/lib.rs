@@ -42,6 +42,8 @@ mod paging;
 mod partial;
 mod project_doc;
 pub mod prompts;
+mod realtime;
+mod realtime_requests;
 mod recorder;
 mod refusal;
 pub mod replay;

@@ -36,6 +36,8 @@ const FRIENDLY: &str = trimmed(include_str!("../prompts/personality_friendly.md"
 const PRAGMATIC: &str = trimmed(include_str!("../prompts/personality_pragmatic.md"));
 const PLAN: &str = trimmed(include_str!("../prompts/mode_plan.md"));
 const DEFAULT: &str = trimmed(include_str!("../prompts/mode_default.md"));
+const REALTIME_STARTED: &str = trimmed(include_str!("../prompts/realtime_started.md"));
+const REALTIME_ENDED: &str = trimmed(include_str!("../prompts/realtime_ended.md"));
 
 /// The `instructions` for a model whose catalogue entry has none.
 pub fn base_instructions(personality: Personality) -> String {
@@ -76,6 +78,17 @@ pub fn collaboration_section(mode: ModeKind, given: Option<&str>, may_ask: bool)
         }
     };
     (!text.is_empty()).then(|| format!("<collaboration_mode>{text}</collaboration_mode>"))
+}
+
+/// The developer section when a realtime session is open. `own` are configured instructions instead of the built-in
+/// ones.
+pub fn realtime_started(own: Option<&str>) -> String {
+    format!("<realtime_conversation>\n{}\n</realtime_conversation>", own.unwrap_or(REALTIME_STARTED))
+}
+
+/// The developer section when the realtime session has ended.
+pub fn realtime_ended() -> String {
+    format!("<realtime_conversation>\n{REALTIME_ENDED}\n</realtime_conversation>")
 }
 
 /// A summary as a user message of the conversation.

@@ -370,6 +370,8 @@ impl Threads {
             running: None,
             unwritten: Vec::new(),
             queued: VecDeque::new(),
+            realtime: None,
+            realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
             _watched: watched,

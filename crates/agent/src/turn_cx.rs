@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::event_log::EventLog;
 use crate::grants::Grants;
+use crate::realtime::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};
@@ -37,6 +38,8 @@ pub(crate) struct TurnCx {
     pub model: ModelInfo,
     pub events: Arc<EventLog>,
     pub view: Arc<View>,
+    /// The realtime session of the thread.
+    pub realtime: Arc<RealtimeLink>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -67,6 +70,7 @@ impl TurnCx {
         view: Arc<View>,
         cancel: CancellationToken,
         recorder: Recorder,
+        realtime: Arc<RealtimeLink>,
     ) -> Self {
         Self {
             thread,
@@ -77,6 +81,7 @@ impl TurnCx {
             model,
             events,
             view,
+            realtime,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -125,6 +130,7 @@ impl TurnCx {
             profile: Arc::clone(&self.profile),
             events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
+            realtime: Arc::clone(&self.realtime),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
@@ -213,6 +219,9 @@ impl TurnCx {
     pub async fn show_completed(&self, item: ThreadItem) {
         if self.is_broken() {
             return;
+        }
+        if let ThreadItem::AgentMessage { text, .. } = &item {
+            self.realtime.agent_message(&self.turn_id, text);
         }
         self.publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
             item,

@@ -37,7 +37,7 @@ pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool,
 pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
-pub use http::{Http, HttpError, HttpResponse, ResponseBody};
+pub use http::{Http, HttpError, HttpResponse, ResponseBody, WebSocket, WebSocketError};
 pub use input::{CONTEXT_PREFIXES, InputItem};
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;

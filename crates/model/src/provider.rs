@@ -140,7 +140,8 @@ impl Provider {
         self.websockets
     }
 
-    pub(crate) fn websocket_connect_timeout(&self) -> Duration {
+    /// The limit for opening a websocket.
+    pub fn websocket_connect_timeout(&self) -> Duration {
         self.websocket_connect_timeout
     }
 
@@ -148,12 +149,13 @@ impl Provider {
         self.request_max_retries
     }
 
-    pub(crate) fn credentials(&self) -> &dyn Credentials {
+    /// The source of the bearer tokens of its calls.
+    pub fn credentials(&self) -> &dyn Credentials {
         &*self.credentials
     }
 
     /// The configured headers.
-    pub(crate) fn headers(&self) -> &HeaderMap {
+    pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
@@ -187,7 +189,7 @@ impl Provider {
     }
 
     /// Returns the URL of a route, and separately the query, which may contain a key and must not appear in messages.
-    pub(crate) fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
+    pub fn url(&self, route: &str, bearer: Option<&Bearer>) -> (String, &str) {
         let default = match self.wire {
             WireApi::Anthropic => ANTHROPIC_URL,
             _ if bearer.is_some_and(Bearer::is_chatgpt) => CHATGPT_URL,

@@ -7,7 +7,7 @@ use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
     account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, plugin,
-    search, skills, summary, thread, turn, windows,
+    realtime, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -67,6 +67,10 @@ handlers! {
     TurnSteer => turn::steer;
     TurnInterrupt => turn::interrupt;
     ReviewStart => turn::review;
+    ThreadRealtimeStart => realtime::start;
+    ThreadRealtimeAppendAudio => realtime::append_audio;
+    ThreadRealtimeAppendText => realtime::append_text;
+    ThreadRealtimeStop => realtime::stop;
     CommandExec => command_exec::exec;
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
@@ -129,10 +133,6 @@ refused! {
     Initialize => RpcError::invalid_request("Already initialized");
     // Methods of the protocol that this release does not have.
     AppList => not_available::<Self>();
-    ThreadRealtimeStart => not_available::<Self>();
-    ThreadRealtimeAppendAudio => not_available::<Self>();
-    ThreadRealtimeAppendText => not_available::<Self>();
-    ThreadRealtimeStop => not_available::<Self>();
 }
 
 fn not_available<C: Call>() -> RpcError {

@@ -23,6 +23,8 @@ pub(crate) struct PromptContext<'a> {
     pub home: &'a Path,
     /// Open child agents: id and nickname.
     pub subagents: &'a [(String, String)],
+    /// A realtime session is open.
+    pub realtime_active: bool,
     pub now: Zoned,
 }
 
@@ -44,7 +46,7 @@ impl PromptContext<'_> {
             model: settings.model.clone(),
             personality: personality(settings, self.profile).and_then(name_of),
             collaboration_mode: Some(settings.collaboration_mode()),
-            realtime_active: Some(false),
+            realtime_active: Some(self.realtime_active),
             effort: settings.reasoning_effort.clone(),
             summary: name_of(reasoning_summary(settings, self.profile, self.model)).unwrap_or_else(|| "auto".into()),
             user_instructions: None,

@@ -20,6 +20,7 @@ pub(super) const SECTIONS: &[&dyn Section] = &[
     &PermissionsSection,
     &DeveloperInstructions,
     &CollaborationMode,
+    &RealtimeSection,
     &PersonalitySection,
     &SkillsSection,
     &PluginsSection,
@@ -115,6 +116,29 @@ impl Section for CollaborationMode {
 
     fn changed(&self, cx: &PromptContext<'_>, before: &TurnContext, after: &TurnContext) -> Option<String> {
         if Self::mode_of(before) == Self::mode_of(after) { None } else { Self::text(cx) }
+    }
+}
+
+/// Whether the user speaks through a realtime session.
+struct RealtimeSection;
+
+impl Section for RealtimeSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        let own = cx.profile.config.config.experimental_realtime_start_instructions.as_deref();
+        ready(cx.realtime_active.then(|| prompts::realtime_started(own)))
+    }
+
+    fn changed(&self, cx: &PromptContext<'_>, before: &TurnContext, after: &TurnContext) -> Option<String> {
+        let own = cx.profile.config.config.experimental_realtime_start_instructions.as_deref();
+        match (before.realtime_active.unwrap_or(false), after.realtime_active.unwrap_or(false)) {
+            (false, true) => Some(prompts::realtime_started(own)),
+            (true, false) => Some(prompts::realtime_ended()),
+            _ => None,
+        }
     }
 }
 

@@ -99,7 +99,17 @@ fn prompt_context<'a>(
     home: &'a Path,
     now: Zoned,
 ) -> PromptContext<'a> {
-    PromptContext { settings, profile, model, turn_id: "t", shell: "bash", home, subagents: &[], now }
+    PromptContext {
+        settings,
+        profile,
+        model,
+        turn_id: "t",
+        shell: "bash",
+        home,
+        subagents: &[],
+        realtime_active: false,
+        now,
+    }
 }
 
 fn now() -> Zoned {

@@ -56,6 +56,10 @@ fn of_notification(notification: &ServerNotification) -> usize {
         AutoApprovalReviewCompleted(review) => {
             review.action.as_ref().map_or(0, of_json) + of_option(&review.review.rationale)
         }
+        ThreadRealtimeOutputAudioDelta(delta) => delta.audio.data.len(),
+        ThreadRealtimeItemAdded(added) => of_json(&added.item),
+        ThreadRealtimeTranscriptUpdated(updated) => updated.text.len(),
+        ThreadRealtimeError(error) => error.message.len(),
         // Only for clients that opted in to raw events. Serialised, because it has too many forms.
         RawResponseItemCompleted(raw) => counted(&raw.item),
         _ => 0,

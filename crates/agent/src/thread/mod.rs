@@ -3,6 +3,7 @@
 
 mod memory;
 mod op;
+mod realtime;
 mod recording;
 mod running;
 mod running_turn;
@@ -10,7 +11,7 @@ mod state;
 mod task;
 
 pub(crate) use memory::Memory;
-pub(crate) use op::{Elicit, LoadReason, Op, ReloadMcpServers};
+pub(crate) use op::{Elicit, LoadReason, Op, RealtimeRequest, ReloadMcpServers};
 pub use op::{Opened, Reply};
 pub(crate) use state::Thread;
 pub(crate) use task::{add_side_facts, name_updated};

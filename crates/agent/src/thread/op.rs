@@ -92,10 +92,27 @@ pub(crate) enum Op {
     },
     /// Reads the MCP servers of the thread again.
     ReloadMcpServers(ReloadMcpServers),
+    /// Replies at once; what becomes of it is published.
+    Realtime {
+        request: RealtimeRequest,
+        reply: Reply<()>,
+    },
     /// Notifications for the model are pending.
     RecordNotifications,
     /// Unloads the thread, on the server's behalf.
     Close(oneshot::Sender<()>),
+}
+
+/// A request about the realtime session of a thread.
+pub(crate) enum RealtimeRequest {
+    Start {
+        prompt: String,
+        session_id: Option<String>,
+    },
+    AppendText(String),
+    /// 16 bit PCM in base64.
+    AppendAudio(String),
+    Stop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

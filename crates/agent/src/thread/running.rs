@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, NonSteerableTurnKind, ServerNotification, ThreadItem, Turn as WireTurn,
-    TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
+    CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem,
+    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
+    UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
@@ -28,7 +29,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
+use crate::turn::{Ended, INTERRUPTED, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -48,26 +49,42 @@ impl Thread {
         if disallowed.is_none() {
             self.settings.change(&params);
         }
-        let Some(running) = &self.running else {
-            let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
-            match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
-                Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
-                Err((refusal, reply)) => {
-                    self.settings = before;
-                    refuse(reply, refusal);
+        if self.running.is_some() {
+            return self.steer_or_queue(input, output_schema, reply);
+        }
+        let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
+        match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
+            Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
+            Err((refusal, reply)) => {
+                self.settings = before;
+                refuse(reply, refusal);
+            }
+        }
+    }
+
+    /// Starts a turn with the thread's settings, or adds the input to the running one.
+    pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
+        if self.running.is_some() {
+            return self.steer_or_queue(input, None, reply);
+        }
+        let work = Work::Answer { input, output_schema: None };
+        if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
+            refuse(reply, refusal);
+        }
+    }
+
+    /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
+    fn steer_or_queue(&mut self, input: Vec<UserInput>, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
+        let input = match &self.running {
+            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
+                match running.inbox.put(Input::User(input)) {
+                    Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                    Err(Input::User(input)) => input,
+                    Err(Input::Injected(_)) => Vec::new(),
                 }
             }
-            return;
-        };
-        let input = match running.kind {
-            TurnKind::Regular if !running.is_stopping() => match running.inbox.put(Input::User(input)) {
-                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
-                Err(Input::User(input)) => input,
-                Err(Input::Injected(_)) => Vec::new(),
-            },
             _ => input,
         };
-        // The running turn takes no more input: this becomes the next turn.
         if self.queued.len() >= MAX_QUEUED {
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
@@ -204,6 +221,7 @@ impl Thread {
             Arc::clone(&self.view),
             cancel.clone(),
             recorder,
+            Arc::clone(&self.realtime_link),
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
@@ -305,6 +323,7 @@ impl Thread {
         self.view.set_running_turn(None);
         self.record_notifications().await;
         self.notify_parent(&outcome);
+        self.realtime_link.turn_ended(&running.turn_id, outcome.error_text());
         for reply in running.interrupts {
             reply(Ok(()));
         }
@@ -370,6 +389,8 @@ impl Thread {
 
     /// Publishes that a queued turn ends without having started: it failed to, or was interrupted.
     pub(crate) async fn publish_not_started(&self, turn_id: String, refusal: Option<Refusal>) {
+        let text = refusal.as_ref().map_or_else(|| INTERRUPTED.to_owned(), ToString::to_string);
+        self.realtime_link.turn_ended(&turn_id, Some(text));
         let error = refusal.map(|refusal| TurnError {
             message: refusal.to_string(),
             codex_error_info: Some(CodexErrorInfo::Other),

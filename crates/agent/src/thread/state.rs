@@ -14,6 +14,7 @@ use crate::busy::Busy;
 use crate::event_log::EventLog;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
+use crate::realtime::{RealtimeLink, RealtimeSession};
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::tools::{ThreadTools, ToolSource};
@@ -46,6 +47,9 @@ pub(crate) struct Thread {
     pub unwritten: Vec<UnwrittenItem>,
     /// Turns that wait for the running one.
     pub queued: VecDeque<QueuedTurn>,
+    pub realtime: Option<RealtimeSession>,
+    /// The state of the realtime session that turns use.
+    pub realtime_link: Arc<RealtimeLink>,
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,

@@ -18,6 +18,7 @@ use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
+use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
 use crate::turns::interrupt_open;
@@ -67,6 +68,10 @@ impl Thread {
                     self.turn_ended(ended).await;
                     continue;
                 }
+                event = RealtimeSession::next(&mut self.realtime) => {
+                    self.realtime_event(event).await;
+                    continue;
+                }
                 op = ops.recv() => op,
                 () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => {
                     self.retry_writes().await;
@@ -91,6 +96,7 @@ impl Thread {
                 }
             }
         }
+        self.end_realtime().await;
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
         if self.can_retry_writes() {
@@ -180,6 +186,7 @@ impl Thread {
                 Ok(servers) => self.tools.mcp.set(&servers),
                 Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
             },
+            Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::RecordNotifications => self.record_notifications().await,
             Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
             Op::Close(_) => return Next::Unload,

@@ -140,6 +140,7 @@ impl TurnTask {
             shell: self.services.shell_name(),
             home: &self.services.home,
             subagents: &self.subagents,
+            realtime_active: self.cx.realtime.is_active(),
             now: self.services.now(),
         }
     }

@@ -34,7 +34,19 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
+/// The error text of a turn that was interrupted.
+pub(crate) const INTERRUPTED: &str = "the turn was interrupted";
+
 impl Outcome {
+    /// Why the turn did not complete; `None` when it did.
+    pub fn error_text(&self) -> Option<String> {
+        match self {
+            Self::Completed { .. } => None,
+            Self::Failed(error) => Some(error.message.clone()),
+            Self::Interrupted => Some(INTERRUPTED.into()),
+        }
+    }
+
     /// The name for traces.
     pub(super) fn name(&self) -> &'static str {
         match self {

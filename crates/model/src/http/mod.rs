@@ -5,6 +5,7 @@ mod connect;
 mod pool;
 mod response;
 mod stream;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use hyper::{Request, Response, Uri};
 use connect::Connector;
 use pool::{Connection, ExchangeError, Pool};
 pub use response::{HttpResponse, ResponseBody};
-pub(crate) use stream::Stream;
+pub use stream::Stream;
+pub use websocket::{WebSocket, WebSocketError};
 
 /// The connections to providers, shared by all sessions of a process. Set up lazily: certificates are read when the
 /// first `https` URL is called.
@@ -80,7 +82,7 @@ impl Http {
     }
 
     /// Opens a connection for a protocol other than HTTP.
-    pub(crate) async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
+    async fn connect(&self, uri: &Uri) -> Result<Stream, HttpError> {
         Ok(self.connector.connect(uri, true).await?.stream)
     }
 

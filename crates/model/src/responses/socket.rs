@@ -7,13 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::handshake::client::Response;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::body::{BodyOptions, Fields, push};
@@ -23,7 +19,7 @@ use super::stream_state::StreamState;
 use super::{ROUTE, Responses, refusal};
 use crate::credentials::Bearer;
 use crate::event::EventSource;
-use crate::http::{HttpError, Stream};
+use crate::http::{WebSocket, WebSocketError};
 use crate::refusal::Refusal;
 use crate::sse::MAX_EVENT;
 use crate::{CallHeaders, Events, InputItem, ModelError, ModelEvent, Request, ResponseHeaders, rate_limits};
@@ -34,7 +30,7 @@ const BETA: &str = "responses_websockets=2026-02-06";
 pub(super) type ConnectionSlot = Arc<Mutex<Option<SocketConnection>>>;
 
 pub(super) struct SocketConnection {
-    socket: WebSocketStream<Stream>,
+    socket: WebSocket,
     url: String,
     /// The token of the handshake.
     bearer: Option<Bearer>,
@@ -59,12 +55,6 @@ const NO_WEBSOCKET: [StatusCode; 6] = [
     StatusCode::NOT_ACCEPTABLE,
     StatusCode::NOT_IMPLEMENTED,
 ];
-
-/// Why a connection was not opened.
-enum OpenError {
-    Connect(HttpError),
-    Handshake(tungstenite::Error),
-}
 
 /// Why a call could not be made over a websocket.
 pub(super) enum SocketError {
@@ -127,7 +117,8 @@ impl Responses {
             let mut headers = headers(&self.caller, call);
             headers.insert(HeaderName::from_static("openai-beta"), HeaderValue::from_static(BETA));
             self.caller.push_credentials(&mut headers, bearer.as_ref());
-            let opening = self.open(&url, query, headers);
+            let at = format!("{url}{query}");
+            let opening = self.caller.http.open_websocket(&at, headers, MAX_EVENT);
             let limit = self.caller.provider.websocket_connect_timeout();
             let failed = |cause: String| SocketError::Failed(ModelError::Connect { url: url.clone(), cause });
             match tokio::time::timeout(limit, opening).await {
@@ -138,7 +129,7 @@ impl Responses {
                     headers.rate_limits.retain(|limit| limit.primary.is_some());
                     return Ok((SocketConnection { socket, url, bearer, last: None }, headers));
                 }
-                Ok(Err(OpenError::Handshake(tungstenite::Error::Http(response)))) => {
+                Ok(Err(WebSocketError::Handshake(tungstenite::Error::Http(response)))) => {
                     if NO_WEBSOCKET.contains(&response.status()) {
                         return Err(SocketError::Unavailable);
                     }
@@ -156,33 +147,12 @@ impl Responses {
                     let refused = Refusal { status, headers, body: &body, url: &url };
                     return Err(SocketError::Failed(refusal::to_error(&refused)));
                 }
-                Ok(Err(OpenError::Handshake(error))) => return Err(failed(error.to_string())),
-                Ok(Err(OpenError::Connect(error))) => {
+                Ok(Err(WebSocketError::Handshake(error))) => return Err(failed(error.to_string())),
+                Ok(Err(WebSocketError::Connect(error))) => {
                     return Err(SocketError::Failed(ModelError::unanswered(url.clone(), error)));
                 }
             }
         }
-    }
-
-    async fn open(
-        &self,
-        url: &str,
-        query: &str,
-        headers: HeaderMap,
-    ) -> Result<(WebSocketStream<Stream>, Response), OpenError> {
-        let url = match url.split_once("://") {
-            Some(("https", rest)) => format!("wss://{rest}{query}"),
-            Some((_, rest)) => format!("ws://{rest}{query}"),
-            None => url.into(),
-        };
-        let mut request = url.into_client_request().map_err(OpenError::Handshake)?;
-        for (name, value) in &headers {
-            request.headers_mut().insert(name, value.clone());
-        }
-        let stream = self.caller.http.connect(request.uri()).await.map_err(OpenError::Connect)?;
-        let config = WebSocketConfig::default().max_message_size(Some(MAX_EVENT)).max_frame_size(Some(MAX_EVENT));
-        let opened = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
-        opened.map_err(OpenError::Handshake)
     }
 
     /// Sends a request. Input that the provider knows is left out, provided that the other members are unchanged.

@@ -14,6 +14,7 @@ pub(crate) mod mcp_login;
 pub(crate) mod mock;
 pub(crate) mod model;
 pub(crate) mod plugin;
+pub(crate) mod realtime;
 pub(crate) mod search;
 pub(crate) mod skills;
 pub(crate) mod summary;
