@@ -10,9 +10,9 @@ use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 use crate::event_sink::Subscriber;
 use crate::message::text_of;
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Resolve, Resolved};
+use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{Loading, Source, Threads, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};
 
@@ -122,7 +122,7 @@ async fn prepare(
     reader: &dyn Reader,
     turns: bool,
     resolve: Resolve,
-) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
+) -> Result<(ResolvedSettings, Vec<loomd_protocol::Turn>), Refusal> {
     if let Some(meta) = history::meta(reader).await.map_err(unloadable)? {
         stored.meta = meta;
     }
@@ -149,10 +149,23 @@ fn preview_of(item: &ResponseItem) -> Option<String> {
     loomd_store::preview(&message)
 }
 
-fn loading(stored: StoredThread, reader: Arc<dyn Reader>, thread: WireThread, resolved: Resolved) -> Loading {
+fn loading(
+    stored: StoredThread,
+    reader: Arc<dyn Reader>,
+    thread: WireThread,
+    resolved: ResolvedSettings,
+) -> PreparedThread {
     let view = View::new(thread, Persistence::Stored);
-    let Resolved { settings, profile, .. } = resolved;
-    Loading { meta: stored.meta, view, reader: Some(reader), settings, profile, conversation: None, position: None }
+    let ResolvedSettings { settings, profile, .. } = resolved;
+    PreparedThread {
+        meta: stored.meta,
+        view,
+        reader: Some(reader),
+        settings,
+        profile,
+        conversation: None,
+        position: None,
+    }
 }
 
 /// The refusal of a rollout that cannot be loaded, with the message that clients know.

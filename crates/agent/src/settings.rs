@@ -158,7 +158,7 @@ pub struct Basis<'a> {
 
 /// Resolved settings, and fields of a new thread's `session_meta`.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedSettings {
     pub settings: Settings,
     pub profile: Arc<Profile>,
     /// The name and version of the client that starts the thread.
@@ -169,4 +169,4 @@ pub struct Resolved {
 }
 
 /// Resolves the settings of a thread; the argument is `None` for a new one.
-pub type Resolve = Box<dyn FnOnce(Option<Basis<'_>>) -> Result<Resolved, Refusal> + Send>;
+pub type Resolve = Box<dyn FnOnce(Option<Basis<'_>>) -> Result<ResolvedSettings, Refusal> + Send>;

@@ -19,7 +19,7 @@ use crate::confinement::{CommandPolicy, check_network};
 use crate::extensions::ThreadExtensions;
 use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
+use crate::settings::{Basis, Profile, Resolve, ResolvedSettings, Settings};
 use crate::working_directory::absolute;
 
 /// The model of a thread when neither the client nor the configuration names one.
@@ -45,7 +45,11 @@ impl Opener {
     }
 
     /// Returns the settings of a thread without history.
-    pub fn resolve_new(&self, overrides: ThreadOverrides, client: &ClientIdentity) -> Result<Resolved, Refusal> {
+    pub fn resolve_new(
+        &self,
+        overrides: ThreadOverrides,
+        client: &ClientIdentity,
+    ) -> Result<ResolvedSettings, Refusal> {
         resolve(self, overrides, Restore::Nothing, client, None)
     }
 }
@@ -56,7 +60,7 @@ fn resolve(
     restore: Restore,
     client: &ClientIdentity,
     basis: Option<Basis<'_>>,
-) -> Result<Resolved, Refusal> {
+) -> Result<ResolvedSettings, Refusal> {
     let cwd = overrides.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
     let cwd = absolute(cwd.unwrap_or_default())?;
     let names_a_model = overrides.model.is_some()
@@ -111,7 +115,7 @@ fn resolve(
     }
     check_network(confined.permissions.as_deref(), requirements)
         .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
-    Ok(Resolved {
+    Ok(ResolvedSettings {
         settings: Settings {
             model: overrides
                 .model

@@ -29,7 +29,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, INTERRUPTED, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
+use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -296,11 +296,11 @@ impl Thread {
     }
 
     /// Publishes how a turn ended, and starts the next one in the queue.
-    pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
+    pub(crate) async fn turn_ended(&mut self, ended: Result<TurnEnd, JoinError>) {
         let Some(running) = self.running.take() else { return };
         self.tools.agent_tree.set_inbox(self.id, None);
         let outcome = match ended {
-            Ok(Ended { outcome, conversation, session, rate_limits }) => {
+            Ok(TurnEnd { outcome, conversation, session, rate_limits }) => {
                 self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
                 outcome
             }

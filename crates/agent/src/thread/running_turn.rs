@@ -12,7 +12,7 @@ use super::op::Reply;
 use crate::busy::BusyGuard;
 use crate::inbox::Inbox;
 use crate::tools::ToolCx;
-use crate::turn::{Ended, Work};
+use crate::turn::{TurnEnd, Work};
 use crate::turn_cx::TurnCx;
 
 /// A turn that waits for the running one.
@@ -39,7 +39,7 @@ pub(crate) struct RunningTurn {
     pub(super) cancel: CancellationToken,
     /// Set before it is interrupted when another turn replaces it.
     pub(super) replaced: Arc<AtomicBool>,
-    pub(super) task: AbortOnDropHandle<Ended>,
+    pub(super) task: AbortOnDropHandle<TurnEnd>,
     /// Replies to `turn/interrupt`, called when it has stopped.
     pub(super) interrupts: Vec<Reply<()>>,
     pub(super) _working: BusyGuard,
@@ -79,7 +79,7 @@ impl RunningTurn {
     }
 
     /// Resolves when the running turn is over; never when none is running.
-    pub async fn ended(running: &mut Option<Self>) -> Result<Ended, JoinError> {
+    pub async fn ended(running: &mut Option<Self>) -> Result<TurnEnd, JoinError> {
         match running {
             Some(running) => (&mut running.task).await,
             None => pending().await,

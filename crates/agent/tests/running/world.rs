@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loomd_agent::{
     Approval, Audience, Event, EventId, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve,
-    Resolved, SendFuture, Services, Settings, Subscriber, Threads,
+    ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
@@ -65,13 +65,13 @@ impl World {
         Self { model, home, threads, received, store }
     }
 
-    fn resolved(&self) -> Resolved {
+    fn resolved(&self) -> ResolvedSettings {
         let home = AbsolutePathBuf::new(self.home.path()).expect("an absolute path");
         let flags = Overrides::default();
         let loaded = loomd_config::load(&LoadRequest::new(&home, &flags)).expect("a configuration");
         let config = loomd_config::resolve(&loaded).expect("a configuration");
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
-        Resolved {
+        ResolvedSettings {
             settings: Settings {
                 model: "scripted-model".into(),
                 model_provider: config.config.model_provider().to_owned(),
