@@ -65,6 +65,7 @@ pub(crate) struct LoadedThread {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
+    pub profile: Arc<Profile>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -306,6 +307,11 @@ impl Threads {
         }
     }
 
+    /// What a loaded thread runs on.
+    pub(crate) fn profile(&self, id: ThreadId) -> Option<Arc<Profile>> {
+        self.get(id).map(|loaded| loaded.profile)
+    }
+
     /// The persistence and the path of a loaded thread.
     pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
         self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
@@ -354,6 +360,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
+        let loaded_profile = Arc::clone(&profile);
         let watched = (role == Role::Main && self.services.replayed.is_none())
             .then(|| self.skill_changes.watch(id, &profile.extensions.skill_roots));
         let thread = Thread {
@@ -397,7 +404,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events });
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
         drop(loaded);
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));
