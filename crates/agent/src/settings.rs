@@ -8,11 +8,11 @@ use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
-    TurnStartParams,
+    JsonValue, ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier,
+    Settings as ModeSettings, TurnStartParams,
 };
 use loomd_store::StoredThread;
-use loomd_store::rollout::{TruncationPolicy, TurnContext};
+use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, TruncationPolicy, TurnContext};
 
 use crate::confinement::Confinement;
 use crate::extensions::ThreadExtensions;
@@ -138,6 +138,16 @@ pub(crate) fn sandbox_name(policy: &SandboxPolicy) -> &'static str {
         _ if cfg!(target_os = "macos") => "seatbelt",
         _ => "seccomp",
     }
+}
+
+/// What an MCP server that asks for it is told of the sandbox of commands. The policy is spelt as in rollouts.
+pub(crate) fn sandbox_state(settings: &Settings) -> JsonValue {
+    serde_json::json!({
+        "sandboxPolicy": StoredSandboxPolicy::from(settings.sandbox.clone()),
+        "codexLinuxSandboxExe": null,
+        "sandboxCwd": settings.cwd,
+        "useLegacyLandlock": false,
+    })
 }
 
 /// The limit of a tool's output for the model, as rollouts spell it.

@@ -60,7 +60,7 @@ impl Thread {
             return reply(Err(refusal));
         }
         self.begin(first, reply).await;
-        self.tools.mcp.set(&self.profile.mcp_servers);
+        self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
         let mut closed = None;
         loop {
             let op = tokio::select! {
@@ -183,7 +183,7 @@ impl Thread {
                 self.tools.terminals.sessions.terminate_all();
             }
             Op::ReloadMcpServers(load) => match load(&self.profile, &self.settings) {
-                Ok(servers) => self.tools.mcp.set(&servers),
+                Ok(servers) => self.tools.mcp.set(&servers, &self.settings),
                 Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
             },
             Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
