@@ -2,14 +2,9 @@
 
 use std::sync::Arc;
 
-<<<<<<< HEAD
-use loomd_mcp::{Server, StartError};
-use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
-=======
 use loomd_apps::ToolsCache;
 use loomd_mcp::{Listing, Server, StartError};
-use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
->>>>>>> main
+use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,31 +12,18 @@ use super::thread_server::Startup;
 use crate::event_log::EventLog;
 
 /// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
-<<<<<<< HEAD
-/// that other threads wait for goes on.
-/// `sandbox_state` is what a server that wants to know it is told.
-pub(super) fn start(
-    server: Arc<Server>,
-    events: Arc<EventLog>,
-    sandbox_state: JsonValue,
-=======
-/// that other threads wait for goes on. With a cache, its tools are there until the server has started.
+/// that other threads wait for goes on. With a cache, its tools are there until the server has started. A server that wants
+/// to know it is told `sandbox_state`.
 pub(super) fn start(
     server: Arc<Server>,
     events: Arc<EventLog>,
     cache: Option<ToolsCache>,
->>>>>>> main
+    sandbox_state: JsonValue,
 ) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
         let name = server.name();
         publish(&events, name, McpServerStartupState::Starting, None).await;
-<<<<<<< HEAD
-        match server.start().await {
-            Ok(_) => {
-                if let Err(error) = server.send_sandbox_state(&sandbox_state).await {
-                    tracing::warn!(server = name, %error, "an MCP server did not take the sandbox state");
-=======
         let cache = cache.map(Arc::new);
         let starting = server.start();
         tokio::pin!(starting);
@@ -57,7 +39,9 @@ pub(super) fn start(
             Ok(listing) => {
                 if let Some(cache) = cache {
                     keep(cache, listing);
->>>>>>> main
+                }
+                if let Err(error) = server.send_sandbox_state(&sandbox_state).await {
+                    tracing::warn!(server = name, %error, "an MCP server did not take the sandbox state");
                 }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);

@@ -71,11 +71,8 @@ impl ThreadServers {
             let kept = before.get(name).filter(|known| known.entry == *entry && !known.has_failed());
             let server = kept.map_or_else(|| services.servers.get(&entry.reached), |known| Arc::clone(&known.server));
             let attached = server.attach(Arc::clone(&self.caller) as Arc<dyn Caller>);
-<<<<<<< HEAD
-            let (startup, starting) = start(Arc::clone(&server), Arc::clone(&self.events), sandbox_state.clone());
-=======
-            let (startup, starting) = start(Arc::clone(&server), Arc::clone(&self.events), services.tools_cache(entry));
->>>>>>> main
+            let (events, cache) = (Arc::clone(&self.events), services.tools_cache(entry));
+            let (startup, starting) = start(Arc::clone(&server), events, cache, sandbox_state.clone());
             let known = ThreadServer {
                 name: name.to_owned(),
                 entry: entry.clone(),

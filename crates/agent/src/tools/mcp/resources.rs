@@ -106,8 +106,7 @@ impl Tool for ReadResource {
 
 /// Models may leave all arguments out.
 fn has_arguments(call: &Call) -> bool {
-    let (CallInput::Arguments(text) | CallInput::Text(text)) = &call.input;
-    !text.trim().is_empty()
+    !matches!(&call.input, CallInput::Arguments(text) if text.trim().is_empty())
 }
 
 /// What is not blank.
