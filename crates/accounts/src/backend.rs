@@ -13,6 +13,10 @@ use crate::Accounts;
 /// Hosts whose backend is below `/backend-api`.
 const CHATGPT_HOSTS: [&str; 2] = ["https://chatgpt.com", "https://chat.openai.com"];
 
+/// The largest response, and the largest list.
+const MAX_BODY: usize = 1 << 20;
+const MAX_LIST: usize = 16 << 20;
+
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     #[error("not signed in")]
@@ -36,7 +40,7 @@ impl Accounts {
     /// Gets a route of the backend, such as `usage`. `limit` applies to each attempt. The response may have an error
     /// status.
     pub async fn fetch_backend(&self, route: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
-        self.exchange(Method::GET, backend_url(&self.0.options.backend, route), limit).await
+        self.exchange(Method::GET, backend_url(&self.0.options.backend, route), limit, MAX_BODY).await
     }
 
     /// Sends a request without a body to a path below the backend's URL as it is configured, such as `plugins/list`.
@@ -47,7 +51,13 @@ impl Accounts {
         limit: Duration,
     ) -> Result<BackendResponse, BackendError> {
         let url = format!("{}/{path}", self.0.options.backend.trim_end_matches('/'));
-        self.exchange(method, url, limit).await
+        self.exchange(method, url, limit, MAX_BODY).await
+    }
+
+    /// Gets a path below the base URL of the backend whose response may be large, such as `connectors/x?y=z`.
+    pub async fn fetch_backend_list(&self, path: &str, limit: Duration) -> Result<BackendResponse, BackendError> {
+        let url = format!("{}/{path}", backend_base(&self.0.options.backend));
+        self.exchange(Method::GET, url, limit, MAX_LIST).await
     }
 
     /// Whether the backend is the official one, not one that the user has configured.
@@ -58,12 +68,19 @@ impl Accounts {
         CHATGPT_HOSTS.iter().any(|host| is_host(host))
     }
 
-    async fn exchange(&self, method: Method, url: String, limit: Duration) -> Result<BackendResponse, BackendError> {
+    async fn exchange(
+        &self,
+        method: Method,
+        url: String,
+        limit: Duration,
+        max_body: usize,
+    ) -> Result<BackendResponse, BackendError> {
         let mut refusals = 0;
         loop {
             let bearer = self.bearer().await?.ok_or(BackendError::SignedOut)?;
             let request = request(&method, &url, &bearer).ok_or_else(|| BackendError::Address(url.clone()))?;
-            let response = self.0.http.fetch(request, limit).await?;
+            let fetch = self.fetch(request, limit, max_body);
+            let response = tokio::time::timeout(limit, fetch).await.unwrap_or(Err(HttpError::Timeout(limit)))?;
             if response.status() == StatusCode::UNAUTHORIZED {
                 refusals += 1;
                 if self.recover(&bearer, refusals).await? {
@@ -72,6 +89,23 @@ impl Accounts {
             }
             return Ok(BackendResponse { url, response });
         }
+    }
+
+    async fn fetch(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+        max_body: usize,
+    ) -> Result<Response<Bytes>, HttpError> {
+        let answer = self.0.http.send(request, limit).await?;
+        let mut response = Response::new(Bytes::new());
+        (*response.status_mut(), *response.headers_mut()) = (answer.status, answer.headers);
+        let body = answer.body.read(max_body + 1).await?;
+        if body.len() > max_body {
+            return Err(HttpError::Broken(format!("the response is larger than {max_body} bytes")));
+        }
+        *response.body_mut() = body.into();
+        Ok(response)
     }
 }
 
@@ -94,11 +128,16 @@ fn request(method: &Method, url: &str, bearer: &Bearer) -> Option<Request<Full<B
     Some(request)
 }
 
-fn backend_url(base: &str, route: &str) -> String {
+fn backend_base(base: &str) -> String {
     let mut base = base.trim_end_matches('/').to_owned();
     if !base.contains("/backend-api") && CHATGPT_HOSTS.iter().any(|host| base.starts_with(host)) {
         base.push_str("/backend-api");
     }
+    base
+}
+
+fn backend_url(base: &str, route: &str) -> String {
+    let base = backend_base(base);
     let prefix = if base.contains("/backend-api") { "wham" } else { "api/codex" };
     format!("{base}/{prefix}/{route}")
 }

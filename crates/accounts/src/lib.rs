@@ -35,6 +35,7 @@ pub use external::ExternalTokens;
 pub use host::{ClientId, Host, RequestError};
 pub use member::Member;
 pub use options::Options;
+pub use read::ChatgptAccount;
 
 use auth_json::AuthJson;
 use identity::Identity;

@@ -2,11 +2,19 @@
 
 use loomd_protocol::{
     Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
-    GetAuthStatusResponse, Secret,
+    GetAuthStatusResponse, PlanType, Secret,
 };
 
 use crate::identity::Identity;
 use crate::{AccountError, AccountState, Accounts};
+
+/// A ChatGPT account, without its credentials.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChatgptAccount {
+    pub account_id: Option<String>,
+    pub user_id: Option<String>,
+    pub plan: PlanType,
+}
 
 impl Accounts {
     /// `account/read`. Returns no account if the default provider does not use one.
@@ -17,6 +25,18 @@ impl Accounts {
         let requires_openai_auth = self.0.options.requires_openai_auth;
         let account = if requires_openai_auth { self.current().account()? } else { None };
         Ok(GetAccountResponse { account, requires_openai_auth })
+    }
+
+    /// The signed-in ChatGPT account; `None` for an API key, and when nobody is signed in.
+    pub fn chatgpt_account(&self) -> Option<ChatgptAccount> {
+        match &self.current().identity {
+            Some(Identity::Chatgpt(sign_in)) => Some(ChatgptAccount {
+                account_id: sign_in.account_id.clone(),
+                user_id: sign_in.claims.user_id().map(Into::into),
+                plan: sign_in.plan.clone(),
+            }),
+            _ => None,
+        }
     }
 
     pub fn is_signed_in(&self) -> bool {

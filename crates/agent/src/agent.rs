@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loomd_config::ConfigSources;
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
 };
@@ -33,6 +34,8 @@ pub struct AgentOptions {
     pub account: Option<Arc<dyn Credentials>>,
     /// The connections to MCP servers.
     pub mcp: Option<loomd_mcp::Servers>,
+    /// The account whose apps threads have.
+    pub apps: Option<Arc<dyn loomd_apps::AppsAccount>>,
     /// Runs one stored thread again and changes nothing.
     pub replay: Option<Replay>,
 }
@@ -84,13 +87,13 @@ pub struct ForkThread {
 
 impl Agent {
     pub fn new(options: AgentOptions) -> Self {
-        let AgentOptions { sources, store, event_sink, http, account, mcp, replay } = options;
+        let AgentOptions { sources, store, event_sink, http, account, mcp, apps, replay } = options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
         let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
         let mut services = Services::new(home, http, Environment::of_this_process());
         if let Some(servers) = mcp {
-            services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources) }));
+            services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources), apps }));
         }
         let services = Arc::new(match replay {
             Some(replay) => services.replaying(replay.replayed),
@@ -212,6 +215,16 @@ impl Agent {
         set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
         let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
         Ok((mcp::statuses(services, &set, detail).await, next))
+    }
+
+    /// What MCP servers share; `None` in a replay.
+    pub(crate) fn mcp(&self) -> Option<&Arc<McpServices>> {
+        self.opener.services.mcp.as_ref()
+    }
+
+    /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
+    pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
+        self.opener.configured()
     }
 
     /// The provider of stored threads that recorded none: the configured one.

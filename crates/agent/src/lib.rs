@@ -8,6 +8,7 @@
 mod agent;
 mod agent_tree;
 mod agents;
+mod app_requests;
 mod approval;
 mod busy;
 mod confinement;
@@ -67,6 +68,7 @@ mod visible;
 mod working_directory;
 
 pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
+pub use app_requests::AccountApps;
 pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};

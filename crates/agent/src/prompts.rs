@@ -31,6 +31,9 @@ pub const TURN_ABORTED: &str = "<turn_aborted>\n\
     still be running.\n\
     </turn_aborted>";
 
+/// Tells the model what apps are.
+pub const APPS: &str = trimmed(include_str!("../prompts/apps.md"));
+
 const BASE: &str = trimmed(include_str!("../prompts/base.md"));
 const FRIENDLY: &str = trimmed(include_str!("../prompts/personality_friendly.md"));
 const PRAGMATIC: &str = trimmed(include_str!("../prompts/personality_pragmatic.md"));

@@ -65,6 +65,7 @@ pub(crate) struct Loaded {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
+    pub profile: Arc<Profile>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -306,6 +307,11 @@ impl Threads {
         }
     }
 
+    /// What a loaded thread runs on.
+    pub(crate) fn profile(&self, id: ThreadId) -> Option<Arc<Profile>> {
+        self.get(id).map(|loaded| loaded.profile)
+    }
+
     /// The persistence and the path of a loaded thread.
     pub(crate) fn persistence(&self, id: ThreadId) -> Option<(Persistence, Option<String>)> {
         self.get(id).map(|loaded| (loaded.view.persistence(), loaded.view.path()))
@@ -348,6 +354,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
+        let loaded_profile = Arc::clone(&profile);
         let mut thread = Thread {
             id,
             settings,
@@ -389,7 +396,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view, events });
+        loaded.insert(id, Loaded { ops, view, events, profile: loaded_profile });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;

@@ -21,6 +21,8 @@ pub(crate) enum CallInput {
     Arguments(String),
     /// Free text.
     Text(String),
+    /// JSON of a search for tools, whose output is a list of them.
+    Search(String),
 }
 
 impl Call {
@@ -48,6 +50,16 @@ impl Call {
                     input: CallInput::Arguments(arguments.to_string()),
                 }
             }
+            ResponseItem::ToolSearchCall { call_id: Some(call_id), execution, arguments, .. }
+                if execution == "client" =>
+            {
+                Self {
+                    id: call_id.clone(),
+                    namespace: None,
+                    name: "tool_search".into(),
+                    input: CallInput::Search(arguments.to_string()),
+                }
+            }
             _ => return None,
         })
     }
@@ -55,7 +67,7 @@ impl Call {
     /// The decoded arguments.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
         let text = match &self.input {
-            CallInput::Arguments(text) => text.as_str(),
+            CallInput::Arguments(text) | CallInput::Search(text) => text.as_str(),
             CallInput::Text(_) => return Err(format!("{} takes arguments, not text", self.name)),
         };
         serde_json::from_str(text).map_err(|error| format!("failed to parse function arguments: {error}"))
@@ -64,7 +76,7 @@ impl Call {
     /// The output when there is no such tool.
     pub fn unsupported(&self) -> String {
         match self.input {
-            CallInput::Arguments(_) => format!("unsupported call: {}", self.name),
+            CallInput::Arguments(_) | CallInput::Search(_) => format!("unsupported call: {}", self.name),
             CallInput::Text(_) => format!("unsupported custom tool call: {}", self.name),
         }
     }
@@ -75,6 +87,16 @@ impl Call {
         match self.input {
             CallInput::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
             CallInput::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
+            // The wire has no place for an error: a search that failed found nothing.
+            CallInput::Search(_) => ResponseItem::ToolSearchOutput {
+                call_id: Some(call_id),
+                status: "completed".into(),
+                execution: "client".into(),
+                tools: match output {
+                    FunctionCallOutputBody::Text(tools) => serde_json::from_str(&tools).unwrap_or_default(),
+                    FunctionCallOutputBody::Items(_) => Vec::new(),
+                },
+            },
         }
     }
 }

@@ -69,6 +69,7 @@ impl FrontEnd {
             http: Http::new(&|_| None),
             account: None,
             mcp: None,
+            apps: None,
             replay: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }

@@ -1,7 +1,9 @@
 //! The account whose apps are meant.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use loomd_protocol::AppInfo;
 use serde::Serialize;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -18,4 +20,10 @@ pub struct Account {
 pub trait AppsAccount: Send + Sync {
     /// `None` unless a ChatGPT account is signed in. May read a file the first time.
     fn account(&self) -> Option<Account>;
+
+    /// The directory, as far as it has been loaded.
+    fn known_directory(&self) -> Option<Arc<[AppInfo]>>;
+
+    /// The directory, loaded unless it is known. `None` when that fails.
+    fn directory(&self) -> BoxFuture<'_, Option<Arc<[AppInfo]>>>;
 }

@@ -14,14 +14,16 @@ mod names;
 mod rules;
 mod search;
 mod server;
+mod tools_cache;
 
 pub use account::{Account, AppsAccount, BoxFuture};
 pub use connector::{Connector, accessible};
 pub use directory::{Backend, BackendResponse};
 pub use info::{install_url, slug};
-pub use lists::{AppLists, AppTools, ListError, PageError, Sources, page};
-pub use mention::mentioned;
+pub use lists::{AppLists, AppSettings, AppTools, ListError, PageError, Sources, page};
+pub use mention::Mentions;
 pub use names::{ToolNames, tool_names};
 pub use rules::AppRules;
 pub use search::ToolIndex;
 pub use server::{SERVER, server_entry};
+pub use tools_cache::ToolsCache;

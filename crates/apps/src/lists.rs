@@ -22,8 +22,9 @@ const LOADING: Duration = Duration::from_secs(90);
 
 /// The tools of the apps.
 pub trait AppTools: Send + Sync {
-    /// The error says why there are none.
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>>;
+    /// The tools; with `refetch` as they are now, else as they were when they were last listed. The error says why there
+    /// are none.
+    fn tools(&self, refetch: bool) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>>;
 }
 
 /// Where the lists of one account come from.
@@ -31,6 +32,14 @@ pub struct Sources {
     pub account: Account,
     pub backend: Arc<dyn Backend>,
     pub tools: Arc<dyn AppTools>,
+}
+
+/// What the configuration says of apps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppSettings {
+    pub rules: AppRules,
+    /// The display names of the plugins that an app is part of, by its id.
+    pub plugins: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +77,7 @@ impl AppLists {
     pub async fn list<F: Future<Output = ()>>(
         &self,
         sources: &Sources,
-        rules: &AppRules,
+        settings: &AppSettings,
         refetch: bool,
         updated: impl Fn(Vec<AppInfo>) -> F,
     ) -> Result<Vec<AppInfo>, ListError> {
@@ -77,22 +86,38 @@ impl AppLists {
                 (false, (Some(_), Some(_))) => None,
                 _ => Some(self.loading.lock().await),
             };
-            self.load(sources, rules, refetch, &updated).await
+            self.load(sources, settings, refetch, &updated).await
         };
         tokio::time::timeout(LOADING, listing).await.unwrap_or(Err(ListError::TimedOut))
+    }
+
+    /// The directory of an account, as far as it has been loaded.
+    pub fn known_directory(&self, account: &Account) -> Option<Arc<[AppInfo]>> {
+        self.fresh(account).0
+    }
+
+    /// The directory of an account, loaded unless it is known.
+    pub async fn directory(&self, account: &Account, backend: &dyn Backend) -> Result<Arc<[AppInfo]>, ListError> {
+        if let Some(known) = self.known_directory(account) {
+            return Ok(known);
+        }
+        let loaded = directory::load(backend, account.is_workspace_account).await;
+        let loaded: Directory = loaded.map_err(ListError::Directory)?.into();
+        self.keep(account, |cached| cached.directory = Some((Instant::now(), Arc::clone(&loaded))));
+        Ok(loaded)
     }
 
     async fn load<F: Future<Output = ()>>(
         &self,
         sources: &Sources,
-        rules: &AppRules,
+        settings: &AppSettings,
         refetch: bool,
         updated: &impl Fn(Vec<AppInfo>) -> F,
     ) -> Result<Vec<AppInfo>, ListError> {
         let (known_directory, known_accessible) = self.fresh(&sources.account);
         let loading_directory = async {
-            if let Some(known) = known_directory.as_ref().filter(|_| !refetch) {
-                return Ok(Arc::clone(known));
+            if !refetch {
+                return self.directory(&sources.account, &*sources.backend).await;
             }
             let loaded = directory::load(&*sources.backend, sources.account.is_workspace_account).await;
             let loaded: Directory = loaded.map_err(ListError::Directory)?.into();
@@ -103,7 +128,7 @@ impl AppLists {
             if let Some(known) = known_accessible.as_ref().filter(|_| !refetch) {
                 return Ok(Arc::clone(known));
             }
-            let tools = sources.tools.tools().await.map_err(ListError::Accessible)?;
+            let tools = sources.tools.tools(refetch).await.map_err(ListError::Accessible)?;
             let loaded: Accessible = Arc::new(accessible(tools.iter().map(|tool| &**tool)));
             self.keep(&sources.account, |cached| cached.accessible = Some((Instant::now(), Arc::clone(&loaded))));
             Ok(loaded)
@@ -116,12 +141,12 @@ impl AppLists {
                 if !accessible.is_empty() {
                     // The directory of before shows more than none.
                     let before = known_directory.as_deref().unwrap_or_default();
-                    self.send(merged(before, &accessible, rules, true), updated).await;
+                    self.send(merged(before, &accessible, settings, true), updated).await;
                 }
                 (loading_directory.await?, accessible)
             }
         };
-        let apps = merged(&directory, &accessible, rules, false);
+        let apps = merged(&directory, &accessible, settings, false);
         self.send(apps.clone(), updated).await;
         Ok(apps)
     }
@@ -161,7 +186,7 @@ impl AppLists {
 fn merged(
     directory: &[AppInfo],
     accessible: &BTreeMap<String, AppInfo>,
-    rules: &AppRules,
+    settings: &AppSettings,
     extra: bool,
 ) -> Vec<AppInfo> {
     let mut apps: Vec<AppInfo> = directory.to_vec();
@@ -178,7 +203,8 @@ fn merged(
         apps.extend(missing.cloned());
     }
     for app in &mut apps {
-        app.is_enabled = rules.is_enabled(&app.id);
+        app.is_enabled = settings.rules.is_enabled(&app.id);
+        app.plugin_display_names = settings.plugins.get(&app.id).cloned().unwrap_or_default();
     }
     apps.sort_by(|a, b| (!a.is_accessible, &a.name, &a.id).cmp(&(!b.is_accessible, &b.name, &b.id)));
     apps

@@ -10,8 +10,8 @@ use crate::connector::Connector;
 pub struct AppRules(AppsConfig);
 
 impl AppRules {
-    pub fn new(config: Option<&AppsConfig>) -> Self {
-        Self(config.cloned().unwrap_or_default())
+    pub fn new(config: AppsConfig) -> Self {
+        Self(config)
     }
 
     /// Whether an app is enabled: by its own table, else by the defaults.

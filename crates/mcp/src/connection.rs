@@ -150,7 +150,7 @@ impl Connection {
         }
     }
 
-    fn set_tools(&self, tools: Vec<Arc<Tool>>) {
+    pub fn set_tools(&self, tools: Vec<Arc<Tool>>) {
         *self.listed.lock() = Instant::now();
         let mut listing = self.listing.lock();
         // Unchanged tools stay the same list, so that nothing is made of them anew.

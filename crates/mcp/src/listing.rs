@@ -68,8 +68,8 @@ impl Annotations {
 }
 
 impl Tool {
-    /// `None` for what has no name.
-    fn decode(value: JsonValue) -> Option<Self> {
+    /// Reads what a server sent; `None` for what has no name.
+    pub fn decode(value: JsonValue) -> Option<Self> {
         let JsonValue::Object(raw) = value else { return None };
         let text = |name: &str| raw.get(name).and_then(JsonValue::as_str).map(str::to_owned);
         let name = text("name").filter(|name| !name.is_empty())?;

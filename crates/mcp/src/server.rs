@@ -155,6 +155,14 @@ impl Server {
         Ok(connection.listing())
     }
 
+    /// Lists the tools again. Starts the server unless it is running.
+    pub async fn relist(&self) -> Result<Arc<Listing>, CallError> {
+        let connection = self.used().await?;
+        let tools = connection.list_tools(self.config.startup_timeout).await?;
+        connection.set_tools(tools);
+        Ok(connection.listing())
+    }
+
     /// Calls a tool. The server is told when the future is dropped.
     pub async fn call_tool(&self, call: ToolCall, caller: Arc<dyn Caller>) -> Result<CallResult, CallError> {
         const METHOD: &str = "tools/call";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loomd_config::config_toml::McpServer;
+use loomd_protocol::AppsConfig;
 
 use crate::config::ServerConfig;
 
@@ -23,15 +24,15 @@ pub struct SetEntry {
 }
 
 /// Where a server comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     Configuration,
     /// A plugin, under the name that users see.
     Plugin {
         display_name: String,
     },
-    /// The apps of the signed-in account.
-    Apps,
+    /// The apps of the signed-in account, with their settings.
+    Apps(AppsConfig),
 }
 
 impl ServerSet {

@@ -8,7 +8,7 @@ use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, w
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
-use loomd_mcp::{ClientInfo, NoCredentials, Servers, ServersOptions};
+use loomd_mcp::{ClientInfo, Servers, ServersOptions};
 use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
@@ -16,6 +16,7 @@ use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotificat
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
 
+use crate::apps::AppsOfAccount;
 use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
@@ -42,6 +43,7 @@ pub struct App {
     pub(crate) watches: Watches,
     pub(crate) search: Search,
     pub(crate) agent: Agent,
+    pub(crate) apps: Arc<AppsOfAccount>,
     pub(crate) plugins: Arc<Plugins>,
     store: FileStore,
     started: AtomicBool,
@@ -85,6 +87,7 @@ impl App {
         };
         let accounts =
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
+        let apps = Arc::new(AppsOfAccount::new(accounts.clone()));
         let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
         let store = FileStore::new(options);
         let is_replay = replay.is_some();
@@ -94,13 +97,15 @@ impl App {
             event_sink: Arc::new(event_sink(&connections, &server_requests)),
             http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
-            mcp: Some(mcp_servers(&http, &mcp_oauth)),
+            mcp: Some(mcp_servers(&http, &mcp_oauth, Arc::clone(&apps))),
+            apps: Some(Arc::clone(&apps) as _),
             replay,
         });
         Self {
             accounts,
             mcp_oauth,
             agent,
+            apps,
             plugins: Arc::default(),
             sources,
             warnings,
@@ -180,7 +185,7 @@ fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerReques
 }
 
 /// The connections to MCP servers, none of which is open yet.
-fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth) -> Servers {
+fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth, account: Arc<AppsOfAccount>) -> Servers {
     Servers::new(ServersOptions {
         http: Arc::clone(http),
         environment: Environment::of_this_process(),
@@ -190,7 +195,7 @@ fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth) -> Servers {
             version: env!("CARGO_PKG_VERSION").into(),
         },
         oauth: Arc::new(oauth.clone()),
-        account: Arc::new(NoCredentials),
+        account,
     })
 }
 

@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model, plugin,
-    realtime, search, skills, summary, thread, turn, windows,
+    account, apps, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model,
+    plugin, realtime, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -71,6 +71,7 @@ handlers! {
     ThreadRealtimeAppendAudio => realtime::append_audio;
     ThreadRealtimeAppendText => realtime::append_text;
     ThreadRealtimeStop => realtime::stop;
+    AppList => apps::list;
     CommandExec => command_exec::exec;
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
@@ -131,10 +132,4 @@ handlers! {
 refused! {
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
-    // Methods of the protocol that this release does not have.
-    AppList => not_available::<Self>();
-}
-
-fn not_available<C: Call>() -> RpcError {
-    RpcError::internal(format!("{} is not available yet", C::METHOD))
 }

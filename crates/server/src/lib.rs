@@ -6,6 +6,7 @@
 
 mod answer;
 mod app;
+mod apps;
 pub mod auth;
 mod clients;
 mod cloud;

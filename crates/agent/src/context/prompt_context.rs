@@ -23,6 +23,8 @@ pub(crate) struct PromptContext<'a> {
     pub home: &'a Path,
     /// Open child agents: id and nickname.
     pub subagents: &'a [(String, String)],
+    /// The thread has apps.
+    pub has_apps: bool,
     /// A realtime session is open.
     pub realtime_active: bool,
     pub now: Zoned,

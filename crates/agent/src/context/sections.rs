@@ -22,6 +22,7 @@ pub(super) const SECTIONS: &[&dyn Section] = &[
     &CollaborationMode,
     &RealtimeSection,
     &PersonalitySection,
+    &AppsSection,
     &SkillsSection,
     &PluginsSection,
     &ProjectDocSection,
@@ -162,6 +163,24 @@ impl Section for PersonalitySection {
             return None;
         }
         personality(cx.settings, cx.profile).and_then(prompts::personality_section)
+    }
+}
+
+/// How the apps of the account are used.
+struct AppsSection;
+
+impl Section for AppsSection {
+    fn role(&self) -> Role {
+        Role::Developer
+    }
+
+    fn initial<'a>(&'a self, cx: &'a PromptContext<'a>) -> SectionFuture<'a> {
+        ready(cx.has_apps.then(|| prompts::APPS.to_owned()))
+    }
+
+    /// A thread has apps from its start, or not.
+    fn changed(&self, _: &PromptContext<'_>, _: &TurnContext, _: &TurnContext) -> Option<String> {
+        None
     }
 }
 

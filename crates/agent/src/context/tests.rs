@@ -107,6 +107,7 @@ fn prompt_context<'a>(
         shell: "bash",
         home,
         subagents: &[],
+        has_apps: false,
         realtime_active: false,
         now,
     }

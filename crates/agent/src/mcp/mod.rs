@@ -1,6 +1,7 @@
 //! The MCP servers of threads. A thread has a set of servers ([`ThreadServers`]) whose connections it shares with other
 //! threads ([`loomd_mcp::Servers`]); their tools are offered by `tools/mcp`.
 
+mod app_rules;
 mod approve_always;
 mod elicitation;
 mod rules;
@@ -14,7 +15,7 @@ pub(crate) use approve_always::approve_always;
 pub(crate) use elicitation::TurnCaller;
 pub(crate) use rules::{ApprovalSubject, Visibility};
 pub use services::McpServices;
-pub(crate) use services::allowed_servers;
+pub(crate) use services::{allowed_servers, apps_entry};
 pub use status::StatusDetail;
 pub(crate) use status::{page, statuses};
 pub(crate) use thread_server::ThreadServer;

@@ -1,5 +1,8 @@
 //! What a thread makes of the tools of a server: their names, which of them are offered, which need an approval.
 
+use std::sync::Arc;
+
+use loomd_apps::{Connector, ToolNames};
 use loomd_config::config_toml::McpServer;
 use loomd_mcp::{Origin, SetEntry, Tool};
 use loomd_protocol::{AppToolApproval, JsonObject};
@@ -39,8 +42,14 @@ pub(crate) trait ToolRules: Send + Sync {
 
     fn approval_mode(&self, tool: &Tool) -> AppToolApproval;
 
-    fn approval_subject(&self, server: &str, _tool: &Tool) -> ApprovalSubject {
+    /// `others` are all tools of the server.
+    fn approval_subject(&self, server: &str, _tool: &Tool, _others: &[Arc<Tool>]) -> ApprovalSubject {
         ApprovalSubject { name: format!("the {server} MCP server"), meta: JsonObject::new() }
+    }
+
+    /// The app that a tool belongs to, and its names; `None` for tools of other servers.
+    fn app(&self, _tool: &Tool) -> Option<(Connector, ToolNames)> {
+        None
     }
 
     /// The configuration key that an approval for ever is written to.
@@ -60,7 +69,7 @@ impl ConfiguredRules {
     pub fn new(entry: &SetEntry) -> Self {
         let plugin = match &entry.origin {
             Origin::Plugin { display_name } => Some(display_name.clone()),
-            Origin::Configuration | Origin::Apps => None,
+            Origin::Configuration | Origin::Apps(_) => None,
         };
         Self { config: entry.config.clone(), plugin }
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use loomd_mcp::{Server, StartError};
+use loomd_apps::ToolsCache;
+use loomd_mcp::{Listing, Server, StartError};
 use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -11,14 +12,32 @@ use super::thread_server::Startup;
 use crate::event_log::EventLog;
 
 /// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
-/// that other threads wait for goes on.
-pub(super) fn start(server: Arc<Server>, events: Arc<EventLog>) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
+/// that other threads wait for goes on. With a cache, its tools are there until the server has started.
+pub(super) fn start(
+    server: Arc<Server>,
+    events: Arc<EventLog>,
+    cache: Option<ToolsCache>,
+) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
         let name = server.name();
         publish(&events, name, McpServerStartupState::Starting, None).await;
-        match server.start().await {
-            Ok(_) => {
+        let cache = cache.map(Arc::new);
+        let starting = server.start();
+        tokio::pin!(starting);
+        let started = tokio::select! {
+            biased;
+            started = &mut starting => started,
+            Some(listing) = cached(cache.clone()) => {
+                state.send_replace(Startup::Cached(Arc::new(listing)));
+                starting.await
+            }
+        };
+        match started {
+            Ok(listing) => {
+                if let Some(cache) = cache {
+                    keep(cache, listing);
+                }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);
                 publish(&events, name, McpServerStartupState::Ready, None).await;
@@ -31,6 +50,21 @@ pub(super) fn start(server: Arc<Server>, events: Arc<EventLog>) -> (watch::Recei
         }
     };
     (startup, AbortOnDropHandle::new(tokio::spawn(work)))
+}
+
+/// The tools of a cache; never resolves to a listing when there are none.
+async fn cached(cache: Option<Arc<ToolsCache>>) -> Option<Listing> {
+    let tools = tokio::task::spawn_blocking(move || cache?.load()).await.ok()??;
+    Some(Listing { tools, ..Listing::default() })
+}
+
+/// Writes the tools to a cache, beside other work.
+pub(super) fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = cache.store(&listing.tools) {
+            tracing::warn!(%error, "the tools of apps could not be cached");
+        }
+    });
 }
 
 async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, error: Option<String>) {

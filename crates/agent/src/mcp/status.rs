@@ -90,7 +90,11 @@ async fn offered(server: &loomd_mcp::Server, entry: &SetEntry, rules: &dyn ToolR
 
 fn tools(listing: &Listing, rules: &dyn ToolRules) -> std::collections::BTreeMap<String, Tool> {
     let offered = listing.tools.iter().filter(|tool| rules.visibility(tool) == Visibility::Offered);
-    offered.map(|tool| (sanitised(&tool.name), wire(tool))).collect()
+    let name = |tool: &McpTool| match rules.app(tool) {
+        Some((_, names)) => names.joined().trim_start_matches("mcp__codex_apps__").to_owned(),
+        None => sanitised(&tool.name),
+    };
+    offered.map(|tool| (name(tool), wire(tool))).collect()
 }
 
 fn wire(tool: &McpTool) -> Tool {

@@ -12,6 +12,8 @@ use super::rules::ToolRules;
 #[derive(Clone, Debug)]
 pub(crate) enum Startup {
     Starting,
+    /// Not ready, but its tools are known from before.
+    Cached(Arc<Listing>),
     Ready,
     Failed,
 }
@@ -29,15 +31,16 @@ pub(crate) struct ThreadServer {
 }
 
 impl ThreadServer {
-    /// The tools, once it has started.
+    /// The tools, once they are known.
     pub fn listing(&self) -> Option<Arc<Listing>> {
-        match *self.startup.borrow() {
+        match &*self.startup.borrow() {
             Startup::Ready => self.server.listing(),
+            Startup::Cached(listing) => Some(Arc::clone(listing)),
             Startup::Starting | Startup::Failed => None,
         }
     }
 
-    /// Resolves when it has started or failed.
+    /// Resolves when its tools are known or it has failed.
     pub async fn started(&self) {
         let mut startup = self.startup.clone();
         // An error means that the task that starts it is gone.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loomd_apps::{Mentions, SERVER};
 use loomd_mcp::{Caller, Listing, ServerSet};
-use loomd_protocol::AskForApproval;
+use loomd_protocol::{AskForApproval, UserInput};
 use parking_lot::Mutex;
 
 use super::elicitation::ThreadCaller;
@@ -23,6 +24,8 @@ pub(crate) struct ThreadServers {
     events: Arc<EventLog>,
     caller: Arc<ThreadCaller>,
     servers: Mutex<BTreeMap<String, Arc<ThreadServer>>>,
+    /// The apps that the user has named. Replaced when there are more.
+    mentions: Mutex<Arc<Mentions>>,
 }
 
 impl ThreadServers {
@@ -34,7 +37,7 @@ impl ThreadServers {
         policy: AskForApproval,
     ) -> Self {
         let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view, policy));
-        Self { services, events, caller, servers: Mutex::default() }
+        Self { services, events, caller, servers: Mutex::default(), mentions: Mutex::default() }
     }
 
     /// Starts the servers of a set that a thread cannot do without, and waits for them.
@@ -66,7 +69,7 @@ impl ThreadServers {
             let kept = before.get(name).filter(|known| known.entry == *entry && !known.has_failed());
             let server = kept.map_or_else(|| services.servers.get(&entry.reached), |known| Arc::clone(&known.server));
             let attached = server.attach(Arc::clone(&self.caller) as Arc<dyn Caller>);
-            let (startup, starting) = start(Arc::clone(&server), Arc::clone(&self.events));
+            let (startup, starting) = start(Arc::clone(&server), Arc::clone(&self.events), services.tools_cache(entry));
             let known = ThreadServer {
                 name: name.to_owned(),
                 entry: entry.clone(),
@@ -80,6 +83,24 @@ impl ThreadServers {
         }
         // What was there before is dropped after the lock is released.
         let _replaced = std::mem::replace(&mut *self.servers.lock(), servers);
+    }
+
+    /// Notes the apps that input names.
+    pub fn note_mentions(&self, input: &[UserInput]) {
+        let mut mentions = self.mentions.lock();
+        let mut more = Mentions::clone(&mentions);
+        if more.add(input) {
+            *mentions = Arc::new(more);
+        }
+    }
+
+    pub fn mentions(&self) -> Arc<Mentions> {
+        Arc::clone(&self.mentions.lock())
+    }
+
+    /// Whether the thread has apps.
+    pub fn has_apps(&self) -> bool {
+        self.servers.lock().contains_key(SERVER)
     }
 
     /// Whether servers may ask the user between calls follows from this.

@@ -8,6 +8,7 @@ use loomd_config::{Layer, LoadRequest, LoadedConfig, features};
 use loomd_exec::sandbox::Surroundings;
 use loomd_mcp::ServerSet;
 use loomd_model::Identity;
+use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
     AskForApproval, DeprecationNoticeNotification, ModeKind, ReasoningEffort, ResidencyRequirement, SandboxMode,
     SandboxPolicy, SandboxSetting,
@@ -141,7 +142,7 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
-            mcp_servers: allowed_servers(&resolved, &plugins),
+            mcp_servers: allowed_servers(&resolved, &plugins, opener.services.mcp.as_deref()),
             extensions: ThreadExtensions {
                 skill_roots: opener
                     .extensions
@@ -193,9 +194,16 @@ impl Opener {
         self.servers_of(&loomd_config::load(&self.sources.request()).map_err(config_refusal)?)
     }
 
+    /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
+    pub fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
+        let loaded = loomd_config::load(&self.sources.request()).map_err(config_refusal)?;
+        let config = loomd_config::resolve(&loaded).map_err(config_refusal)?;
+        Ok((config, self.extensions.plugins(&loaded)))
+    }
+
     fn servers_of(&self, loaded: &LoadedConfig) -> Result<ServerSet, Refusal> {
         let resolved = loomd_config::resolve(loaded).map_err(config_refusal)?;
-        Ok(allowed_servers(&resolved, &self.extensions.plugins(loaded)))
+        Ok(allowed_servers(&resolved, &self.extensions.plugins(loaded), self.services.mcp.as_deref()))
     }
 }
 

@@ -62,7 +62,7 @@ impl Tool for ApplyPatch {
         Box::pin(async {
             let text = match &call.input {
                 CallInput::Text(text) => text.clone(),
-                CallInput::Arguments(_) => call.arguments::<Args>()?.input,
+                CallInput::Arguments(_) | CallInput::Search(_) => call.arguments::<Args>()?.input,
             };
             let done = patch(cx, call, &text, Path::new(&cx.action.turn.settings.cwd)).await?;
             Ok(as_text(&done).into())

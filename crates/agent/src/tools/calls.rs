@@ -16,7 +16,7 @@ use super::cx::ToolCx;
 use super::tool::Tool;
 use super::toolbox::Toolbox;
 use crate::settings::truncation;
-use crate::tool_call::{Call, Output, ToolResult};
+use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::truncate::{truncate, widened};
 use crate::turn_cx::{GRACE, TurnCx};
 
@@ -143,6 +143,8 @@ impl Outputs {
         let policy = widened(truncation(&turn.model));
         let Output { body, notes } = match self.wait_for(turn, task).await {
             Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
+            // A list of tools is bounded by their number, and of no use if it is cut.
+            Done::Answered(Ok(output)) if matches!(call.input, CallInput::Search(_)) => output,
             Done::Answered(Ok(output)) => fit(output, policy),
             Done::Answered(Err(text)) => fit(text.into(), policy),
             // Truncated when it was recorded.

@@ -93,6 +93,7 @@ impl TurnTask {
 
     /// Records user input and publishes it as an item.
     pub(super) async fn take_input(&mut self, input: Vec<UserInput>) {
+        self.toolbox.cx().thread.mcp.note_mentions(&input);
         let id = Uuid::new_v4().to_string();
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
         let stored = input::stored(&input, id.clone());
@@ -140,6 +141,7 @@ impl TurnTask {
             shell: self.services.shell_name(),
             home: &self.services.home,
             subagents: &self.subagents,
+            has_apps: self.toolbox.cx().thread.mcp.has_apps(),
             realtime_active: self.cx.realtime.is_active(),
             now: self.services.now(),
         }

@@ -55,7 +55,7 @@ impl Backend for World {
 }
 
 impl AppTools for World {
-    fn tools(&self) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>> {
+    fn tools(&self, _: bool) -> BoxFuture<'_, Result<Vec<Arc<Tool>>, String>> {
         let tool = |id: &&str| {
             let meta = json!({ "connector_id": id, "connector_name": id, "connector_description": "about it" });
             Arc::new(Tool {
@@ -84,9 +84,11 @@ async fn list(
     refetch: bool,
 ) -> (Result<Vec<String>, ListError>, Vec<Vec<String>>) {
     let updates = Mutex::new(Vec::new());
-    let rules = AppRules::default();
+    let settings = AppSettings { plugins: BTreeMap::from([("a".into(), vec!["Plug".into()])]), ..Default::default() };
     let answer = lists
-        .list(sources, &rules, refetch, |apps| {
+        .list(sources, &settings, refetch, |apps| {
+            let named = |app: &AppInfo| app.plugin_display_names.len() == usize::from(app.id == "a");
+            assert!(apps.iter().all(named), "{apps:?}");
             updates.lock().push(ids(&apps));
             std::future::ready(())
         })

@@ -33,6 +33,7 @@ mod pipelining;
 mod private_home;
 mod published_servers;
 mod read_only;
+mod realtime;
 mod rehearsal;
 mod replay;
 mod signals;

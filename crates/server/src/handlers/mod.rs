@@ -2,6 +2,7 @@
 //! the error.
 
 pub(crate) mod account;
+pub(crate) mod apps;
 pub(crate) mod command_exec;
 pub(crate) mod config;
 pub(crate) mod external_agent;

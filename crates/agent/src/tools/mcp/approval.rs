@@ -102,6 +102,11 @@ async fn review(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), String> {
     })
 }
 
+fn wording(subject: &Subject<'_>) -> ApprovalSubject {
+    let listing = subject.server.listing().unwrap_or_default();
+    subject.server.rules.approval_subject(&subject.server.name, subject.tool, &listing.tools)
+}
+
 fn message(subject: &ApprovalSubject, tool: &Tool) -> String {
     format!("Allow {} to run tool \"{}\"?", subject.name, tool.name)
 }
@@ -109,7 +114,7 @@ fn message(subject: &ApprovalSubject, tool: &Tool) -> String {
 /// Requests the approval as an elicitation.
 async fn elicit(cx: &ToolCx, subject: &Subject<'_>, mode: AppToolApproval) -> Answer {
     let turn = &cx.action.turn;
-    let wording = subject.server.rules.approval_subject(&subject.server.name, subject.tool);
+    let wording = self::wording(subject);
     let message = message(&wording, subject.tool);
     let request = McpServerElicitationRequestParams {
         thread_id: turn.thread_id.clone(),
@@ -164,7 +169,7 @@ fn meta(subject: &Subject<'_>, more: JsonObject, mode: AppToolApproval) -> JsonO
 /// Requests the approval as a question with fixed answers.
 async fn ask(cx: &ToolCx, subject: &Subject<'_>, mode: AppToolApproval) -> Answer {
     let turn = &cx.action.turn;
-    let wording = subject.server.rules.approval_subject(&subject.server.name, subject.tool);
+    let wording = self::wording(subject);
     let id = format!("mcp_tool_call_approval_{}", subject.call_id);
     let option = |label: &str, description: &str| ToolRequestUserInputOption {
         label: label.into(),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use loomd_apps::{Connector, ToolNames};
+use loomd_config::Feature;
 use loomd_mcp::{CallError, CallResult, Progress, Tool as ServerTool, ToolCall};
 use loomd_model::ToolSpec;
 use loomd_protocol::{InputModality, JsonObject, JsonValue, McpToolCallProgressNotification, ServerNotification};
@@ -33,6 +35,47 @@ pub(super) struct McpTool {
     pub tool: Arc<ServerTool>,
     /// Why it must not be called, and is not offered.
     pub blocked: Option<String>,
+    /// The app that it belongs to.
+    pub app: Option<AppTool>,
+}
+
+/// What a tool of an app is called, and whether it is searched for.
+pub(super) struct AppTool {
+    pub connector: Connector,
+    pub names: ToolNames,
+    /// There are so many tools of apps that they are searched for, where the model can do that.
+    pub searched: bool,
+    /// The user has named the app, so that its tools are offered in any case.
+    pub mentioned: bool,
+}
+
+/// Whether the model can search for tools.
+pub(super) fn can_search(scope: &ToolScope<'_>) -> bool {
+    scope.has(Feature::ToolSearch) && scope.turn.model.supports_tool_search
+}
+
+/// A tool of an app under the name that a search returns.
+pub(super) struct Namespaced(pub Arc<McpTool>);
+
+impl Tool for Namespaced {
+    fn name(&self) -> ToolName<'_> {
+        match &self.0.app {
+            Some(app) => ToolName { namespace: Some(&app.names.namespace), name: &app.names.name },
+            None => self.0.name(),
+        }
+    }
+
+    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
+        None
+    }
+
+    fn parallel(&self) -> bool {
+        self.0.parallel()
+    }
+
+    fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
+        self.0.run(cx, call)
+    }
 }
 
 impl Tool for McpTool {
@@ -40,8 +83,10 @@ impl Tool for McpTool {
         ToolName::plain(&self.name)
     }
 
-    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
-        self.blocked.is_none().then(|| ToolSpec::Function {
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let mentioned = self.app.as_ref().is_some_and(|app| app.mentioned);
+        let offered = self.blocked.is_none() && (mentioned || !self.is_searched() || !can_search(scope));
+        offered.then(|| ToolSpec::Function {
             name: self.name.clone(),
             description: self.server.rules.description(&self.tool),
             strict: false,
@@ -59,6 +104,11 @@ impl Tool for McpTool {
 }
 
 impl McpTool {
+    /// Whether it is searched for, where the model can do that.
+    pub fn is_searched(&self) -> bool {
+        self.blocked.is_none() && self.app.as_ref().is_some_and(|app| app.searched)
+    }
+
     async fn call(&self, cx: &ToolCx, call: &Call) -> ToolResult {
         let turn = &cx.action.turn;
         let arguments = arguments(call).map_err(|problem| output::error(&format!("err: {problem}")))?;
@@ -132,7 +182,7 @@ fn cause(error: CallError) -> String {
 
 /// The arguments of a call; `None` when it has none.
 fn arguments(call: &Call) -> Result<Option<JsonValue>, String> {
-    let (CallInput::Arguments(text) | CallInput::Text(text)) = &call.input;
+    let (CallInput::Arguments(text) | CallInput::Text(text) | CallInput::Search(text)) = &call.input;
     if text.trim().is_empty() {
         return Ok(None);
     }
