@@ -361,9 +361,7 @@ impl Threads {
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let loaded_profile = Arc::clone(&profile);
-        let watched = (role == Role::Main && self.services.replayed.is_none())
-            .then(|| self.skill_changes.watch(id, &profile.extensions.skill_roots));
-        let thread = Thread {
+        let mut thread = Thread {
             id,
             settings,
             profile,
@@ -387,7 +385,7 @@ impl Threads {
             realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
-            _watched: watched,
+            watched: None,
         };
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {
@@ -406,6 +404,10 @@ impl Threads {
         }
         loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
         drop(loaded);
+        if role == Role::Main && self.services.replayed.is_none() {
+            let folders = &thread.profile.extensions.skill_roots;
+            thread.watched = Some(self.skill_changes.watch(id, folders));
+        }
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));
     }

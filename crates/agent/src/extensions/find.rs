@@ -32,8 +32,8 @@ impl Extensions {
         thread: Option<&JsonObject>,
         extra: &[PathBuf],
     ) -> Result<SkillSet, ConfigError> {
+        self.prepare_bundled();
         let loaded = loomd_config::load(&LoadRequest { cwd: Some(cwd), thread, ..self.sources.request() })?;
-        self.prepare(&loaded);
         let roots = self.roots(&loaded, &self.plugins(&loaded), extra);
         Ok(loomd_skills::find(&roots, &SkillRules::of(&loaded.stack)))
     }
@@ -67,19 +67,12 @@ impl Extensions {
         loomd_config::import_missing(&self.sources.home, &file, &wanted, false).map(|_| ())
     }
 
-    /// Writes the bundled skills, or removes them, as the user's configuration says. Done once.
+    /// Writes the bundled skills, or removes them, as the configuration says that is of no project. Done once.
     pub fn prepare_bundled(&self) {
-        if self.bundled.get().is_none()
-            && let Ok(loaded) = loomd_config::load(&self.sources.request())
-        {
-            self.prepare(&loaded);
-        }
-    }
-
-    fn prepare(&self, loaded: &LoadedConfig) {
-        if self.read_only {
+        if self.read_only || self.bundled.get().is_some() {
             return;
         }
+        let Ok(loaded) = loomd_config::load(&self.sources.request()) else { return };
         self.bundled.get_or_init(|| {
             let bundled = loaded.config.skills.as_ref().and_then(|skills| skills.bundled.as_ref());
             let home: &Path = &self.sources.home;

@@ -55,6 +55,6 @@ pub(crate) struct Thread {
     pub elicitations: u64,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
-    /// Its skills are watched as long as it is loaded.
-    pub _watched: Option<WatchGuard<ThreadId>>,
+    /// Its skills are watched as long as this is held.
+    pub watched: Option<WatchGuard<ThreadId>>,
 }

@@ -105,6 +105,8 @@ impl Thread {
         ops.close();
         self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
         self.host.close_children(self.id, &self.tools.agent_tree).await;
+        // Before the thread can be loaded again.
+        drop(self.watched.take());
         drop(registration);
         self.reader = None;
         self.view.change(&self.events, |status| status.loaded = false).await;
