@@ -39,6 +39,7 @@ struct ReplayState {
 struct CurrentTurn {
     number: usize,
     now: Option<Zoned>,
+    realtime_active: bool,
     /// The model calls, with the line at which each answer begins.
     asks: VecDeque<(CallPurpose, usize)>,
     gaps: VecDeque<BetweenCalls>,
@@ -59,8 +60,10 @@ impl Replayed {
 
     /// Sets the turn that is played next.
     pub fn begin(&self, turn: Turn) {
-        let Turn { number, now, asks, gaps, outcomes, .. } = turn;
-        self.lock().turn = CurrentTurn { number, now, asks: asks.into(), gaps: gaps.into(), outcomes };
+        let Turn { number, now, context, asks, gaps, outcomes, .. } = turn;
+        let realtime_active = context.and_then(|context| context.realtime_active).unwrap_or(false);
+        let (asks, gaps) = (asks.into(), gaps.into());
+        self.lock().turn = CurrentTurn { number, now, realtime_active, asks, gaps, outcomes };
     }
 
     /// Ends the turn; the first difference so far.
@@ -75,6 +78,11 @@ impl Replayed {
 
     pub(crate) fn now(&self) -> Option<Zoned> {
         self.lock().turn.now.clone()
+    }
+
+    /// Whether a realtime session was open.
+    pub(crate) fn realtime_active(&self) -> bool {
+        self.lock().turn.realtime_active
     }
 
     /// Compares the input of a model call with the recording.
