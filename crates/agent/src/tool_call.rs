@@ -120,3 +120,30 @@ impl From<&str> for Output {
         text.to_owned().into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_search_for_tools_is_answered_with_a_list_of_tools() {
+        let item = |execution: &str| ResponseItem::ToolSearchCall {
+            call_id: Some("c".into()),
+            status: None,
+            execution: execution.into(),
+            arguments: json!({ "query": "mail" }),
+            id: None,
+        };
+        // The provider answers its own searches.
+        assert_eq!(Call::of(&item("server")), None);
+        let call = Call::of(&item("client")).unwrap();
+        let tools = |text: &str| match call.output(FunctionCallOutputBody::Text(text.into())) {
+            ResponseItem::ToolSearchOutput { call_id: Some(id), tools, .. } if id == "c" => tools,
+            other => panic!("not the output of a search: {other:?}"),
+        };
+        assert_eq!(tools(r#"[{"type":"namespace"}]"#), [json!({ "type": "namespace" })]);
+        assert_eq!(tools("query must not be empty"), [] as [serde_json::Value; 0]);
+    }
+}

@@ -216,3 +216,32 @@ fn the_network_of_an_administrator_is_part_of_the_environment() {
     let messages = required.with(&plain.settings, |cx| changes(cx, &before));
     assert_eq!(messages.iter().map(tags).collect::<Vec<_>>(), [message("user", &["<environment_context>"])]);
 }
+
+#[tokio::test]
+async fn the_start_and_the_end_of_a_realtime_session_are_sent_once() {
+    let world = World::new();
+    let model = world.model(&world.settings);
+    let cx = |realtime_active| PromptContext {
+        realtime_active,
+        ..prompt_context(&world.settings, &world.profile, &model, world.dir.path(), now())
+    };
+    let (off, on) = (cx(false).record(), cx(true).record());
+    let sent = |items: Vec<ResponseItem>| items.iter().map(tags).collect::<Vec<_>>();
+    let section = || message("developer", &["<realtime_conversation>"]);
+    assert_eq!(sent(changes(&cx(true), &off)), [section()]);
+    assert_eq!(sent(changes(&cx(true), &on)), []);
+    assert_eq!(sent(changes(&cx(false), &on)), [section()]);
+    let (_, parts) = tags(&initial(&cx(true)).await[0]);
+    assert!(parts.contains(&"<realtime_conversation>".to_owned()), "{parts:?}");
+}
+
+#[tokio::test]
+async fn apps_are_explained_to_threads_that_have_them() {
+    let world = World::new();
+    let model = world.model(&world.settings);
+    for has_apps in [false, true] {
+        let cx = prompt_context(&world.settings, &world.profile, &model, world.dir.path(), now());
+        let (_, parts) = tags(&initial(&PromptContext { has_apps, ..cx }).await[0]);
+        assert_eq!(parts.contains(&"<apps_instructions>".to_owned()), has_apps, "{parts:?}");
+    }
+}

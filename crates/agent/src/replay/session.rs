@@ -40,6 +40,7 @@ struct ReplayState {
 struct CurrentTurn {
     number: usize,
     now: Option<Zoned>,
+    realtime_active: bool,
     /// The model calls, with the line at which each answer begins.
     model_calls: VecDeque<(CallPurpose, usize)>,
     gaps: VecDeque<BetweenCalls>,
@@ -60,8 +61,9 @@ impl ReplaySession {
 
     /// Sets the turn that is replayed next.
     pub fn begin(&self, turn: Turn) {
-        let Turn { number, now, model_calls, gaps, outcomes, .. } = turn;
-        self.lock().turn = CurrentTurn { number, now, model_calls: model_calls.into(), gaps: gaps.into(), outcomes };
+        let Turn { number, now, realtime_active, model_calls, gaps, outcomes, .. } = turn;
+        let (model_calls, gaps) = (model_calls.into(), gaps.into());
+        self.lock().turn = CurrentTurn { number, now, realtime_active, model_calls, gaps, outcomes };
     }
 
     /// Ends the turn. Returns the first difference so far.
@@ -76,6 +78,11 @@ impl ReplaySession {
 
     pub(crate) fn now(&self) -> Option<Zoned> {
         self.lock().turn.now.clone()
+    }
+
+    /// Whether a realtime session was open.
+    pub(crate) fn realtime_active(&self) -> bool {
+        self.lock().turn.realtime_active
     }
 
     /// Compares the input of a model call with the recording.

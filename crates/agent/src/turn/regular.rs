@@ -142,7 +142,10 @@ impl TurnTask {
             home: &self.services.home,
             subagents: &self.subagents,
             has_apps: self.toolbox.cx().thread.mcp.has_apps(),
-            realtime_active: self.cx.realtime.is_active(),
+            realtime_active: match &self.services.replayed {
+                Some(replayed) => replayed.realtime_active(),
+                None => self.cx.realtime.is_active(),
+            },
             now: self.services.now(),
         }
     }
