@@ -59,7 +59,7 @@ pub(super) async fn open(
     epoch: &Epoch,
     place: &Place,
     rendered: &Rendered,
-) -> Result<Thread, Failure> {
+) -> Result<Thread, Box<Failure>> {
     if let Some(auth) = &adapter.auth {
         let failed = |error: &dyn std::fmt::Display| Failure::new(Phase::Request, FailureKind::Login, error);
         let params = auth.login().await.map_err(|error| failed(&error))?;
@@ -95,7 +95,7 @@ fn start_params(adapter: &Adapter, place: &Place, tools: Vec<DynamicToolSpec>) -
         model: adapter.model.clone(),
         cwd: Some(place.text()),
         approval_policy: Some(adapter.approvals.wire()),
-        sandbox: adapter.sandbox,
+        sandbox: adapter.sandbox.map(Into::into),
         config: mcp::config(&adapter.mcp_servers),
         personality: adapter.personality,
         ephemeral: Some(adapter.ephemeral),
@@ -109,7 +109,7 @@ fn resume_params(adapter: &Adapter, place: &Place, thread_id: &str) -> ThreadRes
         model: adapter.model.clone(),
         cwd: Some(place.text()),
         approval_policy: Some(adapter.approvals.wire()),
-        sandbox: adapter.sandbox,
+        sandbox: adapter.sandbox.map(Into::into),
         config: mcp::config(&adapter.mcp_servers),
         personality: adapter.personality,
         ..resume(thread_id)

@@ -34,7 +34,7 @@ pub(super) struct Finished {
     pub(super) diff: Option<String>,
 }
 
-pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<Finished, Failure> {
+pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<Finished, Box<Failure>> {
     let begun = Instant::now();
     let grace = request.adapter.interrupt_grace;
     let deadline = request.deadline;
@@ -54,12 +54,8 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     }
     guard.disarm();
     let usage = running.usage.known();
-    let (deltas, failed) = (running.deltas.text, |failure: Failure| Failure {
-        thread_id: Some(thread_id.clone()),
-        turn_id: Some(turn_id.clone()),
-        usage: usage.map(|usage| usage.turn),
-        ..failure
-    });
+    let deltas = running.deltas.text;
+    let failed = |failure: Box<Failure>| failure.in_turn(&thread_id, &turn_id, usage.map(|usage| usage.turn));
     let executed = |status| {
         calls.epoch.publish(Event::PromptExecuted(PromptExecuted {
             prompt: calls.prompt.clone(),
@@ -93,7 +89,7 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     }
 }
 
-fn stopped(stop: Stop) -> Failure {
+fn stopped(stop: Stop) -> Box<Failure> {
     match stop {
         Stop::Deadline => {
             Failure::new(Phase::Request, FailureKind::Deadline, "the deadline passed; the turn was interrupted")
@@ -113,7 +109,7 @@ struct StartedTurn {
 
 /// Starts the turn in a task of its own, so that it is also interrupted if the evaluation is dropped before the
 /// response comes.
-async fn start(request: TurnRequest<'_>) -> Result<StartedTurn, Failure> {
+async fn start(request: TurnRequest<'_>) -> Result<StartedTurn, Box<Failure>> {
     let TurnRequest { adapter, client, thread, text, schema, deadline } = request;
     let params = TurnStartParams {
         model: adapter.model.clone(),
@@ -157,7 +153,7 @@ struct RunningTurn<'a> {
 
 impl RunningTurn<'_> {
     /// Publishes the events of the turn until it ends or exceeds its budget. Cancel-safe.
-    async fn watch(&mut self) -> Result<Option<Stop>, Failure> {
+    async fn watch(&mut self) -> Result<Option<Stop>, Box<Failure>> {
         while let Some(event) = self.turn.next().await {
             let event = event.map_err(|error| Failure::connection(&error))?;
             // The events of other turns of the thread are not this evaluation's.
