@@ -187,7 +187,10 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
             for key in removed {
                 self.remove(key);
             }
-            self.notify().await;
+            // Subscribers that came meanwhile are notified of the same change together with the others.
+            if self.shared.requests.lock().added.is_empty() {
+                self.notify().await;
+            }
         }
     }
 

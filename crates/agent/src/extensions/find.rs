@@ -61,8 +61,7 @@ impl Extensions {
 
     /// Adds MCP servers to the user's file, unless it has servers of these names.
     pub(crate) fn install_servers(&self, servers: &[NeededServer]) -> Result<(), WriteError> {
-        let tables = servers.iter().map(|server| Ok((server.name.clone(), serde_json::to_value(&server.config)?)));
-        let tables: JsonObject = tables.collect::<Result<_, serde_json::Error>>().map_err(std::io::Error::other)?;
+        let tables: JsonObject = servers.iter().map(|server| (server.name.clone(), server.table.clone())).collect();
         let wanted = JsonObject::from_iter([("mcp_servers".to_owned(), tables.into())]);
         let file = self.sources.request().user_file();
         loomd_config::import_missing(&self.sources.home, &file, &wanted, false).map(|_| ())

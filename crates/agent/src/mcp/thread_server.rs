@@ -31,12 +31,20 @@ pub(crate) struct ThreadServer {
 }
 
 impl ThreadServer {
+<<<<<<< HEAD
+    /// The tools, once it has started. One that failed for this thread may have been started by another since.
+    pub fn listing(&self) -> Option<Arc<Listing>> {
+        match *self.startup.borrow() {
+            Startup::Starting => None,
+            Startup::Ready | Startup::Failed => self.server.listing(),
+=======
     /// The tools, once they are known.
     pub fn listing(&self) -> Option<Arc<Listing>> {
         match &*self.startup.borrow() {
             Startup::Ready => self.server.listing(),
             Startup::Cached(listing) => Some(Arc::clone(listing)),
             Startup::Starting | Startup::Failed => None,
+>>>>>>> main
         }
     }
 

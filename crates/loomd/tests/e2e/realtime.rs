@@ -90,7 +90,7 @@ async fn a_delegated_turn_that_fails_is_answered_with_its_error() {
 #[tokio::test]
 async fn a_delegated_turn_that_is_interrupted_is_answered() {
     let mut conversation = Conversation::new("v2").await;
-    let gate = Gate::default();
+    let gate = Gate::new();
     conversation.model.reply(message("late").after(&gate));
     conversation.delegate("c1", "work").await;
     let started = conversation.server.notification("turn/started").await;
