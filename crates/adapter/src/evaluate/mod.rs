@@ -56,8 +56,8 @@ pub(crate) async fn evaluate<O: Output>(
     let client = connect(adapter, &calls, deadline).await.map_err(&named)?;
     let finished = async {
         let opening = open::open(adapter, &client, session, &epoch.0, &place, &rendered);
-        let thread = before(deadline, "the thread was opened", opening).await?;
-        let request = TurnRequest { adapter, client: &client, thread: &thread, text: rendered.text, schema, deadline };
+        let opened = before(deadline, "the thread was opened", opening).await?;
+        let request = TurnRequest { adapter, client: &client, opened: &opened, text: rendered.text, schema, deadline };
         turn::run(request, &calls).await
     };
     let finished = finished.await;

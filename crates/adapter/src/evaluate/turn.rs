@@ -3,13 +3,14 @@
 use std::time::SystemTime;
 
 use loomd_client::protocol::{ServerNotification, TurnInterruptParams, TurnStartParams, TurnStatus};
-use loomd_client::{Client, Error, Thread, Turn};
+use loomd_client::{Client, Error, Turn};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
 
 use super::handler::{Stop, ToolCalls};
 use super::native;
+use super::open::OpenedThread;
 use crate::adapter::Adapter;
 use crate::error::{Failure, FailureKind, Phase};
 use crate::event::{Event, PromptExecuted};
@@ -18,7 +19,7 @@ use crate::limits::TurnUsage;
 pub(super) struct TurnRequest<'a> {
     pub(super) adapter: &'a Adapter,
     pub(super) client: &'a Client,
-    pub(super) thread: &'a Thread,
+    pub(super) opened: &'a OpenedThread,
     pub(super) text: String,
     pub(super) schema: Option<Value>,
     pub(super) deadline: Option<Instant>,
@@ -38,10 +39,11 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     let begun = Instant::now();
     let grace = request.adapter.interrupt_grace;
     let deadline = request.deadline;
-    let thread_id = request.thread.id().to_owned();
+    let thread_id = request.opened.thread.id().to_owned();
+    let usage = TurnUsage::new(request.opened.used);
     let StartedTurn { turn, guard } = start(request).await?;
     let turn_id = turn.id().to_owned();
-    let mut running = RunningTurn { calls, turn, usage: TurnUsage::default(), deltas: Deltas::default() };
+    let mut running = RunningTurn { calls, turn, usage, deltas: Deltas::default() };
 
     let watched = tokio::select! {
         biased;
@@ -54,6 +56,9 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     }
     guard.disarm();
     let usage = running.usage.known();
+    if let Some(usage) = usage {
+        calls.epoch.store_usage(&thread_id, usage.thread);
+    }
     let deltas = running.deltas.text;
     let failed = |failure: Box<Failure>| failure.in_turn(&thread_id, &turn_id, usage.map(|usage| usage.turn));
     let executed = |status| {
@@ -110,14 +115,14 @@ struct StartedTurn {
 /// Starts the turn in a task of its own, so that it is also interrupted if the evaluation is dropped before the
 /// response comes.
 async fn start(request: TurnRequest<'_>) -> Result<StartedTurn, Box<Failure>> {
-    let TurnRequest { adapter, client, thread, text, schema, deadline } = request;
+    let TurnRequest { adapter, client, opened, text, schema, deadline } = request;
     let params = TurnStartParams {
         model: adapter.model.clone(),
         effort: adapter.effort.clone(),
         summary: adapter.summary,
         personality: adapter.personality,
         output_schema: schema,
-        ..thread.turn_params(text)
+        ..opened.thread.turn_params(text)
     };
     let client = client.clone();
     let starting = async {
