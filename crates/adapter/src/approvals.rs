@@ -2,7 +2,8 @@
 
 use loomd_client::protocol::{
     AskForApproval, CommandExecutionApprovalDecision, FileChangeApprovalDecision, GrantedPermissionProfile,
-    PermissionGrantScope, PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ReviewDecision,
+    McpServerElicitationAction, McpServerElicitationRequest, McpServerElicitationRequestResponse, PermissionGrantScope,
+    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ReviewDecision,
 };
 
 /// When the server requests approvals. There is no person to ask, so the policy decides them, too; the sandbox is what
@@ -48,6 +49,20 @@ impl ApprovalPolicy {
 
     pub(crate) fn legacy(self) -> ReviewDecision {
         if self.accepts() { ReviewDecision::Approved } else { ReviewDecision::Denied }
+    }
+
+    /// Approvals of MCP servers' tools are elicitations, which servers request under every policy unless the sandbox
+    /// is off. Elicitations of other kinds need a person, so they are declined.
+    pub(crate) fn elicitation(self, request: &McpServerElicitationRequest) -> McpServerElicitationRequestResponse {
+        let approval = match request {
+            McpServerElicitationRequest::Form { meta: Some(meta), .. } => {
+                meta["codex_approval_kind"] == "mcp_tool_call"
+            }
+            _ => false,
+        };
+        let accepted = approval && self.accepts();
+        let action = if accepted { McpServerElicitationAction::Accept } else { McpServerElicitationAction::Decline };
+        McpServerElicitationRequestResponse { action, content: None, meta: None }
     }
 
     pub(crate) fn permissions(self, request: PermissionsRequestApprovalParams) -> PermissionsRequestApprovalResponse {

@@ -38,9 +38,9 @@ impl EvaluateError {
     }
 }
 
-impl From<Failure> for EvaluateError {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
+impl From<Box<Failure>> for EvaluateError {
+    fn from(failure: Box<Failure>) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -114,8 +114,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(phase: Phase, kind: FailureKind, message: impl fmt::Display) -> Self {
-        Self {
+    pub(crate) fn new(phase: Phase, kind: FailureKind, message: impl fmt::Display) -> Box<Self> {
+        Box::new(Self {
             phase,
             kind,
             prompt: String::new(),
@@ -126,28 +126,42 @@ impl Failure {
             thread_id: None,
             turn_id: None,
             usage: None,
-        }
+        })
     }
 
     /// A failure of the client before the turn.
-    pub(crate) fn request(kind: FailureKind, error: &Error) -> Self {
+    pub(crate) fn request(kind: FailureKind, error: &Error) -> Box<Self> {
         Self::new(Phase::Request, kind, error).with_stderr_of(error)
     }
 
     /// A failure of the client while the turn ran.
-    pub(crate) fn connection(error: &Error) -> Self {
+    pub(crate) fn connection(error: &Error) -> Box<Self> {
         Self::new(Phase::Response, FailureKind::Connection, error).with_stderr_of(error)
     }
 
-    pub(crate) fn of_turn(error: Option<&TurnError>) -> Self {
+    pub(crate) fn of_turn(error: Option<&TurnError>) -> Box<Self> {
         let Some(error) = error else {
             return Self::new(Phase::Response, FailureKind::TurnFailed, "the turn failed without an error");
         };
-        Self {
-            error_info: error.codex_error_info.clone(),
-            additional_details: error.additional_details.clone(),
-            ..Self::new(phase_of(error.codex_error_info.as_ref()), FailureKind::TurnFailed, &error.message)
-        }
+        let phase = phase_of(error.codex_error_info.as_ref());
+        let mut failure = Self::new(phase, FailureKind::TurnFailed, &error.message);
+        failure.error_info.clone_from(&error.codex_error_info);
+        failure.additional_details.clone_from(&error.additional_details);
+        failure
+    }
+
+    /// Adds the name of the prompt.
+    pub(crate) fn of_prompt(mut self: Box<Self>, name: &str) -> Box<Self> {
+        name.clone_into(&mut self.prompt);
+        self
+    }
+
+    /// Adds the turn, and what it has used.
+    pub(crate) fn in_turn(mut self: Box<Self>, thread_id: &str, turn_id: &str, usage: Option<TokenUsage>) -> Box<Self> {
+        self.thread_id = Some(thread_id.to_owned());
+        self.turn_id = Some(turn_id.to_owned());
+        self.usage = usage;
+        self
     }
 
     /// Adds the stderr of a server that has ended, unless one is known.
@@ -157,7 +171,7 @@ impl Failure {
         }
     }
 
-    fn with_stderr_of(mut self, error: &Error) -> Self {
+    fn with_stderr_of(mut self: Box<Self>, error: &Error) -> Box<Self> {
         if let Error::Disconnected(ended) = error {
             self.add_stderr(ended);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use loomd_client::protocol::TokenUsageBreakdown;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// What an evaluation may take.
@@ -54,7 +55,8 @@ pub struct Budget {
 }
 
 /// Tokens that were used: of a turn, a thread or several evaluations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TokenUsage {
     pub input_tokens: u64,
     /// The part of the input that the provider had cached.
@@ -197,19 +199,27 @@ impl Drop for Share {
     }
 }
 
-/// The usage of one turn, from the counts of its thread. A turn has several model calls; the first update tells what
-/// the thread had used before.
+/// The usage of one turn, from the counts of its thread. A turn has several model calls, and some servers begin it by
+/// sending the counts before the turn again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TurnUsage {
+    /// What the thread had used when its last turn ended, if that is known.
+    stored: Option<TokenUsage>,
+    /// What it had used before this turn, from the first update on.
     before: Option<TokenUsage>,
     pub(crate) turn: TokenUsage,
     pub(crate) thread: TokenUsage,
 }
 
 impl TurnUsage {
+    pub(crate) fn new(stored: Option<TokenUsage>) -> Self {
+        Self { stored, ..Self::default() }
+    }
+
     pub(crate) fn update(&mut self, last: &TokenUsageBreakdown, total: &TokenUsageBreakdown) {
         let total = TokenUsage::of(total);
-        let before = *self.before.get_or_insert_with(|| total.minus(TokenUsage::of(last)));
+        let repeated = self.stored.filter(|stored| *stored == total);
+        let before = *self.before.get_or_insert_with(|| repeated.unwrap_or(total.minus(TokenUsage::of(last))));
         self.turn = total.minus(before);
         self.thread = total;
     }
@@ -245,6 +255,20 @@ mod tests {
         let TokenUsage { input_tokens, output_tokens, total_tokens, .. } = usage.turn;
         assert_eq!((input_tokens, output_tokens, total_tokens), (30, 3, 33));
         assert_eq!(usage.thread.total_tokens, 143);
+    }
+
+    #[test]
+    fn counts_that_a_server_sends_again_at_the_start_of_a_turn_are_not_the_turns() {
+        let stored = TokenUsage::of(&counts(110, 11));
+        let mut usage = TurnUsage::new(Some(stored));
+        usage.update(&counts(10, 1), &counts(110, 11));
+        assert_eq!(usage.turn, TokenUsage::default());
+        usage.update(&counts(20, 2), &counts(130, 13));
+        assert_eq!(usage.turn.total_tokens, 22);
+        // Others may have used the thread meanwhile, and not every server sends counts again.
+        let mut usage = TurnUsage::new(Some(stored));
+        usage.update(&counts(20, 2), &counts(330, 33));
+        assert_eq!(usage.turn.total_tokens, 22);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use loomd_client::protocol::{
     ApplyPatchApprovalParams, ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshResponse,
     CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams, DynamicToolCallParams,
     DynamicToolCallResponse, ExecCommandApprovalParams, FileChangeApprovalDecision, FileChangeRequestApprovalParams,
-    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ReviewDecision, RpcError,
+    McpServerElicitationRequestParams, McpServerElicitationRequestResponse, PermissionsRequestApprovalParams,
+    PermissionsRequestApprovalResponse, ReviewDecision, RpcError,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -211,6 +212,13 @@ impl Handler for CallTools {
         request: PermissionsRequestApprovalParams,
     ) -> PermissionsRequestApprovalResponse {
         self.0.approvals.permissions(request)
+    }
+
+    async fn answer_elicitation(
+        &self,
+        request: McpServerElicitationRequestParams,
+    ) -> McpServerElicitationRequestResponse {
+        self.0.approvals.elicitation(&request.request)
     }
 
     async fn approve_legacy_command(&self, _: ExecCommandApprovalParams) -> ReviewDecision {

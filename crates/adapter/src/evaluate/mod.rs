@@ -36,7 +36,7 @@ pub(crate) async fn evaluate<O: Output>(
 ) -> Result<Response<O>, EvaluateError> {
     let deadline = limits.earliest();
     let name = prompt.name();
-    let named = |failure: Failure| EvaluateError::from(Failure { prompt: name.clone(), ..failure });
+    let named = |failure: Box<Failure>| EvaluateError::from(failure.of_prompt(&name));
     if deadline.is_some_and(|at| at <= Instant::now()) {
         let message = "the deadline passed before the evaluation";
         return Err(named(Failure::new(Phase::Request, FailureKind::Deadline, message)));
@@ -56,8 +56,8 @@ pub(crate) async fn evaluate<O: Output>(
     let client = connect(adapter, &calls, deadline).await.map_err(&named)?;
     let finished = async {
         let opening = open::open(adapter, &client, session, &epoch.0, &place, &rendered);
-        let thread = before(deadline, "the thread was opened", opening).await?;
-        let request = TurnRequest { adapter, client: &client, thread: &thread, text: rendered.text, schema, deadline };
+        let opened = before(deadline, "the thread was opened", opening).await?;
+        let request = TurnRequest { adapter, client: &client, opened: &opened, text: rendered.text, schema, deadline };
         turn::run(request, &calls).await
     };
     let finished = finished.await;
@@ -84,7 +84,7 @@ fn publish_rendered(epoch: &Epoch, prompt: &str, rendered: &Rendered) {
 }
 
 /// Connects and makes the handshake.
-async fn connect(adapter: &Adapter, calls: &Arc<ToolCalls>, deadline: Option<Instant>) -> Result<Client, Failure> {
+async fn connect(adapter: &Adapter, calls: &Arc<ToolCalls>, deadline: Option<Instant>) -> Result<Client, Box<Failure>> {
     let mut options = Options::default()
         .handler(CallTools(Arc::clone(calls)))
         .request_timeout(adapter.startup_timeout)
@@ -106,8 +106,8 @@ async fn connect(adapter: &Adapter, calls: &Arc<ToolCalls>, deadline: Option<Ins
 async fn before<R>(
     deadline: Option<Instant>,
     what: &str,
-    step: impl Future<Output = Result<R, Failure>>,
-) -> Result<R, Failure> {
+    step: impl Future<Output = Result<R, Box<Failure>>>,
+) -> Result<R, Box<Failure>> {
     let Some(deadline) = deadline else { return step.await };
     timeout_at(deadline, step).await.unwrap_or_else(|_| {
         let message = format!("the deadline passed before {what}");
@@ -115,13 +115,11 @@ async fn before<R>(
     })
 }
 
-fn decode<O: Output>(prompt: String, finished: Finished) -> Result<Response<O>, Failure> {
+fn decode<O: Output>(prompt: String, finished: Finished) -> Result<Response<O>, Box<Failure>> {
     let Finished { text, usage, thread_id, turn_id, diff } = finished;
-    let failed = |message: String| Failure {
-        thread_id: Some(thread_id.clone()),
-        turn_id: Some(turn_id.clone()),
-        usage: usage.map(|usage| usage.turn),
-        ..Failure::new(Phase::Response, FailureKind::Output, message)
+    let failed = |message: String| {
+        let failure = Failure::new(Phase::Response, FailureKind::Output, message);
+        failure.in_turn(&thread_id, &turn_id, usage.map(|usage| usage.turn))
     };
     let text = text.ok_or_else(|| failed("the turn ended without a message".to_owned()))?;
     let output = O::parse(&text)

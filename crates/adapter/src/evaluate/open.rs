@@ -11,6 +11,7 @@ use tracing::debug;
 
 use crate::adapter::Adapter;
 use crate::error::{Failure, FailureKind, Phase};
+use crate::limits::TokenUsage;
 use crate::mcp;
 use crate::prompt::Rendered;
 use crate::session::{Epoch, Session, ThreadState};
@@ -52,6 +53,12 @@ impl Place {
     }
 }
 
+/// An open thread, and what it has used if that is known.
+pub(super) struct OpenedThread {
+    pub(super) thread: Thread,
+    pub(super) used: Option<TokenUsage>,
+}
+
 pub(super) async fn open(
     adapter: &Adapter,
     client: &Client,
@@ -59,7 +66,7 @@ pub(super) async fn open(
     epoch: &Epoch,
     place: &Place,
     rendered: &Rendered,
-) -> Result<Thread, Failure> {
+) -> Result<OpenedThread, Box<Failure>> {
     if let Some(auth) = &adapter.auth {
         let failed = |error: &dyn std::fmt::Display| Failure::new(Phase::Request, FailureKind::Login, error);
         let params = auth.login().await.map_err(|error| failed(&error))?;
@@ -75,7 +82,7 @@ pub(super) async fn open(
     });
     if let Some(stored) = stored {
         match client.resume_thread(resume_params(adapter, place, &stored.thread_id)).await {
-            Ok(thread) => return Ok(thread),
+            Ok(thread) => return Ok(OpenedThread { thread, used: stored.used }),
             Err(error) => debug!(%error, thread_id = stored.thread_id, "cannot resume; starting a new thread"),
         }
     }
@@ -86,8 +93,9 @@ pub(super) async fn open(
         cwd: place.cwd.clone(),
         workspace_fingerprint: place.workspace_fingerprint.clone(),
         tools_fingerprint,
+        used: None,
     });
-    Ok(thread)
+    Ok(OpenedThread { thread, used: None })
 }
 
 fn start_params(adapter: &Adapter, place: &Place, tools: Vec<DynamicToolSpec>) -> ThreadStartParams {

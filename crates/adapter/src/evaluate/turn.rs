@@ -3,13 +3,14 @@
 use std::time::SystemTime;
 
 use loomd_client::protocol::{ServerNotification, TurnInterruptParams, TurnStartParams, TurnStatus};
-use loomd_client::{Client, Error, Thread, Turn};
+use loomd_client::{Client, Error, Turn};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
 
 use super::handler::{Stop, ToolCalls};
 use super::native;
+use super::open::OpenedThread;
 use crate::adapter::Adapter;
 use crate::error::{Failure, FailureKind, Phase};
 use crate::event::{Event, PromptExecuted};
@@ -18,7 +19,7 @@ use crate::limits::TurnUsage;
 pub(super) struct TurnRequest<'a> {
     pub(super) adapter: &'a Adapter,
     pub(super) client: &'a Client,
-    pub(super) thread: &'a Thread,
+    pub(super) opened: &'a OpenedThread,
     pub(super) text: String,
     pub(super) schema: Option<Value>,
     pub(super) deadline: Option<Instant>,
@@ -34,14 +35,15 @@ pub(super) struct Finished {
     pub(super) diff: Option<String>,
 }
 
-pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<Finished, Failure> {
+pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<Finished, Box<Failure>> {
     let begun = Instant::now();
     let grace = request.adapter.interrupt_grace;
     let deadline = request.deadline;
-    let thread_id = request.thread.id().to_owned();
+    let thread_id = request.opened.thread.id().to_owned();
+    let usage = TurnUsage::new(request.opened.used);
     let StartedTurn { turn, guard } = start(request).await?;
     let turn_id = turn.id().to_owned();
-    let mut running = RunningTurn { calls, turn, usage: TurnUsage::default(), deltas: Deltas::default() };
+    let mut running = RunningTurn { calls, turn, usage, deltas: Deltas::default() };
 
     let watched = tokio::select! {
         biased;
@@ -54,12 +56,11 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     }
     guard.disarm();
     let usage = running.usage.known();
-    let (deltas, failed) = (running.deltas.text, |failure: Failure| Failure {
-        thread_id: Some(thread_id.clone()),
-        turn_id: Some(turn_id.clone()),
-        usage: usage.map(|usage| usage.turn),
-        ..failure
-    });
+    if let Some(usage) = usage {
+        calls.epoch.store_usage(&thread_id, usage.thread);
+    }
+    let deltas = running.deltas.text;
+    let failed = |failure: Box<Failure>| failure.in_turn(&thread_id, &turn_id, usage.map(|usage| usage.turn));
     let executed = |status| {
         calls.epoch.publish(Event::PromptExecuted(PromptExecuted {
             prompt: calls.prompt.clone(),
@@ -93,7 +94,7 @@ pub(super) async fn run(request: TurnRequest<'_>, calls: &ToolCalls) -> Result<F
     }
 }
 
-fn stopped(stop: Stop) -> Failure {
+fn stopped(stop: Stop) -> Box<Failure> {
     match stop {
         Stop::Deadline => {
             Failure::new(Phase::Request, FailureKind::Deadline, "the deadline passed; the turn was interrupted")
@@ -113,15 +114,15 @@ struct StartedTurn {
 
 /// Starts the turn in a task of its own, so that it is also interrupted if the evaluation is dropped before the
 /// response comes.
-async fn start(request: TurnRequest<'_>) -> Result<StartedTurn, Failure> {
-    let TurnRequest { adapter, client, thread, text, schema, deadline } = request;
+async fn start(request: TurnRequest<'_>) -> Result<StartedTurn, Box<Failure>> {
+    let TurnRequest { adapter, client, opened, text, schema, deadline } = request;
     let params = TurnStartParams {
         model: adapter.model.clone(),
         effort: adapter.effort.clone(),
         summary: adapter.summary,
         personality: adapter.personality,
         output_schema: schema,
-        ..thread.turn_params(text)
+        ..opened.thread.turn_params(text)
     };
     let client = client.clone();
     let starting = async {
@@ -157,7 +158,7 @@ struct RunningTurn<'a> {
 
 impl RunningTurn<'_> {
     /// Publishes the events of the turn until it ends or exceeds its budget. Cancel-safe.
-    async fn watch(&mut self) -> Result<Option<Stop>, Failure> {
+    async fn watch(&mut self) -> Result<Option<Stop>, Box<Failure>> {
         while let Some(event) = self.turn.next().await {
             let event = event.map_err(|error| Failure::connection(&error))?;
             // The events of other turns of the thread are not this evaluation's.

@@ -18,6 +18,7 @@ pub use slices::Slices;
 pub(crate) use transaction::Transaction;
 
 use crate::event::Event;
+use crate::limits::TokenUsage;
 
 /// Events that the log keeps; the oldest are dropped beyond that.
 const MAX_EVENTS: usize = 10_000;
@@ -138,6 +139,9 @@ pub struct ThreadState {
     pub workspace_fingerprint: Option<String>,
     /// Of the tools that the thread was started with. A thread keeps its tools for life.
     pub tools_fingerprint: String,
+    /// What the thread had used when its last turn ended.
+    #[serde(default)]
+    pub used: Option<TokenUsage>,
 }
 
 impl SessionState {
@@ -187,6 +191,14 @@ impl Epoch {
         let mut state = self.session.lock();
         if state.epoch == self.number {
             state.slices.seed(value);
+        }
+    }
+
+    /// Stores what the session's thread has used in all of its turns.
+    pub(crate) fn store_usage(&self, thread_id: &str, used: TokenUsage) {
+        let stored = self.session.lock().slices.latest::<ThreadState>();
+        if let Some(stored) = stored.filter(|stored| stored.thread_id == thread_id) {
+            self.seed(ThreadState { used: Some(used), ..(*stored).clone() });
         }
     }
 }

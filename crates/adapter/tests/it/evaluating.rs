@@ -198,6 +198,12 @@ async fn tools_of_the_server_are_events_with_their_success() {
 async fn approvals_are_decided_by_the_policy() {
     let command = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "command": "rm x", "cwd": "/w" });
     let change = json!({ "threadId": "t", "turnId": "u", "itemId": "i" });
+    let elicitation = |meta: Value| {
+        json!({
+            "threadId": "t", "turnId": "u", "serverName": "s", "mode": "form", "_meta": meta, "message": "Allow?",
+            "requestedSchema": { "type": "object", "properties": {} },
+        })
+    };
     let table = [
         (ApprovalPolicy::Never, "never", "accept"),
         (ApprovalPolicy::Untrusted, "untrusted", "accept"),
@@ -216,6 +222,11 @@ async fn approvals_are_decided_by_the_policy() {
             assert_eq!(approval["result"], json!({ "decision": decision }), "{policy:?}");
             let approval = mock.ask("item/fileChange/requestApproval", change.clone()).await;
             assert_eq!(approval["result"], json!({ "decision": decision }), "{policy:?}");
+            let meta = json!({ "codex_approval_kind": "mcp_tool_call" });
+            let approval = mock.ask("mcpServer/elicitation/request", elicitation(meta)).await;
+            assert_eq!(approval["result"]["action"], decision, "{policy:?}");
+            let form = mock.ask("mcpServer/elicitation/request", elicitation(Value::Null)).await;
+            assert_eq!(form["result"]["action"], "decline");
             mock.finish("ok").await;
         };
         let (response, ()) = tokio::join!(adapter.evaluate::<Text>(&prompt, &mut session, Limits::none()), playing);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loomd_adapter::protocol::SandboxMode;
 use loomd_adapter::{
     ApprovalPolicy, HostMount, Prompt, Section, Session, Text, Tool, ToolContext, ToolError, ToolSource, Workspace,
 };
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Target, evaluate, on_each_target, prompt, setup};
+use crate::servers::Server;
 
 on_each_target! {
     two_tools_are_called_and_a_failed_one_is_rolled_back
@@ -112,4 +114,17 @@ async fn a_turn_works_in_a_workspace(target: Target) {
     assert_eq!((command.success, command.output.as_str()), (true, "original"));
     assert_eq!(std::fs::read_to_string(workspace.path().join("copy/kept")).unwrap(), "changed\n");
     assert_eq!(std::fs::read_to_string(setup.home.work().join("kept")).unwrap(), "original");
+}
+
+/// Only spawned: the sandbox of a server in this process needs the program's `main`.
+#[tokio::test]
+async fn the_sandbox_of_the_adapter_confines_commands() {
+    let setup = setup(&Target::Spawned(Server::loomd())).await;
+    setup.model.reply(shell("echo no > made")).reply(message("done"));
+    let adapter = setup.adapter.clone().sandbox(SandboxMode::ReadOnly);
+    let mut session = Session::new();
+    evaluate::<Text>(&adapter, &prompt("Make it."), &mut session).await;
+    let events = session.events();
+    let command = events.iter().find_map(|event| event.tool_invoked()).unwrap();
+    assert!(!command.success && !setup.home.work().join("made").exists(), "{command:?}");
 }
