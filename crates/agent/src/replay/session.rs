@@ -61,7 +61,8 @@ impl ReplaySession {
 
     /// Sets the turn that is replayed next.
     pub fn begin(&self, turn: Turn) {
-        let Turn { number, now, realtime_active, model_calls, gaps, outcomes, .. } = turn;
+        let Turn { number, now, context, model_calls, gaps, outcomes, .. } = turn;
+        let realtime_active = context.and_then(|context| context.realtime_active).unwrap_or(false);
         let (model_calls, gaps) = (model_calls.into(), gaps.into());
         self.lock().turn = CurrentTurn { number, now, realtime_active, model_calls, gaps, outcomes };
     }
